@@ -1,0 +1,88 @@
+"""``eventr …``: the command line. Each command lives in a module of its own under ``app.commands``."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from typing import Any
+
+import click
+
+from app.errors import EventrError
+
+#: Command → module and attribute. Loaded only when called: `eventr feed parse` must not import Flask.
+COMMANDS: dict[str, str] = {
+    "controller": "app.commands.processes:controller",
+    "doctor": "app.commands.doctor:doctor",
+    "manager": "app.commands.processes:manager",
+    "settings": "app.commands.settings:settings",
+    "up": "app.commands.up:up",
+    "updater": "app.commands.processes:updater",
+    "user": "app.commands.user:user",
+    "web": "app.commands.processes:web",
+}
+FEED_COMMANDS: dict[str, str] = {
+    "discover": "app.commands.feed_discover:discover",
+    "fetch": "app.commands.feed_fetch:fetch",
+    "parse": "app.commands.feed_parse:parse",
+    "sanitize": "app.commands.feed_sanitize:sanitize",
+    "schedule": "app.commands.feed_schedule:schedule",
+}
+OPML_COMMANDS: dict[str, str] = {"check": "app.commands.opml_check:check"}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def __init__(self, *args: Any, lazy: dict[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self._lazy})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = self._lazy[cmd_name].split(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)  # noqa: S101 — the table above is ours
+        return command
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS)
+@click.version_option(package_name="eventr")
+def cli() -> None:
+    """Eventr, a social feed reader."""
+
+
+@cli.group(cls=LazyGroup, lazy=FEED_COMMANDS)
+def feed() -> None:
+    """Tools of the feed engine: they read a file or '-' and print JSON to stdout."""
+
+
+@cli.group(cls=LazyGroup, lazy=OPML_COMMANDS)
+def opml() -> None:
+    """Tools for OPML files."""
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one sentence on stderr and exit code 1."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.exceptions.Exit as e:
+        sys.exit(e.exit_code)
+    except click.ClickException as e:
+        e.show()
+        sys.exit(e.exit_code)
+    except EventrError as e:
+        click.echo(f"eventr: {e.message}", err=True)
+        sys.exit(1)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document on one line to stdout."""
+    click.echo(json.dumps(document, ensure_ascii=False))

@@ -1,0 +1,247 @@
+"""Settings: one frozen table, read from the environment once at start and passed in from there.
+
+Each row is a field of :class:`Settings`; its metadata holds the help text, whether it is secret and
+how it is checked. The environment name is ``EVENTR_`` and the field name in capitals; for secret
+settings ``EVENTR_<NAME>_FILE`` names a file that holds the value. Nothing else reads the environment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from app.errors import SettingsError
+
+PREFIX = "EVENTR_"
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+Check = Callable[[Any], str | None]
+
+
+def _between(low: float, high: float) -> Check:
+    return lambda v: None if low <= v <= high else f"must be between {low:g} and {high:g}"
+
+
+def _one_of(*words: str) -> Check:
+    return lambda v: None if v in words else f"must be one of {', '.join(words)}"
+
+
+def _url(*schemes: str) -> Check:
+    def check(value: str) -> str | None:
+        if not value or value.startswith(tuple(f"{s}://" for s in schemes)):
+            return None
+        return f"must start with {' or '.join(s + '://' for s in schemes)}"
+
+    return check
+
+
+def _secret_key(value: str) -> str | None:
+    return None if not value or len(value) >= 32 else "must have at least 32 random characters"
+
+
+def _row(default: Any, text: str, check: Check | None = None, *, secret: bool = False) -> Any:
+    return dataclasses.field(default=default, metadata={"help": text, "check": check, "secret": secret})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of all processes; see ``eventr settings`` for the table with its values.
+
+    Durations are seconds, sizes bytes, unless the name says otherwise.
+    """
+
+    # -- where things are
+    home: Path = _row(Path("var"), "Folder for data, logs, sockets and keys of a one-machine set-up")
+    mongodb_uri: str = _row(
+        "",
+        "MongoDB replica set or cluster; empty: the embedded server",
+        _url("mongodb", "mongodb+srv"),
+        secret=True,
+    )
+    mongodb_name: str = _row("eventr", "Name of the MongoDB database")
+    redis_url: str = _row(
+        "", "Redis 6.2 or newer; empty: the embedded server", _url("redis", "rediss", "unix"), secret=True
+    )
+    log_level: str = _row("info", "Least severe level logged", _one_of("debug", "info", "warning", "error"))
+    log_format: str = _row("text", "Log lines as text or json", _one_of("text", "json"))
+
+    # -- web
+    base_url: str = _row("", "Public address of this server; empty: http://HOST:PORT", _url("http", "https"))
+    host: str = _row("127.0.0.1", "Address the web tier listens on")
+    port: int = _row(8080, "Port the web tier listens on", _between(0, 65535))
+    web_workers: int = _row(2, "Web processes", _between(1, 256))
+    web_threads: int = _row(8, "Threads per web process", _between(1, 256))
+    secret_key: str = _row(
+        "",
+        "Key for signatures; empty: made at first start and kept in HOME/secret_key",
+        _secret_key,
+        secret=True,
+    )
+    trusted_proxies: int = _row(
+        0, "Reverse proxies in front whose X-Forwarded-* are believed", _between(0, 8)
+    )
+    signup: str = _row("open", "Who may sign up after the first user", _one_of("open", "closed", "invite"))
+    session_idle: int = _row(14 * 86400, "A session ends after so long without use", _between(60, 1e9))
+    session_max: int = _row(90 * 86400, "A session ends after so long in any case", _between(60, 1e9))
+    max_request_bytes: int = _row(1 << 20, "Largest request body", _between(1024, 1 << 30))
+    discovery_wait: float = _row(
+        5.0, "How long a page waits for a discovery before it answers 'wait'", _between(0, 30)
+    )
+    page_size: int = _row(50, "Entries per page of a stream", _between(1, 1000))
+    argon2_memory_kib: int = _row(65536, "Argon2id memory", _between(19456, 1 << 22))
+    argon2_time: int = _row(3, "Argon2id passes", _between(1, 64))
+    login_failures: int = _row(5, "Failed logins per account and address before waiting", _between(1, 1000))
+    login_window: int = _row(900, "Window in which failed logins are counted", _between(1, 86400))
+
+    # -- fetching
+    user_agent: str = _row("", "User-Agent for feeds; empty: Eventr with the public address")
+    fetch_allow: tuple[str, ...] = _row(
+        (), "Private targets that may be fetched: CIDR or host:port, comma-separated"
+    )
+    fetch_ports: tuple[int, ...] = _row((80, 443, 8080, 8443), "Ports that may be fetched")
+    fetch_proxy: str = _row(
+        "", "Proxy for all fetches; address filtering is then its task", _url("http", "socks5h"), secret=True
+    )
+    fetch_connections: int = _row(200, "Connections of one worker", _between(1, 10000))
+    fetch_per_host: int = _row(2, "Connections to one host", _between(1, 64))
+    fetch_connect_timeout: float = _row(5.0, "DNS, connect and TLS, each", _between(0.1, 60))
+    fetch_first_byte_timeout: float = _row(10.0, "Until the first byte of an answer", _between(0.1, 60))
+    fetch_idle_timeout: float = _row(10.0, "Between two bytes of an answer", _between(0.1, 60))
+    fetch_total_timeout: float = _row(30.0, "A whole fetch with its redirects", _between(0.1, 300))
+    fetch_redirects: int = _row(5, "Redirects followed", _between(0, 20))
+    fetch_max_feed: int = _row(10 << 20, "Largest feed, decoded", _between(1024, 1 << 30))
+    fetch_max_page: int = _row(5 << 20, "Largest page, decoded", _between(1024, 1 << 30))
+    fetch_max_header: int = _row(64 << 10, "All headers of an answer", _between(1024, 1 << 20))
+    fetch_max_ratio: int = _row(
+        100, "Largest ratio of decoded to compressed size after 1 MiB", _between(2, 10000)
+    )
+
+    # -- reading a feed
+    feed_max_items: int = _row(2000, "Items read of one answer", _between(1, 100000))
+    entry_max_html: int = _row(1 << 20, "Longest HTML of an entry", _between(1024, 1 << 24))
+    title_max: int = _row(1024, "Longest title", _between(16, 1 << 16))
+    xml_max_depth: int = _row(128, "Deepest nesting of a feed's XML", _between(8, 256))
+    xml_max_attributes: int = _row(64, "Attributes of one XML element", _between(8, 10000))
+    html_max_depth: int = _row(256, "Deepest nesting of an entry's HTML", _between(8, 4096))
+    fallback_max: int = _row(
+        2 << 20, "Largest body given to the slow fallback parser", _between(1024, 1 << 26)
+    )
+
+    # -- schedule
+    poll_min: int = _row(120, "Shortest time between polls of a feed", _between(1, 86400))
+    poll_max: int = _row(3600, "Longest time between polls of a healthy feed", _between(60, 86400))
+    poll_push: int = _row(6 * 3600, "Time between polls while pushes prove to work", _between(60, 86400))
+    poll_unread: int = _row(86400, "Time between polls of a feed nobody read for 30 days", _between(60, 1e6))
+    error_backoff_min: int = _row(300, "First wait after an error; doubles", _between(1, 86400))
+    error_backoff_max: int = _row(86400, "Longest wait after errors", _between(60, 1e6))
+    retention_entries: int = _row(5000, "Entries kept per feed", _between(100, 1e7))
+
+    # -- reading
+    unread_days: int = _row(
+        30, "A new subscription starts with what is younger than this unread", _between(0, 3650)
+    )
+    unread_min: int = _row(10, "… but at least so many", _between(0, 1000))
+    unread_max: int = _row(100, "… and at most so many", _between(1, 10000))
+    subscriptions_max: int = _row(10000, "Subscriptions of one user", _between(1, 1e6))
+    snapshot_ttl: int = _row(86400, "How long an unread-on-top snapshot is kept", _between(60, 1e6))
+    undo_ttl: int = _row(86400, "How long a mass action can be undone", _between(60, 1e6))
+
+    # -- jobs
+    queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")
+    pull_batch: int = _row(50, "Feeds in one pull job", _between(1, 500))
+    pull_batches: int = _row(4, "Pull jobs one worker holds at once", _between(1, 64))
+    claim_seconds: int = _row(180, "How long a claimed feed is left alone", _between(10, 3600))
+    job_timeout: int = _row(120, "Longest run of a job", _between(1, 86400))
+    job_retries: int = _row(3, "Runs of a failing job, and crashes until a job is given up", _between(1, 100))
+    result_ttl: int = _row(120, "How long results are kept", _between(10, 86400))
+    failure_ttl: int = _row(86400, "How long failures are kept", _between(60, 1e7))
+    worker_memory: int = _row(
+        500 << 20, "Resident memory above which a worker is replaced", _between(1 << 26, 1 << 40)
+    )
+    worker_lifetime: int = _row(3600, "A worker is replaced after so long", _between(10, 1e7))
+    worker_stall: float = _row(
+        15.0, "A worker without a sign of life for so long is killed", _between(1, 3600)
+    )
+    stop_grace: float = _row(10.0, "Time that running jobs get when a worker stops", _between(0, 600))
+    updater_interval: float = _row(5.0, "Time between two looks for due feeds", _between(0.1, 600))
+    updater_lease: float = _row(15.0, "Lease of the one updater", _between(1, 600))
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
+        """Read and check all settings.
+
+        Raises:
+            SettingsError: a value does not fit; the message names the variable and what fits.
+        """
+        env = os.environ if env is None else env
+        return cls(**{f.name: v for f in dataclasses.fields(cls) if (v := _read(f, env)) is not None})
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            check = field.metadata["check"]
+            problem = check(getattr(self, field.name)) if check else None
+            if problem:
+                raise SettingsError(f"{env_name(field.name)} {problem}.", setting=field.name)
+        if self.poll_min > self.poll_max:
+            raise SettingsError("EVENTR_POLL_MIN must not be above EVENTR_POLL_MAX.", setting="poll_min")
+
+    def redacted(self) -> dict[str, str]:
+        """Return name → value as text, secrets that are set shown as ``•••``."""
+        return {
+            f.name: "•••" if f.metadata["secret"] and getattr(self, f.name) else _text(getattr(self, f.name))
+            for f in dataclasses.fields(self)
+        }
+
+
+def env_name(field: str) -> str:
+    """Return the environment variable of a setting: ``fetch_allow`` → ``EVENTR_FETCH_ALLOW``."""
+    return PREFIX + field.upper()
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
+
+
+def _read(field: dataclasses.Field[Any], env: Mapping[str, str]) -> Any:
+    name = env_name(field.name)
+    raw = env.get(name)
+    if raw is None and field.metadata["secret"] and (path := env.get(name + "_FILE")):
+        try:
+            raw = Path(path).read_text().strip()
+        except OSError as e:
+            raise SettingsError(
+                f"{name}_FILE: {path} cannot be read ({e.strerror}).", setting=field.name
+            ) from e
+    if raw is None:
+        return None
+    try:
+        return _convert(get_type_hints(Settings)[field.name], raw)
+    except ValueError as e:
+        raise SettingsError(f"{name} is {raw!r}, but {e}.", setting=field.name) from e
+
+
+def _convert(kind: Any, raw: str) -> Any:
+    raw = raw.strip()
+    if kind is bool:
+        if raw.lower() not in _TRUE | _FALSE:
+            raise ValueError("must be yes or no")
+        return raw.lower() in _TRUE
+    if kind in (int, float):
+        try:
+            return kind(raw)
+        except ValueError:
+            raise ValueError("must be a number") from None
+    if kind == tuple[str, ...]:
+        return tuple(part.strip() for part in raw.split(",") if part.strip())
+    if kind == tuple[int, ...]:
+        try:
+            return tuple(int(part) for part in raw.split(",") if part.strip())
+        except ValueError:
+            raise ValueError("must be numbers, comma-separated") from None
+    if kind == Path | None:
+        return Path(raw) if raw else None
+    return Path(raw) if kind is Path else raw

@@ -1,0 +1,183 @@
+"""Every error that Eventr raises on purpose, as one tree.
+
+    EventrError
+    ├── SettingsError             a setting is wrong; says which and what would be right
+    ├── StartupError              a process cannot start (port taken, folder read-only, second instance)
+    ├── InvalidError              input that does not fit (400)
+    ├── AuthRequiredError         nobody is logged in (401)
+    ├── ForbiddenError            logged in, but not allowed (403)
+    ├── NotFoundError             no such thing, or not yours (404)
+    ├── ExistsError               it is there already (409)
+    ├── ConflictError             somebody else changed it first (409)
+    ├── TooLargeError             more than a named limit allows (413)
+    ├── RateLimitedError          too often (429)
+    ├── StoreError                MongoDB or Redis does not answer (503)
+    └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
+        ├── FetchError            it could not be fetched
+        └── ParseError            it was fetched and cannot be read
+
+A mapper turns driver errors into these (cause chained), a service lets them pass, and one handler
+per outside (web, command line, worker) renders them. ``message`` is a sentence for people and never
+holds internals; ``ids`` goes to the log.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class EventrError(Exception):
+    """Root of the tree.
+
+    Args:
+        message: one sentence for the person who caused or sees it, saying what to do.
+        ids: what it is about (``feed_id=…``, ``field=…``), for logs and JSON answers.
+    """
+
+    code: ClassVar[str] = "error"
+    http_status: ClassVar[int] = 500
+    default: ClassVar[str] = "Something went wrong on our side. Try again in a minute."
+
+    def __init__(self, message: str | None = None, **ids: Any) -> None:
+        self.message = message or self.default
+        self.ids = ids
+        super().__init__(self.message)
+
+    @property
+    def word(self) -> str:
+        """The stable machine word of this error."""
+        return self.code
+
+
+class SettingsError(EventrError):
+    code = "settings"
+    default = "A setting is wrong."
+
+
+class StartupError(EventrError):
+    code = "startup"
+    default = "Eventr cannot start."
+
+
+class InvalidError(EventrError):
+    code = "invalid"
+    http_status = 400
+    default = "That does not look right. Check what you entered and send it again."
+
+
+class AuthRequiredError(EventrError):
+    code = "auth_required"
+    http_status = 401
+    default = "Log in first."
+
+
+class ForbiddenError(EventrError):
+    code = "forbidden"
+    http_status = 403
+    default = "You are not allowed to do this."
+
+
+class NotFoundError(EventrError):
+    code = "not_found"
+    http_status = 404
+    default = "There is nothing at this address."
+
+
+class ExistsError(EventrError):
+    code = "exists"
+    http_status = 409
+    default = "That is there already."
+
+
+class ConflictError(EventrError):
+    code = "conflict"
+    http_status = 409
+    default = "Somebody else changed this first. Reload and try again."
+
+
+class TooLargeError(EventrError):
+    code = "too_large"
+    http_status = 413
+    default = "That is larger than this server accepts."
+
+
+class RateLimitedError(EventrError):
+    code = "rate_limited"
+    http_status = 429
+    default = "That was too often. Wait a little and try again."
+
+
+class StoreError(EventrError):
+    code = "store_unavailable"
+    http_status = 503
+    default = "The store does not answer. Nothing was lost; try again in a minute."
+
+
+#: Every error word a feed can carry, with the sentence its readers see. ``http_4xx``-like words are
+#: made from the status; their sentence is chosen by :func:`feed_message`.
+FEED_MESSAGES: dict[str, str] = {
+    "invalid_url": "This is not a web address that can be fetched.",
+    "refused": "This address cannot be fetched from here.",
+    "dns_failed": "The name of this site could not be found. It may be gone, or its DNS is down.",
+    "connect_failed": "The site did not accept a connection.",
+    "tls_failed": "The site's certificate is not valid, so its answer cannot be trusted.",
+    "timeout": "The site took too long to answer.",
+    "too_many_redirects": "The site redirects too many times.",
+    "bad_redirect": "The site redirects to an address that cannot be fetched.",
+    "bad_response": "The site's answer breaks the rules of HTTP.",
+    "bad_encoding": "The site's answer is compressed in a way that cannot be read, or was cut off.",
+    "too_large": "The answer is larger than this server reads.",
+    "empty": "The site answered with an empty page.",
+    "not_a_feed": "This is not a feed. If it is a page, its feed may be found from its address.",
+    "html_page": "This is a web page, not a feed. Its feed may be found from its address.",
+    "broken_feed": "This is a feed, but too broken to be read.",
+    "gone": "The site says that this feed is gone for good.",
+    "crashed": "Reading this feed crashed a worker three times, so it is paused.",
+    "no_feed_found": "No feed was found at this address.",
+}
+
+
+def feed_message(code: str) -> str:
+    """Return the sentence for a feed error word, also for ``http_<status>`` words."""
+    if code in FEED_MESSAGES:
+        return FEED_MESSAGES[code]
+    status = code.removeprefix("http_")
+    match status:
+        case "401" | "403" | "407":
+            return f"The site wants a login for this address (HTTP {status})."
+        case "404" | "410":
+            return f"There is nothing at this address any more (HTTP {status})."
+        case "429":
+            return "The site asks for fewer requests (HTTP 429); it is polled less often now."
+        case _ if status.startswith("5"):
+            return f"The site has a fault of its own (HTTP {status}); it is asked again later."
+        case _:
+            return f"The site answered with HTTP {status}."
+
+
+class FeedError(EventrError):
+    """A foreign server, page or feed is at fault.
+
+    Args:
+        code: the error word, a key of :data:`FEED_MESSAGES` or ``http_<status>``.
+        detail: what exactly happened, for logs and the feed page; never a body.
+    """
+
+    http_status = 422
+
+    def __init__(self, code: str, detail: str = "", **ids: Any) -> None:
+        super().__init__(feed_message(code), **ids)
+        self._word = code
+        self.detail = detail
+
+    @property
+    def word(self) -> str:
+        return self._word
+
+
+class FetchError(FeedError):
+    """A fetch ended without a usable answer."""
+
+
+class ParseError(FeedError):
+    """A body was fetched and cannot be read as what it should be."""

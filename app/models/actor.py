@@ -1,0 +1,46 @@
+"""Who asks: every service method takes an actor and checks what he may do."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+class Permission(enum.StrEnum):
+    """``resource:action``, alphabetical. What needs which role is in :data:`GRANTS`."""
+
+    ADMIN_SEE = "admin:see"
+    ENTRY_MARK = "entry:mark"
+    ENTRY_READ = "entry:read"
+    FEED_DISCOVER = "feed:discover"
+    FEED_REFRESH = "feed:refresh"
+    FEED_SEE = "feed:see"
+    FOLDER_EDIT = "folder:edit"
+    SUBSCRIPTION_EDIT = "subscription:edit"
+    SUBSCRIPTION_SEE = "subscription:see"
+    USER_CREATE = "user:create"
+    USER_EDIT_SELF = "user:edit-self"
+
+
+class Role(enum.StrEnum):
+    """What a user is; the first user of a server is its admin."""
+
+    USER = "user"
+    ADMIN = "admin"
+
+
+_USER = frozenset(Permission) - {Permission.ADMIN_SEE, Permission.USER_CREATE}
+
+GRANTS: dict[Role, frozenset[Permission]] = {Role.USER: _USER, Role.ADMIN: frozenset(Permission)}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Actor:
+    """A logged-in user as services see him."""
+
+    user_id: int
+    role: Role = Role.USER
+
+    def may(self, permission: Permission) -> bool:
+        """Return whether this actor's role holds the permission."""
+        return permission in GRANTS[self.role]

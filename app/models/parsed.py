@@ -1,0 +1,93 @@
+"""A feed as its publisher wrote it, in one normalised form, whatever format it came in."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+
+
+class Format(enum.StrEnum):
+    """Feed formats by the words that ``eventr feed parse`` prints."""
+
+    RSS09X = "rss09x"
+    RSS10 = "rss10"
+    RSS11 = "rss11"
+    RSS20 = "rss20"
+    ATOM03 = "atom03"
+    ATOM10 = "atom10"
+    JSON10 = "json10"
+    JSON11 = "json11"
+
+
+class ParserPath(enum.StrEnum):
+    """Which of the parsers read a body (for statistics and tests)."""
+
+    STRICT = "strict"
+    REPAIRED = "repaired"
+    FEEDPARSER = "feedparser"
+    JSON = "json"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A file that belongs to an entry; ``length`` in bytes, None when not told."""
+
+    url: str
+    type: str | None = None
+    length: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ParsedEntry:
+    """One item, entry or post.
+
+    Attributes:
+        guid: the raw text of guid, atom:id, rdf:about or JSON id; None when there is none.
+        url: absolute; None when there is none or it is not http(s).
+        title, author: plain text.
+        published, updated: aware UTC as claimed by the feed, unclamped; None when unreadable.
+        content: HTML as published, not yet sanitised; empty when there is only a summary.
+        summary: HTML as published, not yet sanitised.
+        base_url: what relative addresses inside content and summary are relative to.
+        image: absolute address of the picture that stands for the entry, else None.
+    """
+
+    guid: str | None
+    url: str | None
+    title: str
+    author: str
+    published: dt.datetime | None
+    updated: dt.datetime | None
+    content: str
+    summary: str
+    base_url: str
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    image: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ParsedFeed:
+    """One feed document.
+
+    Attributes:
+        site_url, self_url, hub, icon: absolute or None.
+        ttl_minutes: RSS ttl or sy:updatePeriod/updateFrequency, else None.
+        skip_hours: hours of the day (UTC, 0–23) at which the feed asks not to be polled.
+        truncated: items or text were cut at a limit; never stored as complete (X04).
+    """
+
+    format: Format
+    parser: ParserPath
+    title: str
+    site_url: str | None
+    description: str
+    language: str | None
+    entries: tuple[ParsedEntry, ...]
+    self_url: str | None = None
+    hub: str | None = None
+    ttl_minutes: int | None = None
+    skip_hours: frozenset[int] = frozenset()
+    icon: str | None = None
+    truncated: bool = False

@@ -1,0 +1,36 @@
+"""What a feed's schedule knows and says."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hints:
+    """What a poll told about the future.
+
+    Attributes:
+        max_age: seconds the answer may be cached (Cache-Control, Expires), else None.
+        ttl_minutes, skip_hours: from the feed.
+        retry_after: seconds a server asked to wait, else None.
+        errors: errors in a row, 0 after a success.
+        pushed: pushes have proven to work.
+        unread_days: days since anyone read the feed, 0 when unknown.
+    """
+
+    max_age: int | None = None
+    ttl_minutes: int | None = None
+    skip_hours: frozenset[int] = frozenset()
+    retry_after: int | None = None
+    errors: int = 0
+    pushed: bool = False
+    unread_days: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """When to ask again, and why (a word that the feed page explains)."""
+
+    next_check_at: dt.datetime
+    reason: str
