@@ -66,6 +66,7 @@ class Settings:
     redis_url: str = _row(
         "", "Redis 6.2 or newer; empty: the embedded server", _url("redis", "rediss", "unix"), secret=True
     )
+    embedded_cache: int = _row(512 << 20, "Cache of the embedded MongoDB", _between(1 << 28, 1 << 40))
     log_level: str = _row("info", "Least severe level logged", _one_of("debug", "info", "warning", "error"))
     log_format: str = _row("text", "Log lines as text or json", _one_of("text", "json"))
 
