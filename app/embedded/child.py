@@ -1,0 +1,101 @@
+"""Start child processes that leave nothing behind: lifeline, log file, lock, clean stop."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from app.embedded import lifeline
+from app.errors import StartupError
+
+
+def spawn(
+    command: Sequence[str],
+    *,
+    log: Path,
+    at_death: signal.Signals = signal.SIGKILL,
+    keep: Sequence[int] = (),
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start ``command`` as a child that gets ``at_death`` when this process dies in whatever way.
+
+    Call it from the main thread: the kernel's promise is about the thread that forked.
+
+    Args:
+        command: absolute path of the program, and its arguments.
+        log: file that takes its output, appended; may be cut while it is written to.
+        at_death: signal at the death of this process.
+        keep: file descriptors that the child inherits.
+        env: its environment, by default ours.
+
+    Raises:
+        StartupError: the log cannot be written or the program cannot be started.
+    """
+    start = [sys.executable, "-I", "-S", lifeline.__file__, str(os.getpid()), str(int(at_death))]
+    try:
+        with log.open("ab") as output:
+            # A session of its own: Ctrl-C in a terminal must reach the parent alone, which then
+            # stops its children in the right order.
+            return subprocess.Popen(  # noqa: S603 — no shell, and the command is ours
+                [*start, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=tuple(keep),
+                env=env,
+            )
+    except OSError as e:
+        raise StartupError(f"{command[0]} cannot be started ({e.strerror}: {e.filename}).") from e
+
+
+def stop(process: subprocess.Popen[bytes], timeout: float, number: signal.Signals = signal.SIGTERM) -> bool:
+    """Ask a child to end and wait; kill it after ``timeout`` seconds. Returns whether it went by itself."""
+    if process.poll() is None:
+        process.send_signal(number)
+    try:
+        process.wait(timeout)
+        return True
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return False
+
+
+def try_lock(path: Path) -> int | None:
+    """Take the lock file ``path`` and return its descriptor, or None while somebody holds it.
+
+    The lock belongs to the open file and to all that inherit it, and ends with the last of them:
+    it cannot be left over by a kill (flock(2)).
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextlib.contextmanager
+def locked(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock file ``path`` inside the block and write our process id into it.
+
+    Raises:
+        StartupError: another process holds it; ``busy`` is the sentence, with ``{pid}`` in it.
+    """
+    descriptor = try_lock(path)
+    if descriptor is None:
+        raise StartupError(busy.format(pid=path.read_text().strip() or "?"))
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,118 @@
+"""Where a one-machine set-up keeps its things: folders, sockets, locks and addresses below HOME.
+
+    HOME/data/mongodb, HOME/data/redis   what must be kept
+    HOME/log/NAME.log                    one file per process, rotated by size
+    HOME/run                             sockets and locks; may be deleted when nothing runs
+    HOME/secret_key                      made at the first start
+
+Everything here follows from the settings alone, so any process finds the servers without asking one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from app.config import Settings
+from app.errors import StartupError
+
+#: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)); room for the file name.
+_LONGEST_FOLDER = 80
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Layout:
+    """The folders of one home; nothing is made before :meth:`make`."""
+
+    home: Path
+
+    @classmethod
+    def of(cls, settings: Settings) -> Layout:
+        return cls(Path(os.path.abspath(settings.home)))
+
+    @property
+    def log(self) -> Path:
+        return self.home / "log"
+
+    @property
+    def run(self) -> Path:
+        return self.home / "run"
+
+    @property
+    def secret_key(self) -> Path:
+        return self.home / "secret_key"
+
+    @property
+    def sockets(self) -> Path:
+        """The folder of the sockets: HOME/run, or a short private one where that path is too long."""
+        if len(os.fsencode(self.run)) <= _LONGEST_FOLDER:
+            return self.run
+        digest = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"eventr-{os.getuid()}-{digest}"
+
+    @property
+    def mongodb_socket(self) -> Path:
+        return self.sockets / "mongodb.sock"
+
+    @property
+    def redis_socket(self) -> Path:
+        return self.sockets / "redis.sock"
+
+    @property
+    def mongodb_uri(self) -> str:
+        # Direct: with one member there is nothing to discover, and a member known by a socket path
+        # cannot be reached from elsewhere anyway.
+        return f"mongodb://{quote(str(self.mongodb_socket), safe='')}/?directConnection=true"
+
+    @property
+    def redis_url(self) -> str:
+        return f"unix://{self.redis_socket}?db=0"
+
+    def data(self, name: str) -> Path:
+        return self.home / "data" / name
+
+    def make(self) -> None:
+        """Make all folders, readable by this user alone.
+
+        Raises:
+            StartupError: a folder cannot be made or written to.
+        """
+        for folder in (self.home, self.home / "data", self.log, self.run, self.sockets):
+            _make_private(folder)
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as e:
+        raise StartupError(
+            f"The folder {folder} cannot be written to ({e.strerror}): "
+            "make it writable or set EVENTR_HOME to another folder."
+        ) from e
+    # In a shared temporary folder somebody else could have made it first, to read along.
+    info = folder.lstat()
+    if not stat.S_ISDIR(os.stat(folder).st_mode) or info.st_uid not in (os.getuid(), 0):
+        raise StartupError(
+            f"The folder {folder} belongs to somebody else: set EVENTR_HOME to another folder."
+        )
+
+
+def resolved(settings: Settings) -> Settings:
+    """Return the settings with the addresses of the embedded servers where none are set.
+
+    Pure: whether these servers run is another question, see :func:`app.embedded.servers`.
+    """
+    layout = Layout.of(settings)
+    return dataclasses.replace(
+        settings,
+        home=layout.home,
+        mongodb_uri=settings.mongodb_uri or layout.mongodb_uri,
+        redis_url=settings.redis_url or layout.redis_url,
+    )

@@ -1,0 +1,100 @@
+"""The embedded MongoDB: a replica set of one, reachable by its unix socket alone."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pymongo
+from pymongo.errors import ConnectionFailure, OperationFailure
+
+from app.embedded import programs
+from app.embedded.server import START_TIMEOUT, Server, poll
+from app.errors import StartupError
+
+REPLICA_SET = "eventr"
+_NOT_YET_INITIALIZED = 94  # error code of replSetGetConfig
+
+
+class MongoDB(Server):
+    """``mongod`` below HOME. Its socket is 0700 in a 0700 folder, and it has no TCP port, so it needs
+    no passwords (security.md J03) and no two homes can meet on a port."""
+
+    name: ClassVar[str] = "mongodb"
+    wanted: ClassVar[programs.Wanted] = programs.MONGOD
+
+    @property
+    def address(self) -> str:
+        return self.layout.mongodb_uri
+
+    def command(self, program: Path) -> Sequence[str]:
+        options = {
+            "--dbpath": str(self.data),
+            "--bind_ip": str(self.layout.mongodb_socket),
+            "--replSet": REPLICA_SET,
+            "--wiredTigerCacheSizeGB": f"{self.settings.embedded_cache / (1 << 30):.2f}",
+            # A replica set of one needs its operation log for transactions and change streams only.
+            "--oplogSize": "256",
+            # Statistics for MongoDB's own support: 100 MB on disk and a write each second.
+            "--setParameter": "diagnosticDataCollectionEnabled=false",
+        }
+        # Journaling is on by default, and 6.1 removed the option that said so.
+        return [str(program), *(part for pair in options.items() for part in pair)]
+
+    def answers(self) -> bool:
+        # The driver waits half a second after a refused connection; a bare socket does not.
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
+            try:
+                probe.connect(str(self.layout.mongodb_socket))
+            except OSError:
+                return False
+        try:
+            with self._client() as client:
+                client.admin.command("ping")
+        except ConnectionFailure:
+            return False
+        return True
+
+    def prepare(self) -> None:
+        """Make the replica set at the first start, follow a moved home, wait until it takes writes."""
+        with self._client() as client:
+            self._configure(client)
+            if not poll(lambda: bool(client.admin.command("hello").get("isWritablePrimary")), START_TIMEOUT):
+                raise StartupError(
+                    f"The embedded MongoDB takes no writes. Its log says why: {self.log_file}."
+                )
+
+    def shut_down(self) -> None:
+        try:
+            with self._client() as client:
+                client.admin.command("shutdown", timeoutSecs=5)
+        except ConnectionFailure:
+            pass  # that is how it answers: it is gone
+
+    def _configure(self, client: pymongo.MongoClient[Any]) -> None:
+        host = str(self.layout.mongodb_socket)
+        config = self._config(client)
+        if config is None:
+            members = [{"_id": 0, "host": host}]
+            client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
+        elif config["members"][0]["host"] != host:
+            # The home was moved: the member is known by its socket's path. Force, since a node that
+            # does not find itself in its configuration is no primary.
+            config["members"][0]["host"] = host
+            config["version"] += 1
+            client.admin.command("replSetReconfig", config, force=True)
+
+    def _config(self, client: pymongo.MongoClient[Any]) -> dict[str, Any] | None:
+        try:
+            config: dict[str, Any] = client.admin.command("replSetGetConfig")["config"]
+        except OperationFailure as e:
+            if e.code != _NOT_YET_INITIALIZED:
+                raise
+            return None
+        return config
+
+    def _client(self) -> pymongo.MongoClient[Any]:
+        return pymongo.MongoClient(self.address, serverSelectionTimeoutMS=2000)

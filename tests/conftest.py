@@ -1,0 +1,139 @@
+"""Fixtures on real parts: MongoDB and Redis of our own, a real Chromium, no stand-ins.
+
+Each xdist worker starts its own servers once, in a folder of its own, and each test gets its own
+database and an empty Redis. So tests run in any order and beside each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pymongo
+import pytest
+import redis
+from pymongo.database import Database
+
+from app import embedded
+from app.config import Settings
+
+T = TypeVar("T")
+Eventually = Callable[..., Any]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A setting of the developer's shell must not change what is tested.
+    for name in [n for n in os.environ if n.startswith("EVENTR_") and n not in _FOR_TESTS]:
+        del os.environ[name]
+
+
+_FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[embedded.Running]:
+    """MongoDB and Redis of this xdist worker; stopped and removed at its end."""
+    # Not pytest's own folder: its path is long, and that of a unix socket must not be.
+    home = Path(tempfile.mkdtemp(prefix="eventr-test-"))
+    try:
+        with embedded.servers(Settings(home=home, embedded_cache=1 << 28)) as running:
+            yield running
+    finally:
+        shutil.rmtree(home)
+
+
+@pytest.fixture
+def settings(servers: embedded.Running, tmp_path: Path) -> Settings:
+    """Settings with this worker's servers, a database of this test's own and cheap password hashes."""
+    return dataclasses.replace(
+        servers.settings,
+        home=tmp_path,
+        mongodb_name=f"test_{uuid.uuid4().hex[:12]}",
+        secret_key="test-key-" + "0123456789abcdef" * 4,
+        argon2_memory_kib=19456,
+        argon2_time=1,
+    )
+
+
+@pytest.fixture(scope="session")
+def _mongo(servers: embedded.Running) -> Iterator[pymongo.MongoClient[dict[str, Any]]]:
+    with pymongo.MongoClient[dict[str, Any]](servers.mongodb_uri, tz_aware=True) as client:
+        yield client
+
+
+@pytest.fixture
+def db(_mongo: pymongo.MongoClient[dict[str, Any]], settings: Settings) -> Iterator[Database[dict[str, Any]]]:
+    """This test's database, empty; dropped afterwards."""
+    yield _mongo[settings.mongodb_name]
+    _mongo.drop_database(settings.mongodb_name)
+
+
+@pytest.fixture
+def redis_client(servers: embedded.Running) -> Iterator[redis.Redis]:
+    """This worker's Redis, empty."""
+    with redis.Redis.from_url(servers.redis_url) as client:
+        client.flushall()
+        yield client
+        client.flushall()
+
+
+@pytest.fixture
+def services(settings: Settings, db: Database[dict[str, Any]], redis_client: redis.Redis) -> Iterator[Any]:
+    """All services on the real servers, built as every process builds them, with their indexes."""
+    from app import bootstrap
+
+    with contextlib.closing(bootstrap.build(settings)) as built:
+        built.ensure_indexes()
+        yield built
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    """Path of a real Chromium: EVENTR_CHROMIUM, else the one on PATH."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = os.environ.get("EVENTR_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    assert found, "There is no Chromium: install your distribution's package or set EVENTR_CHROMIUM."
+    return found
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium_path: str) -> Iterator[Any]:
+    """A headless Chromium (playwright's sync ``Browser``); make a ``new_context()`` per test.
+
+    Per module and not per session: as long as playwright runs, its thread counts as one with a
+    running event loop, and tests that use ``asyncio.run`` would fail.
+    """
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Eventually:
+    """``eventually(predicate, timeout=10)``: wait until it returns something true, and return that."""
+
+    def wait(predicate: Callable[[], T], timeout: float = 10.0, message: str = "") -> T:
+        pause = threading.Event()
+        deadline = time.monotonic() + timeout
+        while not (value := predicate()):
+            last = value
+            assert time.monotonic() < deadline, f"{message or predicate} not within {timeout} s: {last!r}"
+            pause.wait(0.02)
+        return value
+
+    return wait
