@@ -1,0 +1,200 @@
+"""Bytes → text, in the order that reads most of the web right.
+
+1. what validates as UTF-8 and holds non-ASCII bytes is UTF-8, whatever is declared: a wrong
+   ``iso-8859-1`` over UTF-8 is common, and other charsets hardly ever validate by chance
+2. a byte order mark (also of UTF-16 and UTF-32; without a mark, their pattern of NUL bytes)
+3. the ``charset`` of the HTTP Content-Type
+4. the XML declaration or HTML ``meta``
+5. chardet's guess
+6. windows-1252
+
+Labels mean what browsers mean by them (WHATWG Encoding: ``iso-8859-1`` is windows-1252, ``gb2312`` is
+gb18030 …). UTF-7 is never spoken: it hides markup from every check. Bytes that do not fit become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+
+import chardet
+import webencodings
+
+#: Decoders for WHATWG names where Python's codec of that name knows less than browsers do.
+_WIDER = {
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "windows-1252": "windows-1252",
+}
+#: Declared in old feeds, unknown to browsers, harmless, and in Python.
+_EXTRA = {
+    "utf-32": "utf-32",
+    "utf-32le": "utf-32-le",
+    "utf-32be": "utf-32-be",
+    "ibm855": "cp855",
+    "cp855": "cp855",
+    "ibm850": "cp850",
+    "cp850": "cp850",
+    "ibm852": "cp852",
+    "cp852": "cp852",
+    "ibm437": "cp437",
+    "cp437": "cp437",
+    "maccyrillic": "mac_cyrillic",
+    "mac-cyrillic": "mac_cyrillic",
+    "cp949": "cp949",
+    "cp932": "cp932",
+    "johab": "johab",
+    "cp1361": "johab",
+    "iso-2022-kr": "iso2022_kr",
+    "hz": "hz",
+    "hz-gb-2312": "hz",
+}
+_REFUSED = {"replacement", "x-user-defined"}
+#: UTF-32's mark begins with UTF-16's: it is looked for first.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+#: How "<" looks in wide charsets without a mark (XML 1.0, appendix F.1).
+_WIDE = (
+    (b"<\0\0\0", "utf-32-le"),
+    (b"\0\0\0<", "utf-32-be"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+    (b"{\0", "utf-16-le"),
+    (b"\0{", "utf-16-be"),
+)
+_HEAD = 2048
+_DECLARED = re.compile(
+    rb"""<\?xml[^>]{0,200}?\sencoding\s{0,9}=\s{0,9}["']\s{0,9}([\w.:-]{1,40})"""
+    rb"""|<meta[^>]{0,200}?\scharset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})"""
+    rb"""|<meta[^>]{0,200}?;\s{0,9}charset\s{0,9}=\s{0,9}([\w.:-]{1,40})""",
+    re.IGNORECASE,
+)
+_HTTP = re.compile(r"""charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
+#: Below this share of replaced bytes a text that claims to be UTF-8, or claims nothing, is damaged UTF-8.
+_DAMAGED = 0.1
+_DETECT = 65536
+
+
+def to_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, str]:
+    """Return the body as valid UTF-8 without a byte order mark, and the charset it was read as.
+
+    Args:
+        body: as it came, decompressed.
+        content_type: the HTTP header, with or without a ``charset``.
+    """
+    if _plain_ascii(body) or (_is_utf8(body) and b"\0" not in body):
+        return body.removeprefix(codecs.BOM_UTF8), "utf-8"
+    text, label = decode(body, content_type)
+    return text.encode("utf-8", "replace"), label
+
+
+def decode(body: bytes, content_type: str | None = None) -> tuple[str, str]:
+    """Return the body as text without a byte order mark, and the charset it was read as."""
+    if _plain_ascii(body):
+        return body.decode("ascii"), "utf-8"
+    if _is_utf8(body) and not body.isascii() and b"\0" not in body:
+        return body.removeprefix(codecs.BOM_UTF8).decode("utf-8"), "utf-8"
+    mark = _by_mark(body)
+    if mark:
+        return body.decode(mark, "replace").removeprefix("\ufeff"), mark
+    return _by_claims(body, content_type)
+
+
+def detect(body: bytes, content_type: str | None = None) -> str:
+    """Return the name of the charset that :func:`decode` reads the body as."""
+    return decode(body, content_type)[1]
+
+
+def lookup(label: str) -> str | None:
+    """Return Python's codec for a charset label as browsers read it; None when unknown or refused."""
+    name = label.strip().lower()
+    if name in _EXTRA:
+        return _EXTRA[name]
+    encoding = webencodings.lookup(name)
+    if encoding is None or encoding.name in _REFUSED:
+        return None
+    wider = _WIDER.get(encoding.name)
+    return wider or str(encoding.codec_info.name)
+
+
+def declared(body: bytes) -> str | None:
+    """Return the codec that an XML declaration or HTML meta in the first 2 KiB names."""
+    match = _DECLARED.search(body, 0, _HEAD)
+    return lookup(next(filter(None, match.groups())).decode("ascii", "ignore")) if match else None
+
+
+def _plain_ascii(body: bytes) -> bool:
+    # ESC and "~{" switch the meaning of ASCII bytes in ISO-2022 and HZ; NULs tell of UTF-16 and UTF-32
+    return body.isascii() and b"\x1b" not in body and b"\0" not in body and b"~{" not in body
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _by_mark(body: bytes) -> str | None:
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            return name
+    head = body[:64].lstrip(b" \t\r\n")
+    for pattern, name in _WIDE:
+        if head.startswith(pattern):
+            return name
+    return None
+
+
+def _by_claims(body: bytes, content_type: str | None) -> tuple[str, str]:
+    """Take the first claim that fits every byte, else the first claim with replacements."""
+    first: str | None = None
+    for codec in _claims(body, content_type):
+        if codec.startswith("utf-16"):
+            continue  # it has neither a mark nor NULs in the right places: the claim is wrong
+        first = first or codec
+        try:
+            return body.decode(codec), codec
+        except UnicodeDecodeError:
+            continue
+    if first not in (None, "utf-8"):
+        return body.decode(first, "replace"), first
+    text = body.decode("utf-8", "replace")
+    strange = len(text) - len(text.encode("ascii", "ignore"))
+    if not body.isascii() and text.count("\ufffd") < _DAMAGED * strange:
+        return text, "utf-8"
+    codec = _guess(body) or first or "windows-1252"
+    return body.decode(codec, "replace").removeprefix("\ufeff"), codec
+
+
+def _claims(body: bytes, content_type: str | None) -> Iterator[str]:
+    match = _HTTP.search(content_type[:500]) if content_type else None
+    http = lookup(match[1]) if match else None
+    if http:
+        yield http
+    written = declared(body)
+    if written:
+        yield written
+
+
+def _guess(body: bytes) -> str | None:
+    found = chardet.detect(body[:_DETECT])["encoding"]
+    return lookup(found) or _python_codec(found) if found else None
+
+
+def _python_codec(name: str) -> str | None:
+    if name.lower().replace("_", "-").startswith("utf-7"):
+        return None
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return None

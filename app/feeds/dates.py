@@ -1,0 +1,228 @@
+"""Dates as feeds write them → aware UTC, never an exception.
+
+Fast paths read RFC 822 (with two-digit years, named zones, without seconds or with a wrong weekday) and
+ISO 8601 / RFC 3339; what they do not know goes to feedparser's collection of localised forms. What a
+publisher claims is kept as it is; :func:`clamp` makes the time to sort and schedule by.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import time
+
+from feedparser import datetimes as _feedparser
+
+#: No date is longer; also the cap for every regular expression behind it.
+_LONGEST = 80
+_EARLIEST = dt.datetime(1990, 1, 1, tzinfo=dt.UTC)
+_LEAD = dt.timedelta(days=1)
+
+_MONTHS = {
+    name: number + 1
+    for number, names in enumerate(
+        (
+            "jan january",
+            "feb february",
+            "mar march",
+            "apr april",
+            "may",
+            "jun june",
+            "jul july",
+            "aug august",
+            "sep sept september",
+            "oct october",
+            "nov november",
+            "dec december",
+        )
+    )
+    for name in names.split()
+}
+#: Minutes east of UTC. RFC 822 §5.1, the usual abbreviations of Europe, Asia and Australia, and the
+#: military letters of RFC 2822 §4.3, which are mostly wrong and therefore read as UTC.
+_ZONES = {
+    "": 0, "ut": 0, "utc": 0, "gmt": 0, "z": 0, "wet": 0,
+    "ndt": -150, "nst": -210, "adt": -180, "ast": -240, "edt": -240, "est": -300, "et": -300,
+    "cdt": -300, "cst": -360, "ct": -360, "mdt": -360, "mst": -420, "mt": -420, "pdt": -420, "pst": -480,
+    "pt": -480, "akdt": -480, "akst": -540, "hst": -600, "brt": -180, "art": -180,
+    "bst": 60, "ist": 330, "west": 60, "cet": 60, "met": 60, "cest": 120, "mest": 120, "eet": 120,
+    "sast": 120, "eest": 180, "msk": 180, "msd": 240, "trt": 180, "pkt": 300, "ict": 420, "wib": 420,
+    "hkt": 480, "sgt": 480, "awst": 480, "jst": 540, "kst": 540, "acst": 570, "aest": 600, "aedt": 660,
+    "nzst": 720, "nzdt": 780,
+}  # fmt: skip
+_ZONES |= {
+    f"{sign}{hours:02}{minutes}": (-1 if sign == "-" else 1) * (hours * 60 + int(minutes))
+    for sign in "+-"
+    for hours in range(15)
+    for minutes in ("00", "30")
+}
+_CLOCK = re.compile(r"(\d{1,2})[:.](\d{1,2})(?:[:.](\d{1,2})(?:[.,]\d{0,9})?)?\s{0,3}([ap]m)?", re.IGNORECASE)
+_OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
+_ISO = re.compile(
+    r"(\d{4})-?(\d{2}|\d(?=-))?-?(\d{1,2})?"
+    r"(?:[T\s]\s{0,3}(\d{1,2}):?(\d{2})?(?::?(\d{2})(?:[.,]\d{0,12})?)?)?"
+    r"\s{0,3}(Z|[A-Za-z]{1,5}|(?:GMT|UTC)?[+-]\d{1,2}:?\d{0,2})?",
+    re.IGNORECASE,
+)
+_WEEKDAY = re.compile(r"^[^\W\d_]{2,12}\.?\s{0,3},?\s{1,3}|^[^\W\d_]{2,12},\s{0,3}")
+
+
+def parse_date(text: str | None) -> dt.datetime | None:
+    """Return the time a text claims, aware and in UTC; None when it says none that exists."""
+    if not text:
+        return None
+    text = text.strip()
+    if len(text) > _LONGEST:
+        return None
+    try:
+        when = (_iso_fast(text) or _iso(text)) if text[:4].isdecimal() else _rfc822(text)
+    except (ValueError, OverflowError):
+        when = None
+    return when or _oddity(text)
+
+
+def clamp(claimed: dt.datetime | None, now: dt.datetime) -> dt.datetime | None:
+    """Return a claimed time moved into 1990 … one day after ``now`` (X11); None stays None."""
+    if claimed is None:
+        return None
+    return min(max(claimed, _EARLIEST), now + _LEAD)
+
+
+def from_epoch(seconds: float) -> dt.datetime | None:
+    """Return the time of a Unix timestamp, None when there is no such year."""
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _iso_fast(text: str) -> dt.datetime | None:
+    if len(text) < 19:
+        return None
+    try:
+        when = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return when.replace(tzinfo=dt.UTC) if when.tzinfo is None else when.astimezone(dt.UTC)
+
+
+def _iso(text: str) -> dt.datetime | None:
+    """Read the looser ISO forms: parts left out, 24:00, named zones, odd separators."""
+    found = _ISO.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    return _utc((year, month or 1, day or 1), (hour, minute, second), _zone(found[7] or ""))
+
+
+def _rfc822(text: str) -> dt.datetime | None:
+    """Read ``[weekday,] day month year [time [zone]]``, also ``month day, year`` and dashes.
+
+    Format: RFC 822 §5 with the four-digit year of RFC 1123 §5.2.14.
+    """
+    parts = text.replace(",", " ").split()
+    if len(parts) == 6 and len(parts[4]) == 8 and len(parts[3]) == 4:
+        month = _MONTHS.get(parts[2].lower())
+        if month and parts[4][2] == parts[4][5] == ":":
+            clock = parts[4]
+            return _utc(
+                (int(parts[3]), month, int(parts[1])),
+                (int(clock[:2]), int(clock[3:5]), int(clock[6:])),
+                _zone(parts[5]),
+            )
+    return _rfc822_loose(text)
+
+
+def _rfc822_loose(text: str) -> dt.datetime | None:
+    text = _WEEKDAY.sub("", text) if _first_word(text) not in _MONTHS else text
+    clock = _CLOCK.search(text)
+    head = text[: clock.start()] if clock else text
+    words = head.replace(",", " ").replace("-", " ").replace(".", " ").replace("/", " ").split()
+    tail = text[clock.end() :] if clock else ""
+    if len(words) < 3:  # "Mon Jan 5 10:00:00 2004": asctime, the year stands behind the clock
+        words += tail.split()[-1:] if len(words) == 2 else []
+        tail = " ".join(tail.split()[:-1])
+    date = _day_month_year(words[:3])
+    if date is None or len(words) > 3:
+        return None
+    zone = _zone(tail.strip())
+    return None if zone is None else _utc(date, _hours(clock), zone)
+
+
+def _first_word(text: str) -> str:
+    return text[:12].replace(",", " ").replace(".", " ").split(" ")[0].lower()
+
+
+def _day_month_year(words: list[str]) -> tuple[int, int, int] | None:
+    if len(words) < 3:
+        return None
+    first, second, third = (word.lower() for word in words)
+    if first in _MONTHS:
+        first, second = second, first
+    month = _MONTHS.get(second)
+    day = first.removesuffix("st").removesuffix("nd").removesuffix("rd").removesuffix("th")
+    if month is None or not (day.isdecimal() and third.isdecimal()):
+        return None
+    if len(day) == 4:
+        day, third = third, day
+    year = int(third)
+    if year < 100:  # RFC 2822 §4.3
+        year += 2000 if year < 50 else 1900
+    return year, month, int(day)
+
+
+def _hours(clock: re.Match[str] | None) -> tuple[int, int, int]:
+    if clock is None:
+        return 0, 0, 0
+    hour, half = int(clock[1]), (clock[4] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return hour, int(clock[2]), int(clock[3] or 0)
+
+
+def _zone(text: str) -> int | None:
+    """Return minutes east of UTC; None when the zone says nothing known or is impossible."""
+    if text in _ZONES:
+        return _ZONES[text]
+    name = text.strip("() ").lower()
+    if name in _ZONES:
+        return _ZONES[name]
+    if len(name) == 1 and name.isalpha():
+        return 0
+    found = _OFFSET.match(name)
+    if found is None:
+        return None
+    minutes = int(found[2]) * 60 + int(found[3] or 0)
+    if minutes > 15 * 60:
+        return None
+    return -minutes if found[1] == "-" else minutes
+
+
+def _utc(date: tuple[int, int, int], clock: tuple[int, int, int], zone: int | None) -> dt.datetime | None:
+    """Put a time together; 24:00 and a leap second run over into the next day or minute.
+
+    Raises:
+        ValueError, OverflowError: there is no such day, or it is before year 1 or after 9999 in UTC.
+    """
+    hour, minute, second = clock
+    if zone == 0 and hour < 24 and second < 60:
+        return dt.datetime(*date, hour, minute, second, tzinfo=dt.UTC)
+    if zone is None or hour > 24 or minute > 59 or second > 60:
+        return None
+    day = dt.datetime(*date, tzinfo=dt.UTC)
+    return day + dt.timedelta(hours=hour, minutes=minute - zone, seconds=second)
+
+
+def _oddity(text: str) -> dt.datetime | None:
+    """Ask feedparser, which knows Greek, Hungarian, Korean and more; also Unix timestamps."""
+    if text.isdecimal():
+        known = text.isascii() and 9 <= len(text) <= 13
+        return from_epoch(int(text) / (1000 if len(text) > 11 else 1)) if known else None
+    try:
+        found: time.struct_time | None = _feedparser._parse_date(text)
+    except (ValueError, OverflowError, TypeError, IndexError, KeyError, AttributeError):
+        return None  # its handlers raise all of these on figures that are no date
+    try:
+        return dt.datetime(*found[:6], tzinfo=dt.UTC) if found else None
+    except ValueError:
+        return None
