@@ -1,0 +1,141 @@
+"""The rules of accounts, sessions and invitations, over their mappers."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import hashlib
+import secrets
+
+from app import clock
+from app.config import Settings
+from app.mappers.invites import InviteMapper
+from app.mappers.sessions import SessionMapper
+from app.mappers.users import UserMapper
+from app.models.actor import Role
+from app.models.user import Credentials, NewUser, Notice, Session, User
+
+#: How exact ``Session.seen`` is: one write in so long, not one per request.
+TOUCH_EVERY = dt.timedelta(minutes=5)
+INVITE_LIFE = dt.timedelta(days=14)
+
+
+def key_of(token: str) -> bytes:
+    """Return what is stored of a token: its sha256, so that a copy of the store opens no session (W01)."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+class AccountGateway:
+    """Users, their sessions and invitations."""
+
+    def __init__(
+        self, users: UserMapper, sessions: SessionMapper, invites: InviteMapper, settings: Settings
+    ) -> None:
+        self._users = users
+        self._sessions = sessions
+        self._invites = invites
+        self._idle = dt.timedelta(seconds=settings.session_idle)
+        self._max = dt.timedelta(seconds=settings.session_max)
+
+    # -- users
+    def any_user(self) -> bool:
+        """Return whether the server has an account yet."""
+        return self._users.any()
+
+    def add_first(self, new: NewUser) -> User | None:
+        """Store the very first user, who is admin; None when somebody else came first."""
+        return self._users.add(new, Role.ADMIN, first=True)
+
+    def add_user(self, new: NewUser, role: Role = Role.USER) -> User:
+        """Store a user.
+
+        Raises:
+            ExistsError: name or address is taken.
+        """
+        user = self._users.add(new, role)
+        assert user is not None  # noqa: S101 — None is answered to add(first=True) only
+        return user
+
+    def user(self, user_id: int) -> User | None:
+        """Return a user by id."""
+        return self._users.get(user_id)
+
+    def credentials(self, login: str) -> Credentials | None:
+        """Return the user with this name or address, and his password hash."""
+        return self._users.credentials(login)
+
+    def password_of(self, user_id: int) -> str | None:
+        """Return the password hash of a user."""
+        return self._users.password_of(user_id)
+
+    def set_password(self, user_id: int, password_hash: str) -> None:
+        """Replace the password hash."""
+        self._users.set_password(user_id, password_hash)
+
+    # -- sessions
+    def open_session(self, user_id: int, *, agent: str, address: str) -> str:
+        """Start a session and return the 256-bit id for the cookie; only its sha256 is stored."""
+        token = secrets.token_urlsafe(32)
+        now = clock.now()
+        session = Session(key_of(token), user_id, now, now, agent[:200], address)
+        self._sessions.add(session, self._expires(session, now))
+        return token
+
+    def session(self, token: str) -> tuple[Session, User] | None:
+        """Return a living session and its user, or None; notes the use."""
+        session = self._sessions.get(key_of(token))
+        if session is None or not self._alive(session, clock.now()):
+            return None
+        user = self._users.get(session.user_id)
+        if user is None or user.disabled:
+            self._sessions.remove(session.key)
+            return None
+        return self._touched(session, clock.now()), user
+
+    def _alive(self, session: Session, now: dt.datetime) -> bool:
+        return now - session.seen < self._idle and now - session.created < self._max
+
+    def _expires(self, session: Session, now: dt.datetime) -> dt.datetime:
+        return min(now + self._idle, session.created + self._max)
+
+    def _touched(self, session: Session, now: dt.datetime) -> Session:
+        if now - session.seen < TOUCH_EVERY:
+            return session
+        self._sessions.touch(session.key, now, self._expires(session, now))
+        return dataclasses.replace(session, seen=now)
+
+    def sessions_of(self, user_id: int) -> list[Session]:
+        """Return a user's living sessions, the last used first."""
+        now = clock.now()
+        return [s for s in self._sessions.of_user(user_id) if self._alive(s, now)]
+
+    def end_session(self, key: bytes) -> None:
+        """End one session."""
+        self._sessions.remove(key)
+
+    def end_sessions(self, user_id: int, *, but: bytes | None = None, prefix: bytes | None = None) -> int:
+        """End a user's sessions: all, all ``but`` one, or the one whose key starts with ``prefix``."""
+        return self._sessions.remove_of_user(user_id, but=but, prefix=prefix)
+
+    def add_notice(self, key: bytes, notice: Notice) -> None:
+        """Keep a message for the next page of a session."""
+        self._sessions.add_notice(key, notice)
+
+    def clear_notices(self, key: bytes) -> None:
+        """Drop the messages that a page has shown."""
+        self._sessions.clear_notices(key)
+
+    # -- invitations
+    def invite(self, by: int) -> str:
+        """Make an invitation and return its token, which is shown once."""
+        token = secrets.token_urlsafe(32)
+        self._invites.add(key_of(token), by, clock.now() + INVITE_LIFE)
+        return token
+
+    def take_invite(self, token: str) -> bool:
+        """Use an invitation up; False when it is not good."""
+        return self._invites.take(key_of(token), clock.now())
+
+    def give_back_invite(self, token: str) -> None:
+        """Make an invitation good again whose sign-up failed."""
+        self._invites.give_back(key_of(token))

@@ -1,0 +1,91 @@
+"""How often something may be tried: counted in Redis, in this process while Redis is away (W06).
+
+Up to ``limit`` tries pass in a window; after them a gate closes for 15 s, 30 s, 60 s … up to the
+window's length, with one try between two closings. So guessing becomes slow, and nobody is locked
+out for good.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, cast
+
+import redis
+
+from app import logs
+
+log = logs.get(__name__)
+
+FIRST_DELAY = 15
+
+#: ``eventr:try:<what>:<who>``: tries (string, expires with the window); with ``:gate``: exists while closed.
+PREFIX = "eventr:try:"
+
+_TRY = """
+local wait = redis.call('TTL', KEYS[2])
+if wait > 0 then return wait end
+local tries = redis.call('INCR', KEYS[1])
+if tries == 1 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
+local over = tries - tonumber(ARGV[1])
+if over >= 0 then
+  local delay = math.min(tonumber(ARGV[2]), tonumber(ARGV[3]) * 2 ^ math.min(over, 16))
+  redis.call('SET', KEYS[2], 1, 'EX', delay)
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+end
+return 0
+"""
+
+
+class MemoryLimiter:
+    """The rule in one process; a :class:`app.services.access.Limiter`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tries: dict[str, tuple[int, float, float]] = {}  # who → tries, window's end, gate's end
+
+    def wait(self, who: str, limit: int, window: int) -> int:
+        now = time.monotonic()
+        with self._lock:
+            tries, end, gate = self._tries.get(who, (0, 0.0, 0.0))
+            if gate > now:
+                return int(gate - now) + 1
+            tries, end = (tries + 1, end) if end > now else (1, now + window)
+            over = tries - limit
+            if over >= 0:
+                gate, end = now + min(window, FIRST_DELAY * 2 ** min(over, 16)), now + window
+            self._drop_old(now)
+            self._tries[who] = (tries, end, gate)
+        return 0
+
+    def _drop_old(self, now: float) -> None:
+        if len(self._tries) > 10_000:
+            self._tries = {k: v for k, v in self._tries.items() if v[1] > now}
+
+    def reset(self, who: str) -> None:
+        with self._lock:
+            self._tries.pop(who, None)
+
+
+class RedisLimiter:
+    """The rule for all web processes together: one atomic script per try."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._redis = client
+        self._script = client.register_script(_TRY)
+        self._fallback = MemoryLimiter()
+
+    def wait(self, who: str, limit: int, window: int) -> int:
+        keys = [PREFIX + who, f"{PREFIX}{who}:gate"]
+        try:
+            return int(cast(Any, self._script(keys=keys, args=[limit, window, FIRST_DELAY])))
+        except redis.RedisError as e:
+            log.warning("limiter_without_redis", error=type(e).__name__)
+            return self._fallback.wait(who, limit, window)
+
+    def reset(self, who: str) -> None:
+        self._fallback.reset(who)
+        try:
+            self._redis.delete(PREFIX + who, f"{PREFIX}{who}:gate")
+        except redis.RedisError as e:
+            log.warning("limiter_without_redis", error=type(e).__name__)

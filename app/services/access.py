@@ -1,0 +1,41 @@
+"""Who may do what, and how often."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from app.errors import ForbiddenError, RateLimitedError
+from app.models.actor import Actor, Permission
+
+
+def require(actor: Actor, permission: Permission) -> None:
+    """Let the call go on.
+
+    Raises:
+        ForbiddenError: the actor's role does not hold the permission.
+    """
+    if not actor.may(permission):
+        raise ForbiddenError(user_id=actor.user_id, permission=permission.value)
+
+
+class Limiter(Protocol):
+    """Counts tries over a window of seconds; made in :mod:`app.limits`."""
+
+    def wait(self, who: str, limit: int, window: int) -> int:
+        """Count a try; return 0 when it may go on, else the seconds to wait. A refused try is not counted."""
+
+    def reset(self, who: str) -> None:
+        """Forget the tries, after a success."""
+
+
+def throttle(limiter: Limiter, who: str, *, limit: int, window: int) -> None:
+    """Let a try go on or not.
+
+    Raises:
+        RateLimitedError: too many; the sentence says when to come back.
+    """
+    seconds = limiter.wait(who, limit, window)
+    if seconds:
+        minutes = -(-seconds // 60)
+        when = f"{seconds} seconds" if seconds < 90 else f"{minutes} minutes"
+        raise RateLimitedError(f"Too many tries. Wait {when} and try again.", retry_after=seconds)

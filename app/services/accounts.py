@@ -1,0 +1,112 @@
+"""What somebody does with his own account, and an admin with others'."""
+
+from __future__ import annotations
+
+from app import logs
+from app.errors import InvalidError, NotFoundError
+from app.gateways.accounts import AccountGateway
+from app.models.actor import Actor, Permission, Role
+from app.models.user import NewUser, Notice, Session, User
+from app.services import passwords
+from app.services.access import Limiter, require, throttle
+from app.services.passwords import Hasher
+from app.services.sign_in import Client, check_identity
+
+log = logs.get(__name__)
+
+#: Wrong old passwords per account and window: a stolen session must not become a way to guess.
+TRIES, WINDOW = 5, 900
+
+
+class AccountService:
+    """Password, sessions, invitations, messages for the next page."""
+
+    def __init__(self, accounts: AccountGateway, hasher: Hasher, limiter: Limiter) -> None:
+        self._accounts = accounts
+        self._hasher = hasher
+        self._limiter = limiter
+
+    def change_password(self, actor: Actor, old: str, new: str, client: Client) -> str:
+        """Replace the password and end all sessions of the account.
+
+        Returns:
+            The id of a fresh session for the browser that asked (W01).
+
+        Raises:
+            InvalidError: the old password is wrong, or the new one too weak.
+            RateLimitedError: too many wrong ones.
+        """
+        require(actor, Permission.USER_EDIT_SELF)
+        user = self._user(actor)
+        who = f"password:{actor.user_id}"
+        throttle(self._limiter, who, limit=TRIES, window=WINDOW)
+        if not self._hasher.verify(self._accounts.password_of(user.id), old[: passwords.MAX_LENGTH]):
+            raise InvalidError("The old password is not right.", field="old")
+        passwords.check(new, name=user.name, email=user.email)
+        self._limiter.reset(who)
+        self._accounts.set_password(user.id, self._hasher.hash(new))
+        ended = self._accounts.end_sessions(user.id)
+        log.info("password_changed", user_id=user.id, sessions_ended=ended)
+        return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
+
+    def _user(self, actor: Actor) -> User:
+        user = self._accounts.user(actor.user_id)
+        if user is None:
+            raise NotFoundError(user_id=actor.user_id)
+        return user
+
+    def sessions(self, actor: Actor) -> list[Session]:
+        """Return the actor's sessions, the last used first."""
+        require(actor, Permission.USER_EDIT_SELF)
+        return self._accounts.sessions_of(actor.user_id)
+
+    def end_session(self, actor: Actor, prefix: str) -> None:
+        """End one of the actor's sessions, named by the first 16 hex digits of its key.
+
+        Raises:
+            NotFoundError: no such session of his.
+        """
+        require(actor, Permission.USER_EDIT_SELF)
+        try:
+            key = bytes.fromhex(prefix)
+        except ValueError as e:
+            raise NotFoundError(session=prefix) from e
+        if len(key) != 8 or not self._accounts.end_sessions(actor.user_id, prefix=key):
+            raise NotFoundError(session=prefix)
+        log.info("session_ended", user_id=actor.user_id)
+
+    def end_other_sessions(self, actor: Actor, current: Session) -> int:
+        """End all of the actor's sessions but this one; return how many."""
+        require(actor, Permission.USER_EDIT_SELF)
+        return self._accounts.end_sessions(actor.user_id, but=current.key)
+
+    def invite(self, actor: Actor) -> str:
+        """Make an invitation and return its token, which is shown this once."""
+        require(actor, Permission.USER_CREATE)
+        return self._accounts.invite(actor.user_id)
+
+    def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:
+        """Make an account for somebody else (admin and command line).
+
+        Raises:
+            InvalidError: a field does not fit.
+            ExistsError: name or address is taken.
+        """
+        require(actor, Permission.USER_CREATE)
+        check_identity(name, email)
+        passwords.check(password, name=name, email=email)
+        user = self._accounts.add_user(NewUser(email, name, self._hasher.hash(password)), role)
+        log.info("user_created", user_id=user.id, role=role.value, by=actor.user_id)
+        return user
+
+    def notify(self, actor: Actor, session: Session, notice: Notice) -> None:
+        """Keep a message for the next page of this session."""
+        require(actor, Permission.USER_EDIT_SELF)
+        self._accounts.add_notice(session.key, notice)
+
+    def notices(self, actor: Actor, session: Session) -> tuple[Notice, ...]:
+        """Return the waiting messages of a session and forget them."""
+        require(actor, Permission.USER_EDIT_SELF)
+        if session.notices:
+            self._accounts.clear_notices(session.key)
+        return session.notices
