@@ -1,0 +1,472 @@
+"""A scripted HTTP server on loopback that can misbehave on purpose, for tests and benchmarks.
+
+    with RawServer() as server:                      # in a thread of this process
+        server.set("/feed", Reply(body=b"<rss/>", etag='"1"'))
+        server.url("/feed"), server.origin           # origin fits EVENTR_FETCH_ALLOW
+
+    with serve_files({"/a.xml": data}) as server:    # files with ETag, 304 and gzip
+    with serve_files(files, process=True) as server: # the same in a process of its own
+
+Plain replies are composed once and written in one piece, so a benchmark measures its client.
+Every other reply (delays, drips, resets, endless answers) is a coroutine of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import gzip as gzip_module
+import hashlib
+import multiprocessing
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer and the way it is sent.
+
+    Attributes:
+        headers: sent besides Content-Length (or Transfer-Encoding), ETag, Last-Modified, Connection.
+        etag: sent, and answered with 304 when the request repeats it; ``last_modified`` likewise.
+        gzip: compress the body when the request accepts gzip.
+        close: close the connection after this answer.
+        delay: seconds before the first byte; ``forever`` for never.
+        drip: bytes a piece and seconds between pieces; the whole answer is sent so.
+        chunked: send the body in one chunk; ``unfinished`` leaves out the last chunk and waits.
+        cut: close after so many bytes of the body, whatever Content-Length said.
+        reset: end with RST instead of FIN, at ``cut`` or before the first byte.
+        raw: exact bytes instead of a composed answer; the connection is closed after them.
+        endless: after head (or ``raw``) repeat this until the client goes away, ``drip[1]`` apart.
+    """
+
+    status: int = 200
+    headers: Headers = ()
+    body: bytes = b""
+    etag: str | None = None
+    last_modified: str | None = None
+    gzip: bool = False
+    close: bool = False
+    delay: float = 0.0
+    drip: tuple[int, float] | None = None
+    chunked: bool = False
+    unfinished: bool = False
+    cut: int | None = None
+    reset: bool = False
+    raw: bytes | None = None
+    endless: bytes | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the whole answer can be written at once."""
+        odd = self.delay or self.drip or self.unfinished or self.reset or self.endless
+        return not odd and self.cut is None and self.raw is None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What the server saw: ``headers`` with names in lower case, ``connection`` counts from 1."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    connection: int
+
+
+Script = Reply | Callable[[Request], Reply]
+
+
+@dataclasses.dataclass(slots=True)
+class _Composed:
+    """A plain reply as bytes: full, compressed, and "not modified"."""
+
+    full: bytes
+    zipped: bytes | None
+    not_modified: bytes | None
+    etag: bytes | None
+    last_modified: bytes | None
+    close: bool
+
+    @classmethod
+    def of(cls, reply: Reply) -> _Composed:
+        common = [*reply.headers]
+        common += [("ETag", reply.etag)] if reply.etag else []
+        common += [("Last-Modified", reply.last_modified)] if reply.last_modified else []
+        common += [("Connection", "close")] if reply.close else []
+        zipped = None
+        if reply.gzip:
+            body = gzip_module.compress(reply.body, 6, mtime=0)
+            zipped = _compose(reply, [*common, ("Content-Encoding", "gzip")], body)
+        conditional = reply.etag or reply.last_modified
+        return cls(
+            _compose(reply, common, reply.body),
+            zipped,
+            _head(304, common) if conditional else None,
+            b"\r\nIf-None-Match: " + reply.etag.encode() + b"\r\n" if reply.etag else None,
+            b"\r\nIf-Modified-Since: " + reply.last_modified.encode() + b"\r\n"
+            if reply.last_modified
+            else None,
+            reply.close,
+        )
+
+    def answer(self, head: bytes) -> bytes:
+        if self.etag is not None and b"\r\nIf-None-Match:" in head:
+            if self.etag in head and self.not_modified is not None:
+                return self.not_modified
+        elif self.last_modified is not None and self.last_modified in head and self.not_modified is not None:
+            return self.not_modified
+        return self.zipped if self.zipped is not None and b"gzip" in head else self.full
+
+
+def _head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in headers)]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+
+
+def _compose(reply: Reply, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
+    if reply.chunked:
+        chunk = f"{len(body):x}".encode() + b"\r\n" + body + b"\r\n" if body else b""
+        end = b"" if reply.unfinished else b"0\r\n\r\n"
+        return _head(reply.status, [*headers, ("Transfer-Encoding", "chunked")]) + chunk + end
+    return _head(reply.status, [*headers, ("Content-Length", str(len(body)))]) + body
+
+
+class _Protocol(asyncio.Protocol):
+    """One connection: answers requests one after the other."""
+
+    def __init__(self, server: RawServer) -> None:
+        self._server = server
+        self._buffer = b""
+        self._task: asyncio.Task[None] | None = None
+        self._number = 0
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self._server.opened(self)
+        self._number = self._server.connections
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.closed(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while self._task is None and (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            head, self._buffer = self._buffer[: end + 4], self._buffer[end + 4 :]
+            self._answer(head)
+
+    def _answer(self, head: bytes) -> None:
+        assert self.transport is not None
+        path = head.split(b" ", 2)[1].decode("latin-1")
+        request = self._server.note(head, path, self._number)
+        found = self._server.find(path, request)
+        if isinstance(found, Reply):
+            self._task = asyncio.get_running_loop().create_task(self._play(found, head))
+            return
+        self.transport.write(found.answer(head))
+        if found.close:
+            self.transport.close()
+
+    async def _play(self, reply: Reply, head: bytes) -> None:
+        assert self.transport is not None
+        if reply.delay:
+            await asyncio.sleep(reply.delay)
+        await self._write(_played(reply, head), reply)
+        while reply.endless is not None:
+            await self._write(reply.endless, dataclasses.replace(reply, drip=None))
+            await asyncio.sleep(reply.drip[1] if reply.drip else 0)
+        if reply.unfinished:
+            return
+        if reply.reset:
+            # SO_LINGER with zero seconds turns close() into RST.
+            raw = self.transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.transport.abort()
+        elif reply.close or reply.raw is not None or reply.cut is not None:
+            self.transport.close()
+        self._task = None
+
+    async def _write(self, data: bytes, reply: Reply) -> None:
+        assert self.transport is not None
+        size, pause = reply.drip or (max(1, len(data)), 0.0)
+        for start in range(0, len(data), size):
+            self.transport.write(data[start : start + size])
+            while self.transport.get_write_buffer_size() > 1 << 20 and not self.transport.is_closing():
+                await asyncio.sleep(0.001)
+            if pause:
+                await asyncio.sleep(pause)
+
+
+def _played(reply: Reply, head: bytes) -> bytes:
+    """Return the bytes of a scripted reply, cut where it says."""
+    if reply.raw is not None:
+        return reply.raw
+    if reply.reset and reply.cut is None:
+        return b""
+    if reply.endless is not None and not reply.body:
+        return _head(reply.status, reply.headers)
+    whole = _Composed.of(reply).answer(head)
+    if reply.cut is None:
+        return whole
+    return whole[: whole.index(b"\r\n\r\n") + 4 + reply.cut]
+
+
+class RawServer:
+    """A scripted server in a thread of this process.
+
+    Args:
+        hosts: loopback addresses to listen on, all with one port; per-host limits count them apart.
+        tls: certificate chain and key files; makes it an HTTPS server.
+        default: the answer for paths that were not set.
+    """
+
+    def __init__(
+        self,
+        scripts: Mapping[str, Script] | None = None,
+        *,
+        hosts: tuple[str, ...] = ("127.0.0.1",),
+        tls: tuple[str, str] | None = None,
+        default: Reply = Reply(status=404),
+        record: bool = True,
+    ) -> None:
+        self.hosts, self.connections, self.served = hosts, 0, 0
+        self.requests: list[Request] = []
+        self.port = 0
+        self._scheme = "https" if tls else "http"
+        self._tls, self._record = tls, record
+        self._scripts: dict[str, _Composed | Script] = {}
+        self._default = _Composed.of(default) if default.plain else default
+        self._open: set[_Protocol] = set()
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rawserver", daemon=True)
+        for path, script in (scripts or {}).items():
+            self.set(path, script)
+
+    @property
+    def origin(self) -> str:
+        """``host:port``, as the allow-list of fetches takes it."""
+        return f"{self.hosts[0]}:{self.port}"
+
+    @property
+    def open_connections(self) -> int:
+        """Connections open right now."""
+        return len(self._open)
+
+    def url(self, path: str = "/", host: str | None = None) -> str:
+        return f"{self._scheme}://{host or self.hosts[0]}:{self.port}{path}"
+
+    def set(self, path: str, script: Script) -> None:
+        """Answer ``path`` (with its query) so from now on; callable from any thread."""
+        self._scripts[path] = _Composed.of(script) if isinstance(script, Reply) and script.plain else script
+
+    def seen(self, path: str) -> list[Request]:
+        """Return the requests for a path, in order."""
+        return [r for r in self.requests if r.path == path]
+
+    def start(self) -> Self:
+        self._thread.start()
+        self._ready.wait(10)
+        return self
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(10)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.stop()
+
+    # -- called by the connections, in the server's thread
+
+    def opened(self, connection: _Protocol) -> None:
+        self.connections += 1
+        self._open.add(connection)
+
+    def closed(self, connection: _Protocol) -> None:
+        self._open.discard(connection)
+
+    def note(self, head: bytes, path: str, connection: int) -> Request | None:
+        self.served += 1
+        if not self._record:
+            return None
+        lines = head.decode("latin-1").split("\r\n")
+        pairs = (line.partition(":") for line in lines[1:] if line)
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        request = Request(lines[0].split(" ", 1)[0], path, headers, connection)
+        self.requests.append(request)
+        return request
+
+    def find(self, path: str, request: Request | None) -> _Composed | Reply:
+        found = self._scripts.get(path, self._default)
+        if isinstance(found, _Composed | Reply):
+            return found
+        assert request is not None, "callables need record=True"
+        reply = found(request)
+        return _Composed.of(reply) if reply.plain else reply
+
+    # -- the thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        context = None
+        if self._tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self._tls)
+        listeners = self._listen()
+        servers = [
+            self._loop.run_until_complete(
+                self._loop.create_server(lambda: _Protocol(self), sock=listener, ssl=context, backlog=2048)
+            )
+            for listener in listeners
+        ]
+        self._ready.set()
+        try:
+            self._loop.run_forever()
+        finally:
+            self._close(servers)
+
+    def _listen(self) -> list[socket.socket]:
+        listeners: list[socket.socket] = []
+        for host in self.hosts:
+            listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, self.port))
+            self.port = listener.getsockname()[1]
+            listeners.append(listener)
+        return listeners
+
+    def _close(self, servers: list[asyncio.Server]) -> None:
+        for server in servers:
+            server.close()
+        for connection in list(self._open):
+            if connection.transport is not None:
+                connection.transport.abort()
+        pending = asyncio.all_tasks(self._loop)
+        for task in pending:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+
+class ServerProcess:
+    """A :class:`RawServer` in a process of its own: its CPU time is not its client's.
+
+    ``set``, ``url``, ``origin`` as there; callables cannot cross; ``served`` asks the process.
+    """
+
+    def __init__(self, scripts: Mapping[str, Reply], **options: Any) -> None:
+        self.hosts: tuple[str, ...] = options.get("hosts", ("127.0.0.1",))
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_child, args=(theirs, dict(scripts), {**options, "record": False}), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self.port: int = self._pipe.recv()
+
+    @property
+    def origin(self) -> str:
+        return f"{self.hosts[0]}:{self.port}"
+
+    @property
+    def served(self) -> int:
+        self._pipe.send(("served",))
+        return int(self._pipe.recv())
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def url(self, path: str = "/", host: str | None = None) -> str:
+        return f"http://{host or self.hosts[0]}:{self.port}{path}"
+
+    def set(self, path: str, reply: Reply) -> None:
+        """Answer ``path`` so from now on; returns when the server knows it."""
+        self.set_many({path: reply})
+
+    def set_many(self, replies: Mapping[str, Reply]) -> None:
+        self._pipe.send(("set", dict(replies)))
+        self._pipe.recv()
+
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self._pipe.send(("stop",))
+        self._process.join(10)
+        self._pipe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.stop()
+
+
+def _child(pipe: Connection, scripts: dict[str, Reply], options: dict[str, Any]) -> None:
+    with RawServer(scripts, **options) as server:
+        pipe.send(server.port)
+        while True:
+            try:
+                message = pipe.recv()
+            except (EOFError, OSError):
+                return
+            if message[0] == "stop":
+                return
+            if message[0] == "served":
+                pipe.send(server.served)
+                continue
+            for path, reply in message[1].items():
+                server.set(path, reply)
+            pipe.send(True)
+
+
+def file_reply(body: bytes, *, etag: bool = True, gzip: bool = True, close: bool = False) -> Reply:
+    """Return the answer of a well-behaved static file server for these bytes."""
+    mark = f'"{hashlib.blake2b(body, digest_size=8).hexdigest()}"' if etag else None
+    return Reply(body=body, etag=mark, gzip=gzip, close=close, headers=(("Content-Type", _kind(body)),))
+
+
+def _kind(body: bytes) -> str:
+    start = body[:512].lstrip().lower()
+    if start.startswith(b"{"):
+        return "application/json"
+    page = start.startswith((b"<!doctype html", b"<html"))
+    return "text/html" if page else "application/xml"
+
+
+def serve_files(
+    files: Mapping[str, bytes],
+    *,
+    etag: bool = True,
+    gzip: bool = True,
+    close: bool = False,
+    process: bool = False,
+    hosts: tuple[str, ...] = ("127.0.0.1",),
+) -> RawServer | ServerProcess:
+    """Serve path → bytes over loopback; use as a context manager.
+
+    Args:
+        files: paths start with ``/``.
+        close: one connection per request, as if each feed had a host of its own.
+        process: in a process of its own (started at once), for benchmarks.
+    """
+    replies = {path: file_reply(body, etag=etag, gzip=gzip, close=close) for path, body in files.items()}
+    return ServerProcess(replies, hosts=hosts) if process else RawServer(replies, hosts=hosts)
