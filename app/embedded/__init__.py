@@ -9,15 +9,18 @@ means a server that is not ours: it is left alone.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import TracebackType
 
 from app.config import Settings
+from app.embedded import child
 from app.embedded.layout import Layout, resolved
 from app.embedded.mongodb import MongoDB
 from app.embedded.redisserver import Redis
 from app.embedded.server import Server
 
-__all__ = ["Layout", "MongoDB", "Redis", "Running", "Server", "resolved", "servers"]
+__all__ = ["Layout", "MongoDB", "Redis", "Running", "Server", "only_instance", "resolved", "servers", "using"]
 
 
 class Running:
@@ -62,10 +65,14 @@ class Running:
             if not started:
                 self.stop()
 
-    def stop(self) -> None:
-        """Stop them cleanly, the last started first."""
+    def stop(self, *, found: bool = False) -> None:
+        """Stop what we started, cleanly, the last started first.
+
+        Args:
+            found: also what was found running; only for the one instance of this home.
+        """
         for server in reversed(self.servers):
-            if server.process is not None:
+            if found or not server.found:
                 server.stop()
 
     def __enter__(self) -> Running:
@@ -75,6 +82,43 @@ class Running:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@contextlib.contextmanager
+def only_instance(settings: Settings) -> Iterator[Layout]:
+    """Make the folders and be the one process that runs this home's servers, inside the block.
+
+    Raises:
+        StartupError: a folder cannot be written to, or another process is that one.
+    """
+    layout = Layout.of(settings)
+    layout.make()
+
+    def busy(pid: str) -> str:
+        return (
+            f"Eventr already runs on {layout.home} (process {pid}). "
+            "Stop that one first, or set EVENTR_HOME and EVENTR_PORT to others."
+        )
+
+    with child.locked(layout.instance_lock, busy):
+        yield layout
+
+
+@contextlib.contextmanager
+def using(settings: Settings) -> Iterator[Settings]:
+    """Settings with addresses that answer, for a short command such as ``eventr user create``.
+
+    While ``eventr up`` runs, its servers are used; else they are started for the block alone.
+
+    Raises:
+        StartupError: see :func:`servers`.
+    """
+    running = Running(settings)
+    if all(server.answers() for server in running.servers):
+        yield running.settings
+        return
+    with only_instance(settings), servers(settings) as started:
+        yield started.settings
 
 
 def servers(settings: Settings) -> Running:

@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from app.embedded import lifeline
@@ -55,17 +57,32 @@ def spawn(
         raise StartupError(f"{command[0]} cannot be started ({e.strerror}: {e.filename}).") from e
 
 
-def stop(process: subprocess.Popen[bytes], timeout: float, number: signal.Signals = signal.SIGTERM) -> bool:
-    """Ask a child to end and wait; kill it after ``timeout`` seconds. Returns whether it went by itself."""
+def stop(
+    process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool] = lambda: False
+) -> bool:
+    """Ask a child to end and wait; kill it after ``timeout`` seconds or when ``cancelled``.
+
+    Returns whether it went by itself.
+    """
     if process.poll() is None:
-        process.send_signal(number)
-    try:
-        process.wait(timeout)
+        process.terminate()
+    poll(lambda: process.poll() is not None or cancelled(), timeout)
+    if process.poll() is not None:
         return True
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return False
+    process.kill()
+    process.wait()
+    return False
+
+
+def poll(condition: Callable[[], bool], timeout: float, step: float = 0.01) -> bool:
+    """Wait until ``condition`` holds, at most ``timeout`` seconds; returns whether it does."""
+    pause = threading.Event()
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        pause.wait(step)
+    return True
 
 
 def try_lock(path: Path) -> int | None:
@@ -84,15 +101,15 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, busy: str) -> Iterator[None]:
+def locked(path: Path, busy: Callable[[str], str]) -> Iterator[None]:
     """Hold the lock file ``path`` inside the block and write our process id into it.
 
     Raises:
-        StartupError: another process holds it; ``busy`` is the sentence, with ``{pid}`` in it.
+        StartupError: another process holds it; ``busy`` makes the sentence of its process id.
     """
     descriptor = try_lock(path)
     if descriptor is None:
-        raise StartupError(busy.format(pid=path.read_text().strip() or "?"))
+        raise StartupError(busy(path.read_text().strip() or "?"))
     try:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())

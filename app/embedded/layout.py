@@ -44,6 +44,11 @@ class Layout:
         return self.home / "run"
 
     @property
+    def instance_lock(self) -> Path:
+        """Held by the one ``eventr up`` of this home, or by a command that runs the servers itself."""
+        return self.run / "eventr.lock"
+
+    @property
     def secret_key(self) -> Path:
         return self.home / "secret_key"
 

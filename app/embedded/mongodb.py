@@ -11,7 +11,8 @@ import pymongo
 from pymongo.errors import ConnectionFailure, OperationFailure
 
 from app.embedded import programs
-from app.embedded.server import START_TIMEOUT, Server, poll
+from app.embedded.child import poll
+from app.embedded.server import START_TIMEOUT, Server
 from app.errors import StartupError
 
 REPLICA_SET = "eventr"

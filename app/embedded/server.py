@@ -6,15 +6,14 @@ import abc
 import os
 import signal
 import subprocess
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from app import logs
 from app.config import Settings
 from app.embedded import child, programs
+from app.embedded.child import poll
 from app.embedded.layout import Layout
 from app.errors import StartupError
 
@@ -26,7 +25,6 @@ START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0
 #: Servers end with their parent; one that still answers after so long was not told to.
 ORPHAN_AFTER = 5.0
-_STEP = 0.01
 
 
 class Server(abc.ABC):
@@ -45,6 +43,7 @@ class Server(abc.ABC):
         self.data = self.layout.data(self.name)
         self.log_file = self.layout.log / f"{self.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.found = False
         self._lock_file = self.layout.run / f"{self.name}.lock"
 
     @property
@@ -77,6 +76,7 @@ class Server(abc.ABC):
         self.layout.make()
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = self._wait_for_lock()
+        self.found = descriptor is None
         if descriptor is None:
             log.info("server_found", server=self.name)
             return
@@ -102,12 +102,12 @@ class Server(abc.ABC):
 
     def stop(self) -> None:
         """End it cleanly, whether it is our child or was found running."""
-        if self.process is None:
+        if self.found:
             self.shut_down()
             poll(self._is_free, STOP_TIMEOUT)
-        elif not child.stop(self.process, STOP_TIMEOUT):
+        elif self.process is not None and not child.stop(self.process, STOP_TIMEOUT):
             log.warning("server_killed", server=self.name)
-        self.process = None
+        self.process, self.found = None, False
 
     def _wait_for_lock(self) -> int | None:
         # Held: its parent was killed, and it is just writing its last checkpoint, or (outside Linux)
@@ -139,14 +139,3 @@ class Server(abc.ABC):
 
     def _ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
-
-
-def poll(condition: Callable[[], bool], timeout: float) -> bool:
-    """Wait until ``condition`` holds, at most ``timeout`` seconds; returns whether it does."""
-    pause = threading.Event()
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() >= deadline:
-            return False
-        pause.wait(_STEP)
-    return True

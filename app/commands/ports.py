@@ -1,0 +1,53 @@
+"""The port of the web tier: free or taken, said in one sentence."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from app.embedded.child import poll
+from app.errors import StartupError
+
+#: After a kill -9 the old workers hold the port for a moment.
+_PATIENCE = 3.0
+
+
+def require_free(host: str, port: int) -> int:
+    """Return ``port``, or a free one for 0.
+
+    Raises:
+        StartupError: it is taken or cannot be listened on.
+    """
+    failure: list[OSError] = []
+    bound: list[int] = []
+
+    def attempt() -> bool:
+        failure.clear()
+        try:
+            bound.append(_bind(host, port))
+        except OSError as e:
+            failure.append(e)
+        return not failure or failure[0].errno != errno.EADDRINUSE
+
+    poll(attempt, _PATIENCE, step=0.1)
+    if failure:
+        raise StartupError(_sentence(host, port, failure[0])) from failure[0]
+    return bound[0]
+
+
+def _bind(host: str, port: int) -> int:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gunicorn does
+        probe.bind(address)
+        return int(probe.getsockname()[1])
+
+
+def _sentence(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} of {host} is taken: stop the program that has it, or set EVENTR_PORT."
+    if isinstance(error, socket.gaierror):
+        return f"EVENTR_HOST {host} is not an address of this machine."
+    return f"Nothing can listen on port {port} of {host} ({error.strerror}): set EVENTR_HOST or EVENTR_PORT."

@@ -1,0 +1,131 @@
+"""``eventr web | manager | controller | updater``: one process each, in the foreground.
+
+All they do is read the settings, send the logs to stderr and call the part's own ``run``; how
+processes are kept alive is the business of ``eventr up`` or of the machine's service manager.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import setproctitle
+
+from app import embedded, logs
+from app.commands import ports
+from app.commands.secret import with_secret_key
+from app.config import Settings
+from app.embedded.lifeline import PR_SET_PDEATHSIG
+from app.errors import StartupError
+
+
+def prepare(name: str) -> Settings:
+    """Do what every process does first: settings, logs, title, addresses of the servers.
+
+    Raises:
+        SettingsError: a setting is wrong.
+        StartupError: no addresses are set and the embedded servers do not run.
+    """
+    given = Settings.from_env()
+    logs.configure(given.log_level, given.log_format)
+    setproctitle.setproctitle(f"eventr {name}")
+    running = embedded.Running(given)
+    silent = [server.wanted for server in running.servers if not server.answers()]
+    if silent:
+        raise StartupError(
+            f"{silent[0].title} does not run: start everything with 'eventr up', or set {silent[0].setting}."
+        )
+    return running.settings
+
+
+def _run(name: str, part: Callable[[Settings], int]) -> None:
+    sys.exit(part(prepare(name)))
+
+
+@click.command()
+def manager() -> None:
+    """Run the queue manager with its workers."""
+    from queue_manager.main import run
+
+    _run("manager", run)
+
+
+@click.command()
+def controller() -> None:
+    """Run the controller, which passes events on to whoever waits for them."""
+    from controller.main import run
+
+    _run("controller", run)
+
+
+@click.command()
+def updater() -> None:
+    """Run the updater, which asks for the feeds that are due."""
+    from workers.updater import run
+
+    _run("updater", run)
+
+
+@click.command()
+def web() -> None:
+    """Run the web tier (gunicorn)."""
+    # Flask would take it for its own switch; a debugger on a public port runs anyone's code (W19).
+    os.environ.pop("FLASK_DEBUG", None)
+    settings = with_secret_key(prepare("web"))
+    ports.require_free(settings.host, settings.port)
+    _gunicorn(settings)
+
+
+def _gunicorn(settings: Settings) -> None:
+    from gunicorn.app.base import BaseApplication
+
+    class Server(BaseApplication):
+        def load_config(self) -> None:
+            for name, value in gunicorn_options(settings).items():
+                self.cfg.set(name, value)
+
+        def load(self) -> Any:
+            from app import create_app
+
+            return create_app(settings)
+
+    Server().run()
+
+
+def gunicorn_options(settings: Settings) -> dict[str, Any]:
+    """Return gunicorn's settings: threads, and nothing open that is not needed (security.md W17)."""
+    return {
+        "bind": f"[{settings.host}]:{settings.port}"
+        if ":" in settings.host
+        else f"{settings.host}:{settings.port}",
+        "workers": settings.web_workers,
+        "threads": settings.web_threads,
+        "worker_class": "gthread",
+        "umask": 0o077,
+        "control_socket_disable": True,
+        "header_map": "refuse",
+        # The application counts trusted proxies itself; gunicorn must believe nobody.
+        "forwarded_allow_ips": "",
+        "keepalive": 5,
+        "timeout": 60,
+        "graceful_timeout": 10,
+        "limit_request_line": 8190,
+        "limit_request_fields": 100,
+        "post_fork": _die_with_master,
+        "proc_name": "eventr web",
+        "errorlog": "-",
+        "loglevel": settings.log_level,
+        # Heartbeat files on disk can stall a worker when the disk is busy.
+        "worker_tmp_dir": "/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108
+    }
+
+
+def _die_with_master(master: Any, worker: Any) -> None:
+    # Without this the workers of a killed master keep the port for up to a second.
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

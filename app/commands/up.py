@@ -1,0 +1,196 @@
+"""``eventr up``: all of Eventr on one machine, in the foreground, until Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import logging
+import logging.handlers
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from urllib.parse import urlsplit
+
+import click
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app import embedded, logs
+from app.commands import ports
+from app.commands.requirements import require_libraries
+from app.commands.secret import with_secret_key
+from app.config import Settings, env_name
+from app.embedded.child import poll
+from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
+
+#: Our processes, in the order of their start: who is asked comes before who asks.
+PROCESSES = ("controller", "manager", "updater", "web")
+#: Work is cut off at its sources first, then those end who do it, then those who hear of it, and
+#: the stores last, because everybody writes a last word into them.
+STOP_ORDER = ("updater", "web", "manager", "controller", "redis", "mongodb")
+#: A process writes this key, with a short expiry, as long as it is well.
+ALIVE_KEY = "eventr:alive:{}"
+#: How long all processes together get until they answer, in seconds.
+READY_TIMEOUT = 90.0
+#: Time between two looks at the children, in seconds.
+_LOOK = 0.2
+#: What a process gets to end by itself, beyond the time that running jobs get.
+_GRACE = 5.0
+
+
+@click.command()
+def up() -> None:
+    """Run everything on this machine: servers, web, manager, controller, updater."""
+    settings = Settings.from_env()
+    logs.configure(settings.log_level, settings.log_format)
+    require_libraries()
+    with _stop_requests() as stop, embedded.only_instance(settings) as layout:
+        _log_to_file(layout)
+        port = ports.require_free(settings.host, settings.port)
+        _run(with_secret_key(dataclasses.replace(settings, home=layout.home, port=port)), stop)
+
+
+class Stop:
+    """Counts the requests to stop. A plain number: a signal handler must not wait for a lock."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+
+    def wanted(self) -> bool:
+        return self.count > 0
+
+    def hurried(self) -> bool:
+        """A second request: whoever has not ended by now is killed."""
+        return self.count > 1
+
+
+@contextlib.contextmanager
+def _stop_requests() -> Iterator[Stop]:
+    stop = Stop()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(settings: Settings, stop: Stop) -> None:
+    layout = embedded.Layout.of(settings)
+    running = embedded.Running(settings)
+    supervisor = Supervisor([*_servers(running), *_processes(running.settings, layout)])
+    click.echo("Eventr starts …")
+    try:
+        supervisor.start([server.name for server in running.servers])
+        _forget_signs_of_life(running)
+        supervisor.start(PROCESSES)
+        if supervisor.wait_ready(READY_TIMEOUT, stop.wanted):
+            click.echo(_welcome(settings, layout))
+        while not poll(stop.wanted, _LOOK):
+            supervisor.tend()
+        click.echo("Eventr stops …")
+    finally:
+        supervisor.stop(STOP_ORDER, stop.hurried)
+        running.stop(found=True)
+    click.echo("Eventr has stopped.")
+
+
+def _servers(running: embedded.Running) -> list[Part]:
+    def part(server: embedded.Server) -> Part:
+        def start() -> subprocess.Popen[bytes] | None:
+            server.launch()
+            server.wait()
+            return server.process
+
+        # MongoDB writes its last checkpoint: never hurry it.
+        return Part(server.name, start, server.answers, server.log_file, grace=60)
+
+    return [part(server) for server in running.servers]
+
+
+def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
+    environment = {
+        **os.environ,
+        env_name("home"): str(layout.home),
+        env_name("port"): str(settings.port),
+        "PYTHONUNBUFFERED": "1",
+    }
+    signs = redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
+
+    def alive(name: str) -> Callable[[], bool]:
+        return lambda: _answers(settings) if name == "web" else _has_sign(signs, name)
+
+    return [
+        program(
+            name,
+            [sys.executable, "-m", "app", name],
+            log_file=layout.log / f"{name}.log",
+            ready=alive(name),
+            grace=settings.stop_grace + _GRACE,
+            env=environment,
+        )
+        for name in PROCESSES
+    ]
+
+
+def _has_sign(signs: redis.Redis, name: str) -> bool:
+    try:
+        return bool(signs.exists(ALIVE_KEY.format(name)))
+    except (redis.ConnectionError, redis.TimeoutError):
+        return False
+
+
+def _forget_signs_of_life(running: embedded.Running) -> None:
+    """Drop the signs that killed processes left in our Redis; in a shared one they may be others'."""
+    if any(isinstance(server, embedded.Redis) for server in running.servers):
+        with redis.Redis.from_url(running.redis_url) as client:
+            client.delete(*(ALIVE_KEY.format(name) for name in PROCESSES))
+
+
+def _answers(settings: Settings) -> bool:
+    public = urlsplit(_address(settings)).netloc  # the web tier refuses names that are not its own
+    connection = http.client.HTTPConnection(_loopback(settings.host), settings.port, timeout=5)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", "/healthz", headers={"Host": public})
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def _loopback(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+
+
+def _address(settings: Settings) -> str:
+    host = _loopback(settings.host)
+    return settings.base_url or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+def _welcome(settings: Settings, layout: embedded.Layout) -> str:
+    return (
+        f"Eventr runs at {_address(settings)}\n"
+        f"  data: {layout.home / 'data'}\n"
+        f"  logs: {layout.log}\n"
+        "  stop: Ctrl-C"
+    )
+
+
+def _log_to_file(layout: embedded.Layout) -> None:
+    """Keep our own log beside the others; the terminal shows warnings only."""
+    terminal = logging.getLogger().handlers[0]
+    file = logging.handlers.RotatingFileHandler(
+        layout.log / "up.log", maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8"
+    )
+    file.setFormatter(terminal.formatter)
+    logging.getLogger().addHandler(file)
+    terminal.setLevel(logging.WARNING)

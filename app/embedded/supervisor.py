@@ -1,0 +1,214 @@
+"""Watch over a set of child processes: start, wait until ready, restart what dies, stop in order."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from app import logs
+from app.embedded import child
+from app.embedded.child import poll
+from app.errors import StartupError
+
+log = logs.get(__name__)
+
+#: First and longest wait in seconds before a dead child is started again; doubles each time.
+BACKOFF_FIRST = 0.5
+BACKOFF_LONGEST = 30.0
+#: A child that lived so long counts as healthy again.
+HEALTHY_AFTER = 60.0
+#: Deaths during the first start after which it is given up, with a sentence.
+DEATHS_AT_START = 3
+#: A log file is set aside when it is larger than this, and so many old ones are kept.
+LOG_BYTES = 10 << 20
+LOGS_KEPT = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """One process to keep alive.
+
+    Attributes:
+        name: its name in logs and sentences.
+        start: starts it and returns the process, or None where one that runs already was found.
+        ready: whether it answers.
+        log_file: where its output goes.
+        grace: seconds it gets to end by itself.
+    """
+
+    name: str
+    start: Callable[[], subprocess.Popen[bytes] | None]
+    ready: Callable[[], bool]
+    log_file: Path
+    grace: float
+
+
+def program(
+    name: str,
+    command: Sequence[str],
+    *,
+    log_file: Path,
+    ready: Callable[[], bool],
+    grace: float = 10.0,
+    env: Mapping[str, str] | None = None,
+) -> Part:
+    """Return the part that runs ``command``."""
+
+    def start() -> subprocess.Popen[bytes]:
+        return child.spawn(command, log=log_file, env=env)
+
+    return Part(name, start, ready, log_file, grace)
+
+
+@dataclasses.dataclass(slots=True)
+class _State:
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    deaths: int = 0
+    next_start: float | None = None
+
+
+class Supervisor:
+    """Keeps its parts alive. One thread, the main one: signal handlers only set an event that the
+    caller's loop waits for.
+
+    Args:
+        parts: in the order of their start.
+        clock: monotonic seconds; for tests.
+    """
+
+    def __init__(self, parts: Sequence[Part], clock: Callable[[], float] = time.monotonic) -> None:
+        self._states = {part.name: _State() for part in parts}
+        self._clock = clock
+        self.parts = {part.name: part for part in parts}
+
+    def pid(self, name: str) -> int | None:
+        """Return the process id of a part that lives as our child."""
+        process = self._states[name].process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def deaths(self, name: str) -> int:
+        """Return how often a part died without being told to, since it was last healthy."""
+        return self._states[name].deaths
+
+    def start(self, names: Iterable[str]) -> None:
+        """Start parts, in this order.
+
+        Raises:
+            StartupError: one cannot be started.
+        """
+        for name in names:
+            self._start(name)
+
+    def wait_ready(self, timeout: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until every part answers, restarting what dies; returns False when cancelled.
+
+        Raises:
+            StartupError: a part died three times or does not answer; names it and its log.
+        """
+        waiting = set(self.parts)
+
+        def settled() -> bool:
+            self.tend()
+            for name in sorted(waiting):
+                if self._states[name].deaths >= DEATHS_AT_START:
+                    return True
+                if self.parts[name].ready():
+                    waiting.discard(name)
+            return not waiting or cancelled()
+
+        poll(settled, timeout, step=0.05)
+        if waiting and not cancelled():
+            raise StartupError(self._why(min(waiting, key=lambda name: -self._states[name].deaths)))
+        return not waiting
+
+    def tend(self) -> None:
+        """Start again what died, each after its back-off, and set aside logs that grew too large."""
+        now = self._clock()
+        for name, state in self._states.items():
+            rotate(self.parts[name].log_file)
+            if state.process is not None and (code := state.process.poll()) is not None:
+                self._note_death(name, state, code, now)
+            if state.process is None and state.next_start is not None and now >= state.next_start:
+                self._restart(name, state, now)
+
+    def stop(self, order: Sequence[str], cancelled: Callable[[], bool] = lambda: False) -> None:
+        """End the parts one after the other, as ``order`` says.
+
+        Args:
+            order: names of parts; those that do not run are passed over.
+            cancelled: a second request to stop: what is left is killed.
+        """
+        for name in filter(self._states.__contains__, order):
+            state = self._states[name]
+            state.next_start = None
+            process, state.process = state.process, None
+            if process is not None and not child.stop(process, self.parts[name].grace, cancelled):
+                log.warning("part_killed", part=name, pid=process.pid)
+
+    def _start(self, name: str) -> None:
+        state = self._states[name]
+        state.process = self.parts[name].start()
+        state.started, state.next_start = self._clock(), None
+        log.info("part_started", part=name, pid=state.process.pid if state.process else None)
+
+    def _restart(self, name: str, state: _State, now: float) -> None:
+        try:
+            self._start(name)
+        except StartupError as e:
+            log.error("part_not_started", part=name, why=e.message)
+            state.deaths += 1
+            self._back_off(state, now)
+
+    def _note_death(self, name: str, state: _State, code: int, now: float) -> None:
+        state.deaths = 1 if now - state.started > HEALTHY_AFTER else state.deaths + 1
+        self._back_off(state, now)
+        log.warning("part_died", part=name, code=code, deaths=state.deaths)
+
+    def _back_off(self, state: _State, now: float) -> None:
+        # The first restart is immediate: most deaths are a kill or a crash that does not repeat.
+        wait = min(BACKOFF_FIRST * 2 ** (state.deaths - 1), BACKOFF_LONGEST) if state.deaths > 1 else 0
+        state.next_start = now + wait
+        state.process = None
+
+    def _why(self, name: str) -> str:
+        part, what = self.parts[name], "does not answer"
+        if self._states[name].deaths >= DEATHS_AT_START:
+            what = "ends right after its start"
+        return f"The {part.name} process {what}{_last_words(part.log_file)} Its log: {part.log_file}."
+
+
+def _last_words(path: Path) -> str:
+    try:
+        lines = path.read_text("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return "."
+    return f' ("{lines[-1][:300]}").' if lines else "."
+
+
+def rotate(path: Path, limit: int = LOG_BYTES) -> None:
+    """Set a log aside as NAME.1, .2 … when it is larger than ``limit`` bytes.
+
+    Copied and cut, not renamed: the child goes on writing to the open file, and since it is open for
+    appending its next line lands at the new end. A line written in between can be lost.
+    """
+    try:
+        if path.stat().st_size <= limit:
+            return
+    except FileNotFoundError:
+        return
+    for number in range(LOGS_KEPT - 1, 0, -1):
+        older = _numbered(path, number)
+        if older.exists():
+            older.replace(_numbered(path, number + 1))
+    shutil.copyfile(path, _numbered(path, 1))
+    os.truncate(path, 0)
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
