@@ -1,0 +1,116 @@
+"""Plain text out of feed markup: titles, authors, names and the short excerpts of lists.
+
+Publishers put markup, entities and escapes of escapes where plain text belongs. What comes out of here
+is text for people: it is escaped again by whoever shows it, so nothing in it is markup any more.
+All expressions are linear: none scans past the next ``<`` more than once, and what is never closed
+swallows the rest.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+#: Elements whose tags are stripped; anything else in angle brackets is text ("List<String>", "<y and z>").
+_INLINE = (
+    "a abbr acronym b bdi bdo big blink cite code data del dfn em font i ins kbd mark nobr q rb rp rt ruby "
+    "s samp small span strike strong sub sup time tt u var wbr"
+)
+_BLOCK = (
+    "address article aside audio base blockquote body br button canvas caption center col colgroup dd "
+    "details dialog div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 "
+    "head header hr html iframe img input label legend li link main map area marquee math menu meta nav "
+    "noembed noframes noscript object ol optgroup option p param picture pre progress script section select "
+    "slot source style summary svg table tbody td template textarea tfoot th thead title tr track ul video "
+    "xmp"
+)
+
+_SPACING = dict.fromkeys(_INLINE.split(), "") | dict.fromkeys(_BLOCK.split(), " ")
+
+#: What never shows: comments, scripts, styles, declarations. An unclosed one reaches to the end.
+_UNSEEN = re.compile(
+    r"<!--(?:.*?-->|(?P<comment>.*\Z))"
+    r"|<(?P<name>script|style)(?=[\s/>])(?:.*?</(?P=name)\s*>|[^<>]*>?(?P<open>.*\Z))"
+    r"|<!\[CDATA\[|\]\]>|<[!?][A-Za-z][^<>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_TAG = re.compile(r"""</?([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])(?:(?:[^<>"']|"[^"<]*"|'[^'<]*')*+>|[^<>]*>)""")
+#: Formatting that was escaped twice; a lone "<b>" is a title about HTML and stays.
+_ESCAPED_PAIR = re.compile(
+    r"<(?P<name>b|i|u|em|strong|span|font|a|small|sub|sup)(?:\s[^<>]*)?>(?P<inner>[^<>]*)</(?P=name)\s*>",
+    re.IGNORECASE,
+)
+_ESCAPED_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+#: Controls, lone surrogates (no UTF-8, so no store takes them), the byte order mark and non-characters.
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+#: windows-1252 bytes that a wrong label left in the C1 range (WHATWG Encoding, index windows-1252).
+_C1 = {chr(n): bytes([n]).decode("cp1252", "ignore") for n in range(0x80, 0xA0)}
+
+
+def plain(markup: str) -> str:
+    """Return the text of a title-like field: no markup, no references, no escapes of escapes.
+
+    C1 characters, referenced or raw, read as windows-1252; control characters are removed and white
+    space is collapsed. ``a < b``, ``AT&T`` and ``List<String>`` stay as they are.
+    """
+    if "<" not in markup and "&" not in markup:
+        return _tidy(markup)
+    text = html.unescape(_strip(markup))
+    if "&" in text and _REFERENCE.search(text):
+        text = html.unescape(text)
+    if "</" in text:
+        text = _ESCAPED_PAIR.sub(lambda m: m["inner"], text)
+    if "<" in text:
+        text = _ESCAPED_BREAK.sub(" ", text)
+    return _tidy(text)
+
+
+def excerpt(markup: str, length: int) -> str:
+    """Return the first ``length`` characters of the text of some HTML, ended at a word with "…".
+
+    Only as much of the HTML is read as the length needs; at most the first 64 KiB.
+    """
+    text = ""
+    for window in (max(4096, 12 * length), 65536):
+        text = _tidy(html.unescape(_strip(_head(markup, window))))
+        if len(text) > length or window >= len(markup):
+            break
+    if len(text) <= length:
+        return text
+    head = text[:length]
+    if not text[length].isspace():
+        head = head.rpartition(" ")[0] or head
+    return head.rstrip(" ,;:.–—-") + "…"
+
+
+def _head(markup: str, window: int) -> str:
+    """Return the first characters, without a tag or reference that the cut went through."""
+    if len(markup) <= window:
+        return markup
+    head = markup[:window]
+    head = head[: head.rfind("<")] if head.rfind("<") > head.rfind(">") else head
+    amp = head.rfind("&")
+    return head[:amp] if amp > head.rfind(";") and amp > len(head) - 32 else head
+
+
+def _strip(markup: str) -> str:
+    """Return HTML without tags and without what never shows; references stay."""
+    if "<" not in markup and "]]>" not in markup:
+        return markup
+    return _TAG.sub(_tag_text, _UNSEEN.sub(_unseen_text, markup))
+
+
+def _unseen_text(match: re.Match[str]) -> str:
+    # Unclosed, it is more likely a title about HTML than a script: its text is kept.
+    return match["comment"] or match["open"] or ("" if match[0] in ("<![CDATA[", "]]>") else " ")
+
+
+def _tag_text(match: re.Match[str]) -> str:
+    return _SPACING.get(match[1].lower(), match[0])
+
+
+def _tidy(text: str) -> str:
+    if not text.isascii() or not text.isprintable():
+        text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
+    return " ".join(text.split())
