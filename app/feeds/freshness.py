@@ -1,0 +1,44 @@
+"""How long an HTTP answer says that it stays fresh (RFC 9111 §4.2.1); pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+import email.utils
+from collections.abc import Mapping
+from typing import Final
+
+#: Longest freshness believed, in seconds; a schedule caps it further.
+LONGEST: Final = 86400
+
+
+def max_age(headers: Mapping[str, str]) -> int | None:
+    """Return for how many seconds an answer may be taken as fresh, 0 to :data:`LONGEST`.
+
+    ``Cache-Control: max-age`` (RFC 9111 §5.2.2.1) goes before ``Expires`` (§5.3), which counts from
+    the answer's own ``Date``: a server's clock may be wrong, its differences are not.
+
+    Args:
+        headers: of the answer, names in lower case.
+
+    Returns:
+        Seconds, or None when the answer says nothing that can be read.
+    """
+    directives = headers.get("cache-control", "").lower().split(",")
+    for directive in (part.strip() for part in directives):
+        if directive in ("no-cache", "no-store"):
+            return 0
+        name, _, value = directive.partition("=")
+        if name == "max-age" and value.strip('"').isdecimal():
+            return min(int(value.strip('"')[:9]), LONGEST)
+    expires, date = _moment(headers.get("expires")), _moment(headers.get("date"))
+    if expires is None or date is None:
+        return None
+    return min(max(int((expires - date).total_seconds()), 0), LONGEST)
+
+
+def _moment(text: str | None) -> dt.datetime | None:
+    try:
+        moment = email.utils.parsedate_to_datetime(text or "")
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
