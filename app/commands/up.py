@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import http.client
+import json
 import logging
 import logging.handlers
 import os
@@ -27,14 +28,13 @@ from app.commands.secret import with_secret_key
 from app.config import Settings, env_name
 from app.embedded.child import poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
+from app.models import keys
 
 #: Our processes, in the order of their start: who is asked comes before who asks.
 PROCESSES = ("controller", "manager", "updater", "web")
 #: Work is cut off at its sources first, then those end who do it, then those who hear of it, and
 #: the stores last, because everybody writes a last word into them.
 STOP_ORDER = ("updater", "web", "manager", "controller", "redis", "mongodb")
-#: A process writes this key, with a short expiry, as long as it is well.
-ALIVE_KEY = "eventr:alive:{}"
 #: How long all processes together get until they answer, in seconds.
 READY_TIMEOUT = 90.0
 #: Time between two looks at the children, in seconds.
@@ -91,7 +91,6 @@ def _run(settings: Settings, stop: Stop) -> None:
     click.echo("Eventr starts …")
     try:
         supervisor.start([server.name for server in running.servers])
-        _forget_signs_of_life(running)
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.wanted):
             click.echo(_welcome(settings, layout))
@@ -112,7 +111,7 @@ def _servers(running: embedded.Running) -> list[Part]:
             return server.process
 
         # MongoDB writes its last checkpoint: never hurry it.
-        return Part(server.name, start, server.answers, server.log_file, grace=60)
+        return Part(server.name, start, lambda _: server.answers(), server.log_file, grace=60)
 
     return [part(server) for server in running.servers]
 
@@ -126,8 +125,8 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
     }
     signs = redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
-    def alive(name: str) -> Callable[[], bool]:
-        return lambda: _answers(settings) if name == "web" else _has_sign(signs, name)
+    def alive(name: str) -> Callable[[int | None], bool]:
+        return lambda pid: _answers(settings) if name == "web" else _has_sign(signs, name, pid)
 
     return [
         program(
@@ -142,18 +141,13 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
     ]
 
 
-def _has_sign(signs: redis.Redis, name: str) -> bool:
+def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
+    """Whether this very process says that it is well; signs of killed ones last for seconds."""
     try:
-        return bool(signs.exists(ALIVE_KEY.format(name)))
+        found = signs.scan_iter(match=keys.alive(name, "*"), count=1000)
+        return any(json.loads(text)["pid"] == pid for key in found if (text := signs.get(key)))
     except (redis.ConnectionError, redis.TimeoutError):
         return False
-
-
-def _forget_signs_of_life(running: embedded.Running) -> None:
-    """Drop the signs that killed processes left in our Redis; in a shared one they may be others'."""
-    if any(isinstance(server, embedded.Redis) for server in running.servers):
-        with redis.Redis.from_url(running.redis_url) as client:
-            client.delete(*(ALIVE_KEY.format(name) for name in PROCESSES))
 
 
 def _answers(settings: Settings) -> bool:

@@ -36,14 +36,14 @@ class Part:
     Attributes:
         name: its name in logs and sentences.
         start: starts it and returns the process, or None where one that runs already was found.
-        ready: whether it answers.
+        ready: whether it answers, given the id of its process.
         log_file: where its output goes.
         grace: seconds it gets to end by itself.
     """
 
     name: str
     start: Callable[[], subprocess.Popen[bytes] | None]
-    ready: Callable[[], bool]
+    ready: Callable[[int | None], bool]
     log_file: Path
     grace: float
 
@@ -53,7 +53,7 @@ def program(
     command: Sequence[str],
     *,
     log_file: Path,
-    ready: Callable[[], bool],
+    ready: Callable[[int | None], bool],
     grace: float = 10.0,
     env: Mapping[str, str] | None = None,
 ) -> Part:
@@ -87,6 +87,10 @@ class Supervisor:
         self._clock = clock
         self.parts = {part.name: part for part in parts}
 
+    def process(self, name: str) -> subprocess.Popen[bytes] | None:
+        """Return the process of a part, if it is our child and not known to be dead."""
+        return self._states[name].process
+
     def pid(self, name: str) -> int | None:
         """Return the process id of a part that lives as our child."""
         process = self._states[name].process
@@ -118,7 +122,7 @@ class Supervisor:
             for name in sorted(waiting):
                 if self._states[name].deaths >= DEATHS_AT_START:
                     return True
-                if self.parts[name].ready():
+                if self.parts[name].ready(self.pid(name)):
                     waiting.discard(name)
             return not waiting or cancelled()
 

@@ -1,14 +1,53 @@
-"""The embedded servers: started, found again, moved, crashed."""
+"""The embedded servers: started, found again, moved, crashed, refused."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pymongo
+import pytest
 import redis
 
 from app import embedded
+from app.config import Settings
+from app.embedded import child, programs, server
+from app.errors import StartupError
+
+Eventually = Callable[..., object]
 
 
-def test_servers_are_a_replica_set_and_an_append_only_redis(servers: embedded.Running) -> None:
+@pytest.fixture
+def home() -> Iterator[Settings]:
+    """Settings on a new, short folder."""
+    folder = Path(tempfile.mkdtemp(prefix="eventr-home-"))
+    yield Settings(home=folder / "var", embedded_cache=1 << 28)
+    shutil.rmtree(folder)
+
+
+def _write(running: embedded.Running) -> None:
+    with pymongo.MongoClient(running.mongodb_uri) as client:
+        client["kept"]["one"].insert_one({"_id": 1})
+    with redis.Redis.from_url(running.redis_url) as store:
+        store.set("kept", "yes")
+
+
+def _assert_kept(running: embedded.Running) -> None:
+    with pymongo.MongoClient(running.mongodb_uri) as client:
+        assert client["kept"]["one"].find_one() == {"_id": 1}
+    with redis.Redis.from_url(running.redis_url) as store:
+        assert store.get("kept") == b"yes"
+
+
+def test_mongodb_has_transactions_and_change_streams(servers: embedded.Running) -> None:
     with pymongo.MongoClient(servers.mongodb_uri) as client:
         with client.start_session() as session, session.start_transaction():
             client["probe"]["one"].insert_one({"a": 1}, session=session)
@@ -16,5 +55,183 @@ def test_servers_are_a_replica_set_and_an_append_only_redis(servers: embedded.Ru
             client["probe"]["one"].insert_one({"a": 2})
             assert changes.next()["fullDocument"]["a"] == 2
         client.drop_database("probe")
+
+
+def test_J02_redis_has_no_port_a_private_socket_and_loses_nothing(servers: embedded.Running) -> None:
     with redis.Redis.from_url(servers.redis_url) as store:
-        assert store.config_get("append*")["appendonly"] == "yes"
+        config = {
+            name: store.config_get(name)[name]
+            for name in ("port", "appendonly", "appendfsync", "maxmemory-policy", "unixsocket")
+        }
+    socket = Path(config.pop("unixsocket"))
+    assert config == {
+        "port": "0",
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "maxmemory-policy": "noeviction",
+    }
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+
+
+def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.Running) -> None:
+    with pymongo.MongoClient(servers.mongodb_uri) as client:
+        options = client.admin.command("getCmdLineOpts")["parsed"]
+    socket = Path(options["net"]["bindIp"])
+    assert socket.is_absolute()
+    assert stat.S_IMODE(socket.stat().st_mode) == 0o700
+    assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
+    assert options["storage"]["wiredTiger"]["engineConfig"]["cacheSizeGB"] == 0.25
+
+
+def test_data_outlives_a_stop_a_kill_and_a_move(home: Settings, eventually: Eventually) -> None:
+    with embedded.servers(home) as running:
+        _write(running)
+    with embedded.servers(home) as running:
+        _assert_kept(running)
+        for each in running.servers:
+            assert each.process is not None
+            each.process.kill()
+            each.process.wait()
+        assert embedded.Layout.of(home).redis_socket.exists(), "a kill leaves the socket behind"
+    moved = dataclasses.replace(home, home=home.home.parent / "moved")
+    home.home.rename(moved.home)
+    with embedded.servers(moved) as running:
+        _assert_kept(running)
+        with pymongo.MongoClient(running.mongodb_uri) as client:
+            assert client.admin.command("hello")["isWritablePrimary"]
+
+
+def test_running_servers_are_found_and_left_alone(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
+    with embedded.servers(home) as running:
+        before = [each.process and each.process.pid for each in running.servers]
+        with embedded.servers(home) as found:
+            assert [each.process for each in found.servers] == [None, None], "never two on one folder"
+            _write(found)
+        with embedded.using(home) as settings:
+            assert settings.mongodb_uri == running.mongodb_uri
+        _assert_kept(running)
+        assert [each.process and each.process.poll() for each in running.servers] == [None, None]
+        assert all(before)
+
+
+def test_found_servers_are_stopped_when_asked(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
+    with embedded.servers(home) as running:
+        embedded.servers(home).stop(found=True)
+        assert [each.process and each.process.wait(30) for each in running.servers] == [0, 0]
+
+
+def test_a_folder_held_by_a_stranger_is_refused(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
+    monkeypatch.setattr(server, "STOP_TIMEOUT", 0.1)
+    layout = embedded.Layout.of(home)
+    layout.make()
+    held = child.try_lock(layout.run / "redis.lock")
+    assert held is not None
+    with pytest.raises(StartupError, match=r"Another process holds .*redis and does not answer"):
+        embedded.Redis(home).launch()
+    os.close(held)
+
+
+def test_servers_end_with_a_killed_parent(home: Settings, eventually: Eventually) -> None:
+    code = (
+        "import pathlib, signal\nfrom app import config, embedded\n"
+        f"embedded.servers(config.Settings(home=pathlib.Path({str(home.home)!r})))\nsignal.pause()\n"
+    )
+    store, mongo = embedded.Redis(home), embedded.MongoDB(home)
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    eventually(lambda: store.answers() and mongo.answers(), timeout=30)
+    parent.kill()
+    parent.wait()
+    eventually(lambda: not store.answers() and not mongo.answers(), timeout=30)
+    with embedded.servers(home) as again:
+        _write(again)
+
+
+def test_using_starts_servers_for_a_command_and_stops_them(home: Settings) -> None:
+    with embedded.using(home) as settings:
+        assert embedded.Redis(home).answers()
+        assert settings.redis_url == embedded.Layout.of(home).redis_url
+    assert not embedded.Redis(home).answers()
+
+
+def test_set_addresses_mean_servers_of_others(home: Settings) -> None:
+    theirs = dataclasses.replace(home, mongodb_uri="mongodb://db.example", redis_url="redis://r.example")
+    with embedded.servers(theirs) as running:
+        assert running.servers == ()
+        assert (running.mongodb_uri, running.redis_url) == (theirs.mongodb_uri, theirs.redis_url)
+
+
+def test_a_long_home_gets_a_short_private_folder_for_its_sockets(home: Settings) -> None:
+    long = dataclasses.replace(home, home=home.home / ("x" * 60) / ("y" * 60))
+    layout = embedded.Layout.of(long)
+    layout.make()
+    assert len(os.fsencode(layout.mongodb_socket)) < 108
+    assert stat.S_IMODE(layout.sockets.stat().st_mode) == 0o700
+    redis_server = embedded.Redis(long)
+    redis_server.launch()
+    redis_server.wait()
+    redis_server.stop()
+    shutil.rmtree(layout.sockets)
+
+
+def test_a_folder_of_somebody_else_is_refused(home: Settings) -> None:
+    home.home.mkdir()
+    os.chown(home.home, 12345, 12345) if os.getuid() == 0 else home.home.chmod(0o500)
+    with pytest.raises(StartupError, match="EVENTR_HOME"):
+        embedded.Layout.of(home).make()
+
+
+def _program(folder: Path, script: str) -> programs.Wanted:
+    folder.mkdir(exist_ok=True)
+    path = folder / "redis-server"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return dataclasses.replace(programs.REDIS, package="no_such_package")
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("echo 'Redis server v=5.0.7 sha=0'", r"redis-server is version 5\.0\.7, and 6\.2 is the oldest"),
+        (
+            "echo 'error while loading shared libraries: libssl.so.9: cannot open' >&2; exit 127",
+            r"cannot be run: error while loading shared libraries: libssl\.so\.9",
+        ),
+        ("exit 0", "cannot be run: it says nothing"),
+    ],
+)
+def test_a_server_that_will_not_do_is_named_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
+) -> None:
+    wanted = _program(tmp_path / "bin", script)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    with pytest.raises(StartupError, match=sentence) as caught:
+        programs.find(wanted)
+    assert "EVENTR_REDIS_URL" in caught.value.message
+
+
+def test_without_any_server_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StartupError, match=r"no mongod on PATH.*Install MongoDB 6\.0.*EVENTR_MONGODB_URI"):
+        programs.find(dataclasses.replace(programs.MONGOD, package="no_such_package"))
+
+
+def test_an_old_server_on_path_does_not_hide_the_shipped_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _program(tmp_path / "bin", "echo 'Redis server v=5.0.7 sha=0'")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert programs.find(programs.REDIS).parent != tmp_path / "bin"
+
+
+def test_a_server_that_dies_at_start_names_its_log(home: Settings) -> None:
+    embedded.Layout.of(home).make()
+    data = embedded.Layout.of(home).data("redis")
+    data.mkdir()
+    (data / "appendonly.aof").write_bytes(b"*1\r\n$5\r\nnonsense that is no such file\r\n" * 3)
+    with pytest.raises(StartupError, match=r"embedded Redis did not start.*redis\.log"):
+        embedded.servers(home)
+    assert not embedded.MongoDB(home).answers(), "what was started beside it is stopped again"

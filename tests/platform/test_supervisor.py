@@ -1,0 +1,178 @@
+"""The supervisor on real child processes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.embedded import supervisor
+from app.embedded.supervisor import Part, Supervisor, program
+from app.errors import StartupError
+
+Eventually = Callable[..., object]
+_WRITES_WHEN_TOLD_TO_END = """
+import signal, sys, pathlib
+def end(*_):
+    with open(sys.argv[2], "a") as f: f.write(sys.argv[1] + " ")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+pathlib.Path(sys.argv[3]).touch()
+while True: signal.pause()
+"""
+_DEAF = """
+import signal, sys, pathlib
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path(sys.argv[3]).touch()
+while True: signal.pause()
+"""
+
+
+class Children:
+    """Makes parts whose processes say when they are ready and note when they were told to end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ended = folder / "ended"
+
+    def part(self, name: str, code: str = _WRITES_WHEN_TOLD_TO_END, grace: float = 10) -> Part:
+        sign = self.folder / f"{name}.ready"
+        command = [sys.executable, "-c", code, name, str(self.ended), str(sign)]
+        log = self.folder / f"{name}.log"
+        return program(name, command, log_file=log, ready=lambda pid: sign.exists(), grace=grace)
+
+    def order(self) -> list[str]:
+        return self.ended.read_text().split()
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Children:
+    return Children(tmp_path)
+
+
+@pytest.fixture
+def watch() -> Iterator[Callable[..., Supervisor]]:
+    """Makes started supervisors and kills what they left."""
+    made: list[Supervisor] = []
+
+    def make(*parts: Part, ready: bool = True) -> Supervisor:
+        made.append(Supervisor(parts))
+        made[-1].start(made[-1].parts)
+        assert not ready or made[-1].wait_ready(30)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop(tuple(each.parts), cancelled=lambda: True)
+
+
+def test_parts_end_one_after_the_other_in_the_given_order(
+    children: Children, watch: Callable[..., Supervisor]
+) -> None:
+    watched = watch(children.part("a"), children.part("b"), children.part("c"))
+    watched.stop(("b", "absent", "c", "a"))
+    assert children.order() == ["b", "c", "a"]
+
+
+def test_a_killed_part_is_started_again(
+    children: Children, watch: Callable[..., Supervisor], eventually: Eventually
+) -> None:
+    watched = watch(children.part("a"), children.part("b"))
+    before, other = watched.pid("a"), watched.pid("b")
+    assert before
+    os.kill(before, signal.SIGKILL)
+
+    def back() -> bool:
+        watched.tend()
+        return watched.pid("a") not in (None, before)
+
+    eventually(back)
+    assert watched.pid("b") == other
+
+
+def test_restarts_of_what_dies_at_once_get_rarer(children: Children, tmp_path: Path) -> None:
+    now = [0.0]
+    broken = program(
+        "a", [sys.executable, "-c", ""], log_file=tmp_path / "a.log", ready=lambda pid: False, grace=1
+    )
+    watched = Supervisor([broken], clock=lambda: now[0])
+    watched.start(["a"])
+    starts = []
+    while len(starts) < 9:
+        process = watched.process("a")
+        if process:
+            process.wait()
+            starts.append(now[0])
+        watched.tend()
+        now[0] += 0.25
+    first, *gaps = [b - a for a, b in itertools.pairwise(starts)]
+    assert first <= 0.5, "the first restart is at once"
+    assert gaps == sorted(gaps)
+    assert gaps[-1] >= supervisor.BACKOFF_LONGEST > gaps[0]
+    watched.stop(["a"])
+
+
+def test_a_part_that_dies_at_start_is_named_with_its_last_words(
+    children: Children, watch: Callable[..., Supervisor]
+) -> None:
+    watched = watch(children.part("web", "import sys; sys.exit('no port left')"), ready=False)
+    with pytest.raises(StartupError, match=r'web process ends right after its start \("no port left"\)'):
+        watched.wait_ready(30)
+
+
+def test_a_part_that_never_answers_is_named(tmp_path: Path, watch: Callable[..., Supervisor]) -> None:
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    silent = program("web", command, log_file=tmp_path / "web.log", ready=lambda pid: False)
+    with pytest.raises(StartupError, match="web process does not answer"):
+        watch(silent, ready=False).wait_ready(0.3)
+
+
+def test_a_deaf_part_is_killed_after_its_grace(children: Children, watch: Callable[..., Supervisor]) -> None:
+    watched = watch(children.part("a", _DEAF, grace=0.1))
+    process = watched.process("a")
+    watched.stop(["a"])
+    assert process is not None
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_second_request_to_stop_hurries(children: Children, watch: Callable[..., Supervisor]) -> None:
+    watched = watch(children.part("a", _DEAF, grace=3600))
+    process = watched.process("a")
+    watched.stop(["a"], cancelled=lambda: True)
+    assert process is not None
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_children_die_with_a_killed_parent(tmp_path: Path, eventually: Eventually) -> None:
+    sign = tmp_path / "pid"
+    inner = f"import os, signal; open({str(sign)!r}, 'w').write(str(os.getpid())); signal.pause()"
+    outer = (
+        "import signal, sys, pathlib\nfrom app.embedded import child\n"
+        f"child.spawn([sys.executable, '-c', {inner!r}], log=pathlib.Path({str(tmp_path / 'log')!r}))\n"
+        "signal.pause()\n"
+    )
+    parent = psutil.Popen([sys.executable, "-c", outer])
+    eventually(lambda: sign.exists() and sign.read_text())
+    inner_process = psutil.Process(int(sign.read_text()))
+    parent.kill()
+    parent.wait()
+    eventually(lambda: not inner_process.is_running() or inner_process.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_large_log_is_set_aside_while_it_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "web.log"
+    with path.open("ab", buffering=0) as log:
+        for generation in range(6):
+            log.write(b"%d" % generation * 100)
+            supervisor.rotate(path, limit=99)
+        log.write(b"after")
+    assert path.read_text() == "after"
+    kept = {p.name: p.read_text()[0] for p in tmp_path.glob("web.log.*")}
+    assert kept == {"web.log.1": "5", "web.log.2": "4", "web.log.3": "3"}
+    supervisor.rotate(tmp_path / "absent.log")
