@@ -158,6 +158,7 @@ class Settings:
     claim_seconds: int = _row(180, "How long a claimed feed is left alone", _between(10, 3600))
     job_timeout: int = _row(120, "Longest run of a job", _between(1, 86400))
     job_retries: int = _row(3, "Runs of a failing job, and crashes until a job is given up", _between(1, 100))
+    job_backoff: float = _row(2.0, "First wait before a failed job runs again; doubles", _between(0.01, 3600))
     result_ttl: int = _row(120, "How long results are kept", _between(10, 86400))
     failure_ttl: int = _row(86400, "How long failures are kept", _between(60, 1e7))
     worker_memory: int = _row(
@@ -170,6 +171,7 @@ class Settings:
     stop_grace: float = _row(10.0, "Time that running jobs get when a worker stops", _between(0, 600))
     updater_interval: float = _row(5.0, "Time between two looks for due feeds", _between(0.1, 600))
     updater_lease: float = _row(15.0, "Lease of the one updater", _between(1, 600))
+    updater_backlog: int = _row(20, "Waiting system pulls at which no more are queued", _between(1, 10000))
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
