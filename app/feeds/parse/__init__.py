@@ -1,0 +1,8 @@
+"""Feeds of all formats → one normalised form; see :func:`parse`."""
+
+from __future__ import annotations
+
+from app.feeds.parse.core import parse
+from app.feeds.parse.limits import Limits
+
+__all__ = ["Limits", "parse"]

@@ -1,0 +1,292 @@
+"""The children of a channel or feed, and the walk from the root element of each format to its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lxml.etree import _Element
+
+from app.errors import ParseError
+from app.feeds.parse import entry as entries
+from app.feeds.parse.draft import EntryDraft, FeedDraft
+from app.feeds.parse.markup import construct, text_of
+from app.feeds.parse.names import (
+    ATOM,
+    ATOM_10,
+    RDF_RESOURCE,
+    RSS,
+    RSS_10,
+    RSS_11,
+    XML_BASE,
+    XML_LANG,
+    Table,
+    canonical,
+    known,
+    split,
+)
+from app.models.parsed import Format
+
+Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
+
+_PERIODS = {"hourly": 60, "daily": 1440, "weekly": 10080, "monthly": 43200, "yearly": 525600}
+_LONGEST_TTL = 525600
+
+
+class Reader:
+    """The two tables for one family of formats (RSS or Atom)."""
+
+    def __init__(self, home: str, root_space: str = "") -> None:
+        self.home, self.root_space = home, root_space
+        self.feed: Table[Handler] = Table(HANDLERS, home, root_space)
+        self.entry: Table[entries.Handler] = Table(entries.HANDLERS, home, root_space)
+
+    def name(self, el: _Element) -> str:
+        return canonical(el.tag, self.home, self.root_space)
+
+    def read(self, draft: FeedDraft, el: _Element) -> None:
+        """Read a channel or feed element with all its entries."""
+        draft.base = draft.ctx.join(draft.base, el.get(XML_BASE)) or draft.base
+        draft.language = draft.language or _language(el.get(XML_LANG))
+        table = self.feed
+        for child in el:
+            handler = table[child.tag]
+            if handler is None:
+                continue
+            if handler is _item:
+                self.read_item(draft, child)
+            elif handler is _items:
+                self.read_items(draft, child)
+            else:
+                handler(draft, child)
+
+    def read_item(self, draft: FeedDraft, el: _Element) -> None:
+        """Read one entry, unless there are enough."""
+        if draft.full():
+            return
+        base = draft.base
+        if draft.ctx.has_bases:
+            base = draft.ctx.join(base, el.get(XML_BASE)) or base
+        found = entries.read_entry(EntryDraft(draft.ctx, base), el, self.entry)
+        if not found.author_rank and draft.author:
+            found.author = draft.author
+        draft.entries.append(found.finish())
+
+    def read_items(self, draft: FeedDraft, parent: _Element) -> None:
+        """Read the entries that are children of an element."""
+        for child in parent:
+            if self.feed[child.tag] is _item:
+                self.read_item(draft, child)
+
+
+def read_root(draft: FeedDraft, root: _Element) -> None:
+    """Find out the format by the root element and read everything below it.
+
+    Raises:
+        ParseError: ``html_page`` or ``not_a_feed``.
+    """
+    space, local = split(root.tag)
+    local = local.lower()
+    name = local.rpartition(":")[2]
+    draft.base = draft.ctx.base
+    if name == "feed":
+        draft.format = _atom_format(space, root.get("version"))
+        _reader(ATOM, space).read(draft, root)
+    elif name == "entry":
+        draft.format = _atom_format(space, root.get("version"))
+        _reader(ATOM, space).read_item(draft, root)
+    elif name in ("rss", "rdf", "channel"):
+        _read_rss(draft, root, space, name)
+    elif name == "html":
+        raise ParseError("html_page", "the root element is html")
+    else:
+        raise ParseError("not_a_feed", f"the root element is {local[:40]}")
+
+
+def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
+    reader = _reader(RSS, space if name != "rdf" else "")
+    if name == "channel":
+        draft.format = Format.RSS11 if space == RSS_11 else Format.RSS20
+        reader.read(draft, root)
+        return
+    draft.format = _rdf_format(root) if name == "rdf" else _rss_format(root.get("version"))
+    draft.base = draft.ctx.join(draft.base, root.get(XML_BASE)) or draft.base
+    draft.language = _language(root.get(XML_LANG))
+    channels = 0
+    for child in root:
+        found = reader.name(child)
+        if found == "channel":
+            channels += 1
+            reader.read(draft, child)
+        elif found == "image":
+            _image(draft, child)
+    if name == "rdf" or not draft.entries:
+        reader.read_items(draft, root)
+    if not channels and not draft.entries:
+        raise ParseError("not_a_feed", f"{name} without channel and items")
+
+
+def _rss_format(version: str | None) -> Format:
+    return Format.RSS09X if (version or "").strip().startswith("0.9") else Format.RSS20
+
+
+def _rdf_format(root: _Element) -> Format:
+    spaces = {split(child.tag)[0] for child in root[:64]}
+    return Format.RSS10 if RSS_10 in spaces or not any("netscape" in s for s in spaces) else Format.RSS09X
+
+
+def _atom_format(space: str, version: str | None) -> Format:
+    if space == ATOM_10:
+        return Format.ATOM10
+    return Format.ATOM10 if not version and space == "" else Format.ATOM03
+
+
+def _reader(home: str, space: str) -> Reader:
+    return _READERS[home] if not space or known(space) else Reader(home, space)
+
+
+def _language(text: str | None) -> str | None:
+    text = (text or "").strip()
+    return text[:35] or None
+
+
+# -- handlers
+
+
+def _item(draft: FeedDraft, el: _Element) -> None:
+    """Mark entries in the table; the reader handles them itself."""
+
+
+def _items(draft: FeedDraft, el: _Element) -> None:
+    """Mark RSS 1.1's list of items in the table; the reader handles it itself."""
+
+
+def _title(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_title(9, text_of(el))
+
+
+def _weak_title(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_title(5, text_of(el))
+
+
+def _atom_title(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_title(8, construct(el)[0])
+
+
+def _link(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_link(9, el.text or el.get("href") or el.get(RDF_RESOURCE))
+
+
+def _atom_link(draft: FeedDraft, el: _Element) -> None:
+    href = el.get("href")
+    rel = (el.get("rel") or "alternate").strip().lower().rpartition("/")[2]
+    if rel == "alternate":
+        kind = el.get("type") or "text/html"
+        draft.offer_link(8 if "html" in kind else 6, href)
+    elif rel == "self":
+        draft.self_url = draft.self_url or draft.ctx.join(draft.base, href)
+    elif rel == "hub":
+        draft.hub = draft.hub or draft.ctx.join(draft.base, href)
+
+
+def _description(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_description(9, text_of(el))
+
+
+def _weak_description(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_description(5, text_of(el))
+
+
+def _atom_subtitle(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_description(8, construct(el)[0])
+
+
+def _language_element(draft: FeedDraft, el: _Element) -> None:
+    draft.language = _language(el.text) or draft.language
+
+
+def _author(draft: FeedDraft, el: _Element) -> None:
+    if not draft.author:
+        name = (entries._nested_name(el) if len(el) else el.text) or ""
+        draft.author = draft.ctx.person(name)
+
+
+def _ttl(draft: FeedDraft, el: _Element) -> None:
+    text = (el.text or "").strip()
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
+        draft.ttl = min(int(text), _LONGEST_TTL)
+
+
+def _period(draft: FeedDraft, el: _Element) -> None:
+    draft.period = _PERIODS.get((el.text or "").strip().lower())
+
+
+def _frequency(draft: FeedDraft, el: _Element) -> None:
+    text = (el.text or "").strip()
+    if text.isascii() and text.isdecimal() and len(text) < 6:
+        draft.frequency = max(1, int(text))
+
+
+def _skip_hours(draft: FeedDraft, el: _Element) -> None:
+    texts = [(child.text or "").strip() for child in el[:64]]
+    # UserLand counts 1–24, Netscape 0–23: both midnights are hour 0
+    hours = {int(t) % 24 for t in texts if t.isascii() and t.isdecimal() and len(t) < 3 and int(t) <= 24}
+    draft.skip_hours = draft.skip_hours | hours
+
+
+def _image(draft: FeedDraft, el: _Element) -> None:
+    for child in el:
+        if canonical(child.tag, RSS) == "url":
+            draft.offer_icon(6, child.text)
+
+
+def _attribute_icon(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_icon(4, el.get("href") or el.get("url") or el.text)
+
+
+def _icon(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_icon(9, el.text)
+
+
+def _logo(draft: FeedDraft, el: _Element) -> None:
+    draft.offer_icon(5, el.text)
+
+
+HANDLERS: dict[str, Handler] = {
+    "item": _item,
+    "items": _items,
+    "title": _title,
+    "link": _link,
+    "description": _description,
+    "tagline": _weak_description,
+    "subtitle": _weak_description,
+    "language": _language_element,
+    "managingeditor": _author,
+    "author": _author,
+    "ttl": _ttl,
+    "skiphours": _skip_hours,
+    "image": _image,
+    "dc:title": _weak_title,
+    "dc:description": _weak_description,
+    "dc:language": _language_element,
+    "dc:creator": _author,
+    "sy:updateperiod": _period,
+    "sy:updatefrequency": _frequency,
+    "itunes:author": _author,
+    "itunes:summary": _weak_description,
+    "itunes:subtitle": _weak_description,
+    "itunes:image": _attribute_icon,
+    "googleplay:image": _attribute_icon,
+    "media:thumbnail": _attribute_icon,
+    "webfeeds:icon": _icon,
+    "webfeeds:logo": _logo,
+    "atom:entry": _item,
+    "atom:title": _atom_title,
+    "atom:link": _atom_link,
+    "atom:subtitle": _atom_subtitle,
+    "atom:tagline": _atom_subtitle,
+    "atom:author": _author,
+    "atom:icon": _icon,
+    "atom:logo": _logo,
+}
+_READERS = {home: Reader(home) for home in (RSS, ATOM)}

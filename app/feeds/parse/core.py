@@ -1,0 +1,90 @@
+"""One feed document in, one :class:`ParsedFeed` out, by the cheapest path that reads it right."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from app.errors import ParseError
+from app.feeds import charset
+from app.feeds.parse.channel import read_root
+from app.feeds.parse.draft import Context, FeedDraft
+from app.feeds.parse.fallback import read_fallback
+from app.feeds.parse.jsonfeed import read_json
+from app.feeds.parse.limits import Limits
+from app.feeds.parse.tree import parse_tree
+from app.models.parsed import ParsedFeed, ParserPath
+
+_HEAD = 8192
+_HTML = re.compile(rb"<!doctype\s{1,9}html|<html[\s>]|<head[\s>]|<body[\s>]", re.IGNORECASE)
+_FEED = re.compile(rb"<(?:[a-z0-9]{1,20}:)?(?:rss|feed|rdf|channel|item|entry)[\s>]", re.IGNORECASE)
+_C1 = re.compile(rb"&#1[2-5]\d;")
+_C1_HEX = re.compile(rb"&#[xX]0{0,4}[89][0-9a-fA-F];")
+_C1_RAW = re.compile(rb"\xc2[\x80-\x9f]")
+_DEFAULT = Limits()
+
+
+def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Limits = _DEFAULT) -> ParsedFeed:
+    """Parse a feed of any known format.
+
+    Args:
+        body: the document, decoded from its transfer; a gzip'd file is unpacked.
+        url: where it came from; relative addresses are resolved against it.
+        content_type: the HTTP header; only its charset counts.
+        limits: how much is read.
+
+    Raises:
+        ParseError: ``empty``, ``html_page``, ``not_a_feed``, ``broken_feed`` or ``too_large``.
+    """
+    if body[:2] == b"\x1f\x8b":
+        body = _unpack(body, limits)
+    if len(body) > limits.body:
+        raise ParseError("too_large", f"{len(body)} bytes")
+    text, _ = charset.to_utf8(body, content_type)
+    text = text.lstrip()
+    if not text.strip(b"\0 \t\r\n"):
+        raise ParseError("empty")
+    draft = FeedDraft(Context(url, limits))
+    if text[:1] in b"{[":
+        read_json(draft, text.decode("utf-8"))
+        return draft.finish(ParserPath.JSON)
+    return _xml(draft, text)
+
+
+def _xml(draft: FeedDraft, text: bytes) -> ParsedFeed:
+    if b"<" not in text:
+        raise ParseError("not_a_feed", "there is no markup in it")
+    if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
+        raise ParseError("html_page")
+    ctx = draft.ctx
+    ctx.has_bases = b":base" in text
+    ctx.has_c1 = _has_c1(text)
+    found = parse_tree(text, ctx.limits)
+    if found is not None:
+        root, path = found
+        read_root(draft, root)
+        return draft.finish(path)
+    if not _FEED.search(text):
+        raise ParseError("html_page" if _HTML.search(text, 0, _HEAD) else "not_a_feed")
+    read_fallback(draft, text)
+    return draft.finish(ParserPath.FEEDPARSER)
+
+
+def _has_c1(text: bytes) -> bool:
+    """Tell whether there are C1 characters: windows-1252 in disguise, which browsers undo too."""
+    if b"&#1" in text and _C1.search(text):
+        return True
+    if (b"&#x" in text or b"&#X" in text) and _C1_HEX.search(text):
+        return True
+    return b"\xc2" in text and _C1_RAW.search(text) is not None
+
+
+def _unpack(body: bytes, limits: Limits) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacker.decompress(body, limits.body + 1)
+    except zlib.error as e:
+        raise ParseError("broken_feed", f"gzip: {e}") from e
+    if len(text) > limits.body:
+        raise ParseError("too_large", "unpacks to more than is read")
+    return text

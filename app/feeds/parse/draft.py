@@ -1,0 +1,291 @@
+"""What the format readers fill in, whichever of them read a feed, and the one way to finish it.
+
+A draft collects candidates with ranks: the better one wins, of equals the first. Only the winners are
+cleaned, so that the work per entry does not grow with the synonyms a feed uses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from urllib.parse import urljoin
+
+from app.feeds.dates import parse_date
+from app.feeds.parse.limits import Limits
+from app.feeds.text import plain
+from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+
+_LONGEST_URL = 8192
+_MOST_PARTS = 64
+_C1 = {
+    n: bytes([n]).decode("cp1252", "replace")
+    for n in range(0x80, 0xA0)
+    if n not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+}
+_MAIL_NAME = re.compile(r"[^\s()<>]{1,200}@[^\s()<>]{1,200} \(([^()]{1,200})\)")
+_NAME_MAIL = re.compile(r"([^<>()]{1,200}?) ?[<(][^\s<>()]{1,200}@[^\s<>()]{1,200}[>)]")
+
+
+class Context:
+    """What holds for a whole document: addresses, limits, and what had to be cut."""
+
+    def __init__(self, url: str, limits: Limits) -> None:
+        self.base = url
+        self.limits = limits
+        self.has_bases = False
+        self.has_c1 = False
+        self.truncated = False
+
+    def join(self, base: str, address: str | None) -> str | None:
+        """Return an absolute http(s) address, None when there is none."""
+        if not address:
+            return None
+        address = address.strip()
+        if " " in address or "\n" in address or "\t" in address or "\r" in address:
+            address = "".join(address.replace(" ", "%20").split())
+        if len(address) > _LONGEST_URL:
+            return None
+        if not address.startswith(("http://", "https://")):
+            try:
+                address = urljoin(base, address) if address else ""
+            except ValueError:
+                return None
+            if address[:8].lower().startswith(("http://", "https://")):
+                return address
+            return None
+        return address
+
+    def html(self, markup: str) -> str:
+        """Return markup trimmed, repaired and within the limit."""
+        markup = markup.strip()
+        if self.has_c1:
+            markup = markup.translate(_C1)
+        if len(markup) > self.limits.html:
+            self.truncated = True
+            markup = markup[: self.limits.html]
+            cut = markup.rfind("<")
+            return markup[:cut] if cut > markup.rfind(">") else markup
+        return markup
+
+    def line(self, text: str) -> str:
+        """Return the plain text of a title-like field, within the limit."""
+        text = plain(text[: 8 * self.limits.title])
+        return text if len(text) <= self.limits.title else text[: self.limits.title - 1].rstrip() + "…"
+
+    def person(self, text: str) -> str:
+        """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""
+        text = self.line(text)
+        if "@" in text:
+            found = _MAIL_NAME.fullmatch(text) or _NAME_MAIL.fullmatch(text)
+            if found:
+                return found[1].strip()
+        return text
+
+
+class EntryDraft:
+    """One entry in the making; class attributes are the defaults, so that a new one costs nothing."""
+
+    guid: str | None = None
+    guid_rank = 0
+    permalink = True
+    link: str | None = None
+    link_rank = 0
+    original: str | None = None
+    title = ""
+    title_rank = 0
+    title_is_text = False
+    author = ""
+    author_rank = 0
+    published: str | None = None
+    published_rank = 0
+    updated: str | None = None
+    updated_rank = 0
+    content = ""
+    content_rank = 0
+    content_base: str | None = None
+    summary = ""
+    summary_rank = 0
+    image: str | None = None
+    image_rank = 0
+
+    def __init__(self, ctx: Context, base: str) -> None:
+        self.ctx = ctx
+        self.base = base
+        self.categories: dict[str, None] = {}
+        self.enclosures: dict[str, Enclosure] = {}
+
+    def offer_guid(self, rank: int, text: str | None) -> None:
+        if rank > self.guid_rank and text and not text.isspace():
+            self.guid, self.guid_rank = text.strip(), rank
+
+    def offer_link(self, rank: int, address: str | None, base: str | None = None) -> None:
+        if rank > self.link_rank and address and not address.isspace():
+            self.link, self.link_rank = self.ctx.join(base or self.base, address), rank
+
+    def offer_title(self, rank: int, text: str, is_text: bool = False) -> None:
+        if rank > self.title_rank and text and not text.isspace():
+            self.title, self.title_rank, self.title_is_text = text, rank, is_text
+
+    def offer_author(self, rank: int, text: str | None) -> None:
+        """Take a name; several names of one rank stand side by side."""
+        if not text or rank < self.author_rank or text.isspace():
+            return
+        name = self.ctx.person(text)
+        if rank > self.author_rank:
+            self.author, self.author_rank = name, rank
+        elif name not in self.author and len(self.author) < self.ctx.limits.title // 2:
+            self.author += ", " + name
+
+    def offer_published(self, rank: int, text: str | None) -> None:
+        if rank > self.published_rank and text and not text.isspace():
+            self.published, self.published_rank = text, rank
+
+    def offer_updated(self, rank: int, text: str | None) -> None:
+        if rank > self.updated_rank and text and not text.isspace():
+            self.updated, self.updated_rank = text, rank
+
+    def offer_content(self, rank: int, markup: str, base: str | None = None) -> None:
+        if rank > self.content_rank and markup and not markup.isspace():
+            self.content, self.content_rank, self.content_base = markup, rank, base
+
+    def offer_summary(self, rank: int, markup: str) -> None:
+        if rank > self.summary_rank and markup and not markup.isspace():
+            self.summary, self.summary_rank = markup, rank
+
+    def offer_image(self, rank: int, address: str | None) -> None:
+        if rank > self.image_rank and address:
+            found = self.ctx.join(self.base, address)
+            if found:
+                self.image, self.image_rank = found, rank
+
+    def add_category(self, text: str | None) -> None:
+        if text and len(self.categories) < _MOST_PARTS:
+            name = self.ctx.line(text)
+            if name:
+                self.categories[name] = None
+
+    def add_enclosure(self, address: str | None, kind: str | None, length: str | int | None) -> None:
+        """Take a file; its type and length may be missing or nonsense."""
+        url = self.ctx.join(self.base, address)
+        if not url or len(self.enclosures) >= _MOST_PARTS:
+            return
+        kind = kind.strip()[:100].lower() if kind else None
+        if url not in self.enclosures:
+            self.enclosures[url] = Enclosure(url, kind or None, to_length(length))
+        if kind and kind.startswith("image/"):
+            self.offer_image(30, url)
+
+    def finish(self) -> ParsedEntry:
+        """Clean the winners and return the entry."""
+        ctx = self.ctx
+        link = self.link
+        if self.original:
+            link = ctx.join(self.base, self.original) or link
+        if link is None and self.guid and self.guid[:4].lower() == "http":
+            link = ctx.join(self.base, self.guid)
+        title = self.title
+        if title:
+            title = title.translate(_C1) if ctx.has_c1 else title
+            if self.title_is_text and "&" not in title and "</" not in title:
+                title = " ".join(title.split())[: ctx.limits.title]
+            else:
+                title = ctx.line(title)
+        return ParsedEntry(
+            guid=self.guid,
+            url=link,
+            title=title,
+            author=self.author,
+            published=parse_date(self.published),
+            updated=parse_date(self.updated),
+            content=ctx.html(self.content) if self.content else "",
+            summary=ctx.html(self.summary) if self.summary else "",
+            base_url=self.content_base or (self.base if self.base != ctx.base else link or ctx.base),
+            categories=tuple(self.categories),
+            enclosures=tuple(self.enclosures.values()),
+            image=self.image,
+        )
+
+
+@dataclasses.dataclass(slots=True)
+class FeedDraft:
+    """One feed in the making; ``*_rank`` as in :class:`EntryDraft`."""
+
+    ctx: Context
+    format: Format = Format.RSS20
+    title: str = ""
+    title_rank: int = 0
+    link: str | None = None
+    link_rank: int = 0
+    description: str = ""
+    description_rank: int = 0
+    language: str | None = None
+    author: str = ""
+    self_url: str | None = None
+    hub: str | None = None
+    ttl: int | None = None
+    period: int | None = None
+    frequency: int = 1
+    skip_hours: frozenset[int] = frozenset()
+    icon: str | None = None
+    icon_rank: int = 0
+    base: str = ""
+    entries: list[ParsedEntry] = dataclasses.field(default_factory=list)
+
+    def offer_title(self, rank: int, text: str) -> None:
+        if rank > self.title_rank and text and not text.isspace():
+            self.title, self.title_rank = self.ctx.line(text), rank
+
+    def offer_link(self, rank: int, address: str | None) -> None:
+        if rank > self.link_rank and address and not address.isspace():
+            found = self.ctx.join(self.base, address)
+            if found:
+                self.link, self.link_rank = found, rank
+
+    def offer_description(self, rank: int, text: str) -> None:
+        if rank > self.description_rank and text and not text.isspace():
+            self.description, self.description_rank = self.ctx.line(text), rank
+
+    def offer_icon(self, rank: int, address: str | None) -> None:
+        if rank > self.icon_rank and address:
+            found = self.ctx.join(self.base, address)
+            if found:
+                self.icon, self.icon_rank = found, rank
+
+    def full(self) -> bool:
+        """Tell whether no more entries are read, and remember that some were left out."""
+        if len(self.entries) < self.ctx.limits.items:
+            return False
+        self.ctx.truncated = True
+        return True
+
+    def finish(self, parser: ParserPath) -> ParsedFeed:
+        """Return the feed with all its entries."""
+        ttl = self.ttl
+        if ttl is None and self.period is not None:
+            ttl = max(1, self.period // max(1, self.frequency))
+        return ParsedFeed(
+            format=self.format,
+            parser=parser,
+            title=self.title,
+            site_url=self.link,
+            description=self.description,
+            language=self.language,
+            entries=tuple(self.entries),
+            self_url=self.self_url,
+            hub=self.hub,
+            ttl_minutes=ttl,
+            skip_hours=self.skip_hours,
+            icon=self.icon,
+            truncated=self.ctx.truncated,
+        )
+
+
+def to_length(value: str | int | float | None) -> int | None:
+    """Return a size in bytes; None for what is none, negative or beyond 2**53."""
+    if isinstance(value, str):
+        value = value.strip()
+        if not (value.isascii() and value.isdecimal() and len(value) <= 16):
+            return None
+    elif value is None or isinstance(value, bool) or not 0 <= value < 2**53:
+        return None
+    return int(value)

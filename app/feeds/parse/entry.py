@@ -1,0 +1,347 @@
+"""The children of an item or entry, one handler each, dispatched by name.
+
+RSS, RDF and Atom share one table: their elements differ by namespace, and feeds mix them freely. The
+ranks say who wins when a feed tells something twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lxml.etree import _Element
+
+from app.feeds.parse.draft import EntryDraft
+from app.feeds.parse.markup import construct, escape, text_of, xhtml
+from app.feeds.parse.names import ATOM, RSS, RDF_ABOUT, XML_BASE, Table, canonical
+
+Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
+
+_HTML_PAGES = {None, "", "text/html", "text/html; charset=utf-8", "html"}
+_WRONG_RELS = {"self", "enclosure", "replies", "edit", "hub", "license", "next", "prev", "first", "last"}
+
+
+def read_entry(draft: EntryDraft, el: _Element, table: Table[Handler]) -> EntryDraft:
+    """Fill a draft from an ``item`` or ``entry`` element."""
+    about = el.get(RDF_ABOUT)
+    if about:
+        draft.offer_guid(3, about)
+        draft.permalink = False
+    for child in el:
+        handler = table[child.tag]
+        if handler is not None:
+            handler(draft, child)
+    return draft
+
+
+def base_of(el: _Element, base: str, draft: EntryDraft) -> str:
+    """Return the base address inside an element (XML Base)."""
+    return (draft.ctx.join(base, el.get(XML_BASE)) or base) if draft.ctx.has_bases else base
+
+
+# -- RSS
+
+
+def _title(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_title(9, text_of(el))
+
+
+def _link(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_link(9, el.text or el.get("href"), base_of(el, draft.base, draft))
+
+
+def _guid(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_guid(4, el.text)
+    draft.permalink = (el.get("isPermaLink") or el.get("ispermalink") or "true").strip().lower() != "false"
+
+
+def _description(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_summary(9, text_of(el))
+
+
+def _encoded(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_content(9, text_of(el), base_of(el, draft.base, draft))
+
+
+def _loose_content(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_content(5, text_of(el))
+
+
+def _xhtml_body(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_content(7, xhtml(el), base_of(el, draft.base, draft))
+
+
+def _author(draft: EntryDraft, el: _Element) -> None:
+    if len(el):
+        _atom_author(draft, el)
+    else:
+        draft.offer_author(5, el.text)
+
+
+def _creator(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_author(6, el.text or _nested_name(el))
+
+
+def _itunes_author(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_author(3, el.text)
+
+
+def _media_credit(draft: EntryDraft, el: _Element) -> None:
+    if el.get("role") == "author":
+        draft.offer_author(2, el.text)
+
+
+def _category(draft: EntryDraft, el: _Element) -> None:
+    draft.add_category(el.text or el.get("text") or el.get("label") or el.get("term"))
+
+
+def _keywords(draft: EntryDraft, el: _Element) -> None:
+    for word in (el.text or "").split(",", 64):
+        draft.add_category(word)
+
+
+def _itunes_category(draft: EntryDraft, el: _Element) -> None:
+    draft.add_category(el.get("text"))
+    for child in el:
+        draft.add_category(child.get("text"))
+
+
+def _enclosure(draft: EntryDraft, el: _Element) -> None:
+    draft.add_enclosure(el.get("url") or el.get("href") or el.text, el.get("type"), el.get("length"))
+
+
+def _image(draft: EntryDraft, el: _Element) -> None:
+    if len(el):
+        for child in el:
+            if canonical(child.tag, RSS) == "url":
+                draft.offer_image(40, child.text)
+    else:
+        draft.offer_image(40, el.get("href") or el.get("url") or el.text)
+
+
+def _pub_date(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_published(9, el.text)
+
+
+def _dc_date(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_published(7, el.text)
+
+
+def _created(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_published(5, el.text)
+
+
+def _updated(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_updated(9, el.text)
+
+
+def _dc_title(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_title(7, text_of(el))
+
+
+def _itunes_title(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_title(5, text_of(el))
+
+
+def _itunes_summary(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_summary(6, text_of(el))
+
+
+def _itunes_subtitle(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_summary(3, text_of(el))
+
+
+def _dc_description(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_summary(5, text_of(el))
+
+
+def _dc_identifier(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_guid(1, el.text)
+
+
+def _original_link(draft: EntryDraft, el: _Element) -> None:
+    draft.original = el.text
+
+
+# -- Atom
+
+
+def _atom_id(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_guid(5, el.text)
+    draft.permalink = False
+
+
+def _atom_title(draft: EntryDraft, el: _Element) -> None:
+    text, is_html = construct(el)
+    draft.offer_title(8, text, not is_html)
+
+
+def _atom_link(draft: EntryDraft, el: _Element) -> None:
+    href = el.get("href")
+    if href is None:
+        draft.offer_link(1, el.text)
+        return
+    rel = (el.get("rel") or "alternate").strip().lower().rpartition("/")[2]
+    base = base_of(el, draft.base, draft)
+    if rel == "alternate":
+        kind = el.get("type")
+        draft.offer_link(8 if kind in _HTML_PAGES else 7 if "html" in kind else 6, href, base)
+    elif rel == "enclosure":
+        draft.add_enclosure(draft.ctx.join(base, href), el.get("type"), el.get("length"))
+    elif rel not in _WRONG_RELS:
+        draft.offer_link(3, href, base)
+    elif rel == "self":
+        draft.offer_link(2, href, base)
+
+
+def _atom_content(draft: EntryDraft, el: _Element) -> None:
+    base = base_of(el, draft.base, draft)
+    if el.get("src"):
+        draft.offer_link(4, el.get("src"), base)
+        return
+    text, is_html = construct(el)
+    draft.offer_content(8 if is_html else 6, text if is_html else escape(text), base)
+
+
+def _atom_summary(draft: EntryDraft, el: _Element) -> None:
+    text, is_html = construct(el)
+    draft.offer_summary(8, text if is_html else escape(text))
+
+
+def _atom_author(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_author(7, _nested_name(el))
+
+
+def _atom_category(draft: EntryDraft, el: _Element) -> None:
+    draft.add_category(el.get("label") or el.get("term") or el.text)
+
+
+def _atom_source(draft: EntryDraft, el: _Element) -> None:
+    for child in el:
+        if canonical(child.tag, ATOM) == "atom:author":
+            draft.offer_author(1, _nested_name(child))
+
+
+def _nested_name(el: _Element) -> str | None:
+    """Return the name (else the mail address) of an Atom person construct (RFC 4287 §3.2)."""
+    best = None
+    for child in el.iterdescendants():
+        local = child.tag.rpartition("}")[2].rpartition(":")[2].lower()
+        if local == "name" and child.text and not child.text.isspace():
+            return child.text
+        if local == "email":
+            best = child.text
+    return best or el.text
+
+
+# -- Media RSS
+
+
+def _media_group(draft: EntryDraft, el: _Element) -> None:
+    for child in el:
+        handler = _MEDIA.get(canonical(child.tag, "media"))
+        if handler is not None:
+            handler(draft, child)
+
+
+def _media_content(draft: EntryDraft, el: _Element) -> None:
+    url, kind = el.get("url"), el.get("type") or ""
+    medium = el.get("medium") or kind.partition("/")[0]
+    if medium == "image" or (not medium and _looks_like_image(url)):
+        draft.offer_image(50 + _width(el), url)
+    elif medium in ("audio", "video"):
+        draft.add_enclosure(url, kind, el.get("fileSize"))
+    if len(el):
+        _media_group(draft, el)
+
+
+def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_image(45 + _width(el), el.get("url") or el.text)
+
+
+def _media_title(draft: EntryDraft, el: _Element) -> None:
+    draft.offer_title(1, text_of(el))
+
+
+def _media_description(draft: EntryDraft, el: _Element) -> None:
+    text = text_of(el)
+    draft.offer_summary(1, text if el.get("type") == "html" or "</" in text else escape(text))
+
+
+def _width(el: _Element) -> int:
+    """Return 0–4, more for wider pictures: of several sizes the largest stands for the entry."""
+    width = el.get("width") or ""
+    return min(int(width) // 300, 4) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
+
+
+def _looks_like_image(url: str | None) -> bool:
+    path = (url or "").partition("?")[0].lower()
+    return path.endswith((".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif"))
+
+
+_MEDIA: dict[str, Handler] = {
+    "media:content": _media_content,
+    "media:group": _media_group,
+    "media:thumbnail": _media_thumbnail,
+    "media:title": _media_title,
+    "media:description": _media_description,
+    "media:credit": _media_credit,
+    "media:keywords": _keywords,
+}
+HANDLERS: dict[str, Handler] = _MEDIA | {
+    "title": _title,
+    "link": _link,
+    "guid": _guid,
+    "id": _guid,
+    "description": _description,
+    "summary": _description,
+    "content": _loose_content,
+    "fullitem": _loose_content,
+    "content:encoded": _encoded,
+    "xhtml:body": _xhtml_body,
+    "xhtml:div": _xhtml_body,
+    "author": _author,
+    "category": _category,
+    "enclosure": _enclosure,
+    "image": _image,
+    "pubdate": _pub_date,
+    "date": _created,
+    "published": _created,
+    "updated": _updated,
+    "dc:title": _dc_title,
+    "dc:creator": _creator,
+    "dc:author": _creator,
+    "dc:date": _dc_date,
+    "dc:description": _dc_description,
+    "dc:subject": _category,
+    "dc:identifier": _dc_identifier,
+    "dcterms:created": _created,
+    "dcterms:issued": _created,
+    "dcterms:modified": _updated,
+    "dcterms:abstract": _itunes_subtitle,
+    "prism:publicationdate": _created,
+    "itunes:title": _itunes_title,
+    "itunes:author": _itunes_author,
+    "itunes:summary": _itunes_summary,
+    "itunes:subtitle": _itunes_subtitle,
+    "itunes:image": _image,
+    "itunes:keywords": _keywords,
+    "itunes:category": _itunes_category,
+    "googleplay:author": _itunes_author,
+    "googleplay:description": _itunes_subtitle,
+    "googleplay:image": _image,
+    "feedburner:origlink": _original_link,
+    "atom:id": _atom_id,
+    "atom:title": _atom_title,
+    "atom:link": _atom_link,
+    "atom:content": _atom_content,
+    "atom:summary": _atom_summary,
+    "atom:author": _atom_author,
+    "atom:category": _atom_category,
+    "atom:source": _atom_source,
+    "atom:published": _pub_date,
+    "atom:issued": _dc_date,
+    "atom:created": _created,
+    "atom:updated": _updated,
+    "atom:modified": _updated,
+}
