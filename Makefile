@@ -1,0 +1,64 @@
+# make run   starts Eventr on this machine.    make test   checks everything.    make help   lists the rest.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+# The first Python that is new enough; PYTHON=… overrides.
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(p),)))
+# Two processes: the machines this is checked on have two cores, and Chromium and mongod need some too.
+JOBS ?= 2
+ARGS ?=
+
+.PHONY: help run test quick lint format types check bench clean
+
+help:  ## List what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: $(VENV)/.run  ## Install what is missing, start Eventr, print its address; Ctrl-C stops it
+	@exec $(BIN)/eventr up
+
+test: $(VENV)/.dev chromium lint types  ## Style, types, then all tests (ARGS=… for pytest)
+	$(BIN)/pytest -n $(JOBS) $(ARGS)
+
+quick: $(VENV)/.dev  ## Only what failed last time, else all; first failure ends it
+	$(BIN)/pytest --last-failed --last-failed-no-failures all -x $(ARGS)
+
+lint: $(VENV)/.dev  ## Style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev  ## Bring the style into order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.dev  ## Types, strictly
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev  ## All benchmarks; writes bench/results.json
+	$(BIN)/python -m bench
+
+clean:  ## Remove the environment and what was made on the way; data in var stays
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment whose Python is gone (a system upgrade) is made anew.
+$(shell test -e $(VENV)/.made && ! $(BIN)/python -c '' 2>/dev/null && rm -f $(VENV)/.made)
+
+# The stamps are written last: an install that was cut off is done again. pip repairs what is there.
+$(VENV)/.run: pyproject.toml | $(VENV)/.made
+	$(BIN)/pip install --quiet --editable '.[embedded]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.made
+	$(BIN)/pip install --quiet --editable '.[embedded,dev]'
+	@touch $@ $(VENV)/.run
+
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "Eventr needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments: install its venv package (python3-venv)." >&2; exit 1; }
+	$(BIN)/python -c '' 2>/dev/null && $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+.PHONY: chromium
+chromium:
+	@.ci/chromium

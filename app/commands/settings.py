@@ -1,0 +1,60 @@
+"""``eventr settings``: the table of all settings with the values that hold here."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from app import config
+from app.cli import print_json
+from app.config import Settings
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option("--markdown", is_flag=True, help="A table without values, as in docs/settings.md.")
+def settings(as_json: bool, markdown: bool) -> None:
+    """Show all settings: environment variable, value (secrets hidden), default, meaning."""
+    table = rows(Settings() if markdown else Settings.from_env())
+    if as_json:
+        print_json({row["name"]: row for row in table})
+    elif markdown:
+        click.echo(as_markdown(table))
+    else:
+        click.echo(_as_text(table))
+
+
+def rows(values: Settings) -> list[dict[str, Any]]:
+    """Return one row per setting: name, env, value and default as text, help, secret."""
+    shown, defaults = values.redacted(), Settings().redacted()
+    return [
+        {
+            "name": field.name,
+            "env": config.env_name(field.name),
+            "value": shown[field.name],
+            "default": defaults[field.name],
+            "help": field.metadata["help"],
+            "secret": field.metadata["secret"],
+        }
+        for field in dataclasses.fields(values)
+    ]
+
+
+def as_markdown(table: list[dict[str, Any]]) -> str:
+    """Return the table of docs/settings.md."""
+    lines = ["| variable | default | meaning |", "|---|---|---|"]
+    for row in table:
+        default = f"`{row['default']}`" if row["default"] else "empty"
+        meaning = row["help"] + (" (secret)" if row["secret"] else "")
+        lines.append(f"| `{row['env']}` | {default} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _as_text(table: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in table:
+        changed = "" if row["value"] == row["default"] else f"   (default {row['default'] or 'empty'})"
+        lines += [f"{row['env']} = {row['value']}{changed}", f"    {row['help']}"]
+    return "\n".join(lines)
