@@ -29,7 +29,7 @@ from app.models import keys
 #: Below so much free space the word is "warn"; MongoDB stops writing when there is none.
 _ROOM = 1 << 30
 #: First releases in which a script cannot run foreign code (CVE-2025-49844), by line of releases.
-_REDIS_MENDED = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
+_REDIS_MENDED: dict[programs.Version, int] = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
 _PROCESSES = ("manager", "controller", "updater")
 _TIMEOUT_MS = 3000
 
