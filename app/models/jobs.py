@@ -18,6 +18,10 @@ class Queue(enum.StrEnum):
     SUSPECTS = "suspects"
 
 
+#: Queues whose jobs a person waits for; the others may fill only a part of a worker's slots.
+USER_QUEUES = frozenset({Queue.DISCOVERY, Queue.PULL, Queue.IMPORT})
+
+
 class Task(enum.StrEnum):
     """Names of all tasks that workers run; nothing else can be run (J01)."""
 
@@ -25,8 +29,21 @@ class Task(enum.StrEnum):
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
     RETAIN = "maintenance.retain"
-    SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run it
+    SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these
     CRASH = "selftest.crash"
+    ECHO = "selftest.echo"
+    EFFECT = "selftest.effect"
+
+
+class State(enum.StrEnum):
+    """States of a job, by RQ's words; MISSING: never enqueued, or ended and expired."""
+
+    QUEUED = "queued"
+    STARTED = "started"
+    SCHEDULED = "scheduled"
+    FINISHED = "finished"
+    FAILED = "failed"
+    MISSING = "missing"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +61,7 @@ class Ticket:
 
     Attributes:
         id: hash of task and arguments; the same task never gets a second id.
-        since_ms: Redis time of the enqueue; results before it belong to an earlier run.
+        since_ms: first possible Redis time of this run's result; older ones belong to earlier runs.
         fresh: False when the job was queued or running already.
     """
 
@@ -55,8 +72,33 @@ class Ticket:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a job as a waiter sees it: ``error`` is an error word, None on success."""
+    """The end of a job as a waiter sees it.
+
+    Attributes:
+        id: job id.
+        value: what the task returned, None on failure.
+        error: error word, None on success; ``lost`` when its record is gone.
+        message: sentence for people that belongs to the error.
+    """
 
     id: str
     value: Any = None
     error: str | None = None
+    message: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as it is now, for pages that show progress.
+
+    Attributes:
+        progress: what the task last reported, a small JSON object.
+        error: word of the last failure, also while it is tried again.
+    """
+
+    id: str
+    state: State
+    progress: dict[str, Any] = dataclasses.field(default_factory=dict)
+    error: str | None = None
+    failures: int = 0
+    crashes: int = 0

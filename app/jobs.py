@@ -1,0 +1,178 @@
+"""The one port through which jobs get into Redis, as RQ jobs with the JSON serializer.
+
+    jobs = RedisJobs(settings)
+    ticket = jobs.enqueue(Job(Task.PULL, {"feed_ids": [17]}, Queue.PULL))
+    for outcome in jobs.await_many([ticket], timeout=5): ...
+
+The id of a job is the hash of its task and arguments, so the same work is never queued twice; RQ's own
+``enqueue`` is not used because it queues an id twice, or refuses it for as long as an old record lives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+import redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.retry import Retry
+from rq.job import Job as RqJob
+from rq.serializers import JSONSerializer
+
+from app.config import Settings
+from app.errors import InvalidError, StoreError, TooLargeError
+from app.models import keys
+from app.models.jobs import Job, JobView, Outcome, State, Ticket
+from controller.client import ResultReader
+
+#: Longest JSON of a job's arguments, bytes, and longest text in them: ids and addresses fit, bodies do not (J06).
+ARGS_MAX = 64 << 10
+TEXT_MAX = 4096
+_BATCH = 500
+
+
+def canonical(args: dict[str, Any]) -> str:
+    """Return the one JSON text of arguments: sorted keys, no spaces.
+
+    Raises:
+        InvalidError: not JSON, or more than ids: values are numbers, short texts and lists of them.
+        TooLargeError: longer than 64 KiB.
+    """
+    for name, value in args.items():
+        if not all(_is_id(item) for item in (value if isinstance(value, list | tuple) else [value])):
+            raise InvalidError("A job's arguments hold ids only.", argument=name)
+    try:
+        text = json.dumps(args, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as e:
+        raise InvalidError("A job's arguments must be JSON.") from e
+    if len(text) > ARGS_MAX:
+        raise TooLargeError("The arguments of this job are too long.", length=len(text), limit=ARGS_MAX)
+    return text
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= TEXT_MAX
+    return value is None or isinstance(value, int | float | bool)
+
+
+def job_id(task: str, args: dict[str, Any]) -> str:
+    """Return the identity of a job: 32 hex digits over its task and arguments."""
+    # Not for secrecy: RQ allows [A-Za-z0-9_-] in ids, and 128 bits never collide by accident.
+    return hashlib.md5(f"{task}\n{canonical(args)}".encode(), usedforsecurity=False).hexdigest()
+
+
+class RedisJobs:
+    """:class:`app.ports.JobPort` on Redis. Connects at first use; safe to share between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        # Few retries: a page that waits for Redis says so after a second, and ENQUEUE may be repeated.
+        retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.5), 3)
+        return redis.Redis.from_url(self._settings.redis_url, retry=retry)
+
+    @cached_property
+    def _script(self) -> Any:
+        text = resources.files("app").joinpath("enqueue.lua").read_text()
+        return self._client.register_script(text)
+
+    @cached_property
+    def _results(self) -> ResultReader:
+        return ResultReader(self._settings.redis_url)
+
+    def enqueue(self, job: Job) -> Ticket:
+        """Queue a job, or join the same one; see :class:`app.ports.JobPort`."""
+        return self.enqueue_many([job])[0]
+
+    def enqueue_many(
+        self, jobs: Sequence[Job], *, front: bool = False, parents: Sequence[str] = ()
+    ) -> list[Ticket]:
+        """Queue many jobs, 500 per round trip.
+
+        Args:
+            jobs: tickets come back in their order.
+            front: before all that wait, for parts of a job that has waited already.
+            parents: attempt tokens of a dead job whose work these jobs continue; see ``Context.parents``.
+        """
+        calls = [self._call(job, front, parents) for job in jobs]
+        replies: list[Any] = []
+        with _store():
+            for start in range(0, len(calls), _BATCH):
+                with self._client.pipeline(transaction=False) as pipe:
+                    for names, args in calls[start : start + _BATCH]:
+                        self._script(keys=names, args=args, client=pipe)
+                    replies += pipe.execute()
+        return [
+            Ticket(args[0], int(since), bool(fresh))
+            for (_, args), (fresh, since) in zip(calls, replies, strict=True)
+        ]
+
+    def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
+        """Yield outcomes as they come; see :class:`app.ports.JobPort`."""
+        with _store():
+            yield from self._results.await_many(tickets, timeout)
+
+    def status(self, job_id: str) -> JobView:
+        """Return a job as it is now."""
+        names = ("status", "progress", "error", "failures", "crashes")
+        with _store():
+            row: list[Any] = self._client.hmget(keys.job(job_id), names)
+        state, progress, error, failures, crashes = (v.decode() if v else "" for v in row)
+        return JobView(
+            id=job_id,
+            state=State(state) if state in set(State) else State.MISSING,
+            progress=json.loads(progress) if progress else {},
+            error=error or None,
+            failures=int(failures or 0),
+            crashes=int(crashes or 0),
+        )
+
+    def close(self) -> None:
+        """Close connections that were opened."""
+        for name in ("_client", "_results"):
+            if (part := self.__dict__.get(name)) is not None:
+                part.close()
+
+    def _call(self, job: Job, front: bool, parents: Sequence[str]) -> tuple[list[str], list[Any]]:
+        ident = job_id(job.task, job.args)
+        names = [keys.job(ident), keys.queue(job.queue), keys.results(ident), keys.QUEUES]
+        fields: dict[str, Any] = self._record(ident, job).to_dict(include_result=False)
+        if parents:
+            fields["parents"] = " ".join(parents)
+        # RQ's status is set by the script, which alone knows whether the job is queued.
+        del fields["status"]
+        flat = [part for pair in fields.items() for part in pair]
+        return names, [ident, str(job.queue), int(front), keys.WAKE, *flat]
+
+    def _record(self, ident: str, job: Job) -> RqJob:
+        settings = self._settings
+        record = RqJob.create(
+            str(job.task),
+            kwargs=job.args,
+            id=ident,
+            connection=self._client,
+            serializer=JSONSerializer,
+            origin=str(job.queue),
+            description=str(job.task),
+            timeout=settings.job_timeout,
+            result_ttl=settings.result_ttl,
+            failure_ttl=settings.failure_ttl,
+        )
+        record.enqueued_at = record.created_at
+        return record
+
+
+@contextmanager
+def _store() -> Iterator[None]:
+    try:
+        yield
+    except redis.RedisError as e:
+        raise StoreError from e

@@ -1,0 +1,107 @@
+"""What a queue manager and its workers tell each other: the worker's orders and its messages.
+
+Messages are single JSON packets on a socket pair. Not pickles: a worker reads foreign data, and what
+takes it over must not take over the manager too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import ClassVar
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSpec:
+    """Orders for one worker process.
+
+    Attributes:
+        name: unique for ever; its in-flight list is named after it.
+        manager: id of the manager that watches it.
+        group: table of the queue settings it belongs to.
+        queues: by priority.
+        mode: ``loop`` (many jobs at once) or ``solo`` (one at a time, in the main thread).
+        slots: jobs at once in loop mode.
+        system_slots: of these at most so many for system queues; the rest is reserved for people.
+        memory: bytes of RSS above which it is replaced; 1.5 times as much data is refused to it.
+        lifetime: seconds after which it ends by itself.
+        max_jobs: jobs after which it ends by itself.
+        grace: seconds that running jobs get when it stops.
+    """
+
+    name: str
+    manager: str
+    group: str
+    queues: tuple[str, ...]
+    mode: str
+    slots: int
+    system_slots: int
+    memory: int
+    lifetime: float
+    max_jobs: int
+    grace: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker takes jobs from now on."""
+
+    op: ClassVar[str] = "ready"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tick:
+    """A sign of life, one per second; ``done``: jobs ended so far."""
+
+    op: ClassVar[str] = "tick"
+    done: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Began:
+    """A job runs now and must have ended within ``limit`` seconds."""
+
+    op: ClassVar[str] = "began"
+    job_id: str
+    limit: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """A job does not run any more."""
+
+    op: ClassVar[str] = "ended"
+    job_id: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaving:
+    """The worker takes no more jobs and ends when its last one has: lifetime, jobs or a signal."""
+
+    op: ClassVar[str] = "leaving"
+    reason: str
+
+
+Message = Ready | Tick | Began | Ended | Leaving
+_TYPES: dict[str, type[Message]] = {t.op: t for t in (Ready, Tick, Began, Ended, Leaving)}
+
+
+def encode(message: Message) -> bytes:
+    """Return a message as one packet."""
+    return json.dumps({"op": message.op, **dataclasses.asdict(message)}).encode()
+
+
+def decode(packet: bytes) -> Message:
+    """Read one packet.
+
+    Raises:
+        ValueError: not a message of these types.
+    """
+    document = json.loads(packet)
+    kind = _TYPES.get(document.pop("op", None)) if isinstance(document, dict) else None
+    if kind is None:
+        raise ValueError("unknown message")
+    try:
+        return kind(**document)
+    except TypeError as e:
+        raise ValueError(str(e)) from e

@@ -1,0 +1,87 @@
+"""What a task gets besides its arguments."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from app.config import Settings
+from app.jobs import RedisJobs
+from workers.endings import Report
+from workers.taken import Taken
+
+
+class Resources:
+    """What all jobs of one worker process share, made at first use and never at import."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def jobs(self) -> RedisJobs:
+        """The enqueue port."""
+        return RedisJobs(self.settings)
+
+    @cached_property
+    def services(self) -> Any:
+        """All services, as every process builds them."""
+        from app import bootstrap
+
+        return bootstrap.build(self.settings)
+
+    @cached_property
+    def fetcher(self) -> Any:
+        """The one fetcher, whose connections and per-host limits all batches share."""
+        from app import bootstrap
+
+        return bootstrap.fetcher(self.settings).__enter__()
+
+    def close(self) -> None:
+        """Close what was made, the users of others first."""
+        if (fetcher := self.__dict__.pop("fetcher", None)) is not None:
+            fetcher.__exit__(None, None, None)
+        for name in ("services", "jobs"):
+            if (part := self.__dict__.pop(name, None)) is not None:
+                part.close()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Context:
+    """One attempt of a job, as its task sees it.
+
+    Attributes:
+        job: the attempt; ``job.token`` names it and no other, for claims in MongoDB.
+        settings: of this process.
+    """
+
+    job: Taken
+    settings: Settings
+    _resources: Resources
+    _sink: Callable[[Report], None]
+
+    @property
+    def services(self) -> Any:
+        """All services, shared by the jobs of this process."""
+        return self._resources.services
+
+    @property
+    def fetcher(self) -> Any:
+        """The shared fetcher; its ``stream()`` serves several batches at once."""
+        return self._resources.fetcher
+
+    @property
+    def jobs(self) -> RedisJobs:
+        """Enqueue further jobs."""
+        return self._resources.jobs
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Tokens of earlier attempts of this work. They are dead, so their claims may be taken over."""
+        own = tuple(self.job.token_of(n) for n in range(1, self.job.attempt))
+        return self.job.parents + own
+
+    def progress(self, **data: Any) -> None:
+        """Tell whoever waits how far this job is; never blocks, the newest report counts."""
+        self._sink(Report(self.job, data))

@@ -1,0 +1,130 @@
+"""The worker's side of the queue protocol: take jobs, end them, report progress. Blocking calls.
+
+Whatever a worker holds is in its in-flight list in Redis, from the moment it left the queue until its
+end is recorded; so a worker can die at any instruction and its manager finds what it held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from rq.utils import now, utcformat
+
+from app.errors import StoreError
+from app.models import keys
+from workers.endings import Ending, Report
+from workers.taken import Taken, read
+
+
+class UnregisteredError(Exception):
+    """Somebody recovered this worker's jobs, or Redis was emptied: it must end."""
+
+
+def connect(redis_url: str) -> redis.Redis:
+    """Return a client that repeats nothing by itself: a TAKE sent twice would take twice."""
+    return redis.Redis.from_url(redis_url, retry=Retry(NoBackoff(), 0))
+
+
+class Desk:
+    """Takes and ends jobs in the name of one worker. One call at a time per instance.
+
+    Raises:
+        StoreError: by each method, when Redis does not answer; the call may have had its effect.
+    """
+
+    def __init__(self, client: redis.Redis, worker: str, queues: Sequence[str]) -> None:
+        self._client = client
+        self._worker = worker
+        self._queues = tuple(queues)
+        self._inflight = keys.inflight(worker)
+        self._doubtful = False
+        self._take, self._finish, self._orphans, self._progress = (
+            client.register_script(resources.files("workers").joinpath(f"{name}.lua").read_text())
+            for name in ("take", "finish", "orphans", "progress")
+        )
+
+    def take(self, most: int, caps: Mapping[str, int], held: Iterable[str]) -> list[Taken]:
+        """Take up to ``most`` jobs, by priority, of each queue at most its cap.
+
+        Args:
+            held: ids of the jobs that this worker knows to hold. After a lost reply they tell which
+                jobs it holds without knowing.
+
+        Raises:
+            UnregisteredError: this worker may not take any more.
+        """
+        names = [self._inflight, keys.WORKERS, keys.EVENTS]
+        for queue in self._queues:
+            names += [keys.queue(queue), keys.SCHEDULED + queue]
+        limits = [min(most, caps.get(queue, most)) for queue in self._queues]
+        args: list[Any] = [self._worker, most, utcformat(now()), keys.EVENTS_KEPT, *limits]
+        try:
+            if self._doubtful:
+                self._orphans(keys=[self._inflight], args=list(held))
+            self._doubtful = True
+            rows: Any = self._take(keys=names, args=args)
+            self._doubtful = False
+        except redis.RedisError as e:
+            raise StoreError from e
+        if rows is None:
+            raise UnregisteredError(self._worker)
+        return [read(row) for row in rows]
+
+    def finish(self, endings: Sequence[Ending]) -> list[bool]:
+        """Record endings in one round trip; False where the job was no longer this worker's.
+
+        Safe to repeat: what was recorded the first time is refused the second time.
+        """
+        stamp = utcformat(now())
+        try:
+            with self._client.pipeline(transaction=False) as pipe:
+                for ending in endings:
+                    self._finish(keys=self._names(ending.job), args=self._args(ending, stamp), client=pipe)
+                return [bool(done) for done in pipe.execute()]
+        except redis.RedisError as e:
+            raise StoreError from e
+
+    def report(self, reports: Sequence[Report]) -> None:
+        """Publish progress; of an attempt that has ended nothing is kept."""
+        try:
+            with self._client.pipeline(transaction=False) as pipe:
+                for report in reports:
+                    job = report.job
+                    args: list[Any] = [
+                        job.id,
+                        job.attempt,
+                        json.dumps(report.data),
+                        keys.EVENTS_KEPT,
+                        self._worker,
+                    ]
+                    self._progress(keys=[keys.job(job.id), keys.EVENTS], args=args, client=pipe)
+                pipe.execute()
+        except redis.RedisError as e:
+            raise StoreError from e
+
+    def _names(self, job: Taken) -> list[str]:
+        return [keys.job(job.id), self._inflight, keys.results(job.id), keys.EVENTS]
+
+    def _args(self, ending: Ending, stamp: str) -> list[Any]:
+        job = ending.job
+        return [
+            job.id,
+            job.attempt,
+            str(ending.kind),
+            stamp,
+            ending.error,
+            ending.message,
+            ending.body,
+            ending.seconds if ending.kind == "retry" else int(ending.seconds),
+            ending.line,
+            self._worker,
+            job.token,
+            keys.EVENTS_KEPT,
+            keys.WAKE,
+        ]

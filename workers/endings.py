@@ -1,0 +1,120 @@
+"""How an attempt ends: pure decisions over what the task returned or raised."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import random
+import traceback
+import zlib
+from typing import Any
+
+from app.config import Settings
+from app.errors import EventrError, StoreError
+from app.models.jobs import State
+from workers.taken import Taken
+
+#: Longest result, JSON bytes: results are counts and ids, what is large lives in MongoDB.
+RESULT_MAX = 256 << 10
+_FRAMES = 12
+RETRY, RETURNED = "retry", "returned"
+
+
+class JobTimeoutError(EventrError):
+    """A task ran longer than it may; it is tried again."""
+
+    code = "timeout"
+    http_status = 503
+    default = "This took too long and was stopped."
+
+
+class BadJobError(EventrError):
+    """A job that cannot be run at all, see ``Taken.problem``; never tried again."""
+
+    code = "bad_job"
+
+    def __init__(self, word: str, message: str) -> None:
+        super().__init__(message)
+        self._word = word
+
+    @property
+    def word(self) -> str:
+        return self._word
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of one attempt.
+
+    Attributes:
+        kind: ``finished``, ``failed`` (for good), ``retry`` or ``returned`` (uncounted, to the front).
+        seconds: how long result or failure is kept; of a retry the delay.
+        body: result or report as RQ's result streams hold it: base64, reports compressed.
+        line: JSON line for the job's history, empty when nothing went wrong.
+    """
+
+    job: Taken
+    kind: str
+    seconds: float = 0
+    body: str = ""
+    error: str = ""
+    message: str = ""
+    line: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """What a running task tells about its progress: a small JSON object."""
+
+    job: Taken
+    data: dict[str, Any]
+
+
+def returned(job: Taken) -> Ending:
+    """The job goes back to the front of its queue; nothing is counted."""
+    return Ending(job, RETURNED)
+
+
+def finished(job: Taken, value: Any, settings: Settings) -> Ending:
+    """The task returned ``value``; something that JSON cannot hold is a failure for good."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        return failed(job, BadJobError("bad_result", f"The task returned no JSON: {e}."), settings)
+    if len(text) > RESULT_MAX:
+        return failed(job, BadJobError("bad_result", "The task returned too much."), settings)
+    return Ending(job, State.FINISHED, settings.result_ttl, base64.b64encode(text.encode()).decode())
+
+
+def failed(job: Taken, error: BaseException, settings: Settings, rng: random.Random | None = None) -> Ending:
+    """The task raised: try again later, or give up."""
+    again = is_temporary(error) and job.failures + 1 < settings.job_retries
+    word = error.word if isinstance(error, EventrError) else "unexpected"
+    message = error.message if isinstance(error, EventrError) else EventrError.default
+    line = json.dumps({"attempt": job.attempt, "error": word, "where": where(error)})
+    if again:
+        delay = backoff(job.failures, settings.job_backoff, rng)
+        return Ending(job, RETRY, delay, error=word, message=message, line=line)
+    body = base64.b64encode(zlib.compress(f"{word}: {message}\n{where(error)}".encode())).decode()
+    return Ending(job, State.FAILED, settings.failure_ttl, body, word, message, line)
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Whether another try can help: not after an answer like "no such feed" or "not a feed"."""
+    if isinstance(error, StoreError | JobTimeoutError):
+        return True
+    return not isinstance(error, EventrError)
+
+
+def backoff(failures: int, first: float, rng: random.Random | None = None) -> float:
+    """Seconds until the next try: doubles with each failure, ±20 % so that a herd spreads."""
+    spread = (rng or random).uniform(0.8, 1.2)
+    return float(first) * 2.0**failures * spread
+
+
+def where(error: BaseException) -> str:
+    """Return type and places of an error without its text, which may hold what must not be kept (J06)."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames]
+    return " < ".join([type(error).__name__, *reversed(places)])

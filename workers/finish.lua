@@ -1,0 +1,57 @@
+-- FINISH: end one attempt of a job, or give it back, if it is still this worker's: the id must be in its
+-- in-flight list and the attempt must be the current one. Else nothing happens: a zombie changes nothing.
+-- Status, result, registry and event change in one step.
+--
+-- KEYS  1 job hash · 2 in-flight list · 3 result stream · 4 event stream
+-- ARGV  1 job id · 2 attempt · 3 kind: finished, failed, retry or returned · 4 now, as RQ writes it
+--       5 error word · 6 sentence · 7 result or report, encoded for RQ · 8 seconds: ttl, or delay of a retry
+--       9 line for the history · 10 worker · 11 execution · 12 events kept · 13 wake channel
+-- Returns 1, or 0 when it was not this worker's.
+local id, kind, seconds = ARGV[1], ARGV[3], tonumber(ARGV[8])
+local row = redis.call('HMGET', KEYS[1], 'attempts', 'origin', 'since', 'history', 'description')
+if row[1] ~= ARGV[2] or redis.call('LREM', KEYS[2], 1, id) == 0 then
+  return 0
+end
+local queue = row[2] or ''
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+
+local function result(...)
+  -- Not before the run's own stamp and after all earlier results, whatever the clock did meanwhile.
+  local ms = math.max(tonumber(row[3] or '') or 0, math.floor(now * 1000))
+  local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
+  if last then
+    ms = math.max(ms, tonumber(string.match(last[1], '^%d+')) + 1)
+  end
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', 10, string.format('%.0f-1', ms), 'worker_name', ARGV[10],
+    'execution_id', ARGV[11], ...)
+  redis.call('EXPIRE', KEYS[3], seconds)
+  redis.call('EXPIRE', KEYS[1], seconds)
+  local registry = 'rq:' .. kind .. ':' .. queue
+  redis.call('ZREMRANGEBYSCORE', registry, '-inf', now)
+  redis.call('ZADD', registry, now + seconds, id)
+end
+
+if ARGV[9] ~= '' then
+  redis.call('HSET', KEYS[1], 'history', (row[4] or '') .. ARGV[9] .. '\n')
+end
+if kind == 'finished' then
+  redis.call('HSET', KEYS[1], 'status', 'finished', 'ended_at', ARGV[4])
+  redis.call('HDEL', KEYS[1], 'error')
+  result('type', 1, 'return_value', ARGV[7])
+elseif kind == 'failed' then
+  redis.call('HSET', KEYS[1], 'status', 'failed', 'ended_at', ARGV[4], 'error', ARGV[5])
+  redis.call('HINCRBY', KEYS[1], 'failures', 1)
+  result('type', 2, 'exc_string', ARGV[7], 'error', ARGV[5], 'message', ARGV[6])
+elseif kind == 'retry' then
+  redis.call('HSET', KEYS[1], 'status', 'scheduled', 'error', ARGV[5])
+  redis.call('HINCRBY', KEYS[1], 'failures', 1)
+  redis.call('ZADD', 'rq:scheduled:' .. queue, now + seconds, id)
+else
+  redis.call('HSET', KEYS[1], 'status', 'queued')
+  redis.call('LPUSH', 'rq:queue:' .. queue, id)
+  redis.call('PUBLISH', ARGV[13], queue)
+end
+redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[12], '*', 'kind', kind, 'id', id, 'queue', queue,
+  'task', row[5] or '', 'worker', ARGV[10], 'attempt', ARGV[2], 'error', ARGV[5])
+return 1

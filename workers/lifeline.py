@@ -1,0 +1,49 @@
+"""The worker's line to its manager: messages up, and an end when the manager ends, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import socket
+import threading
+from multiprocessing.connection import Connection
+
+from app.models.workers import Message, encode
+
+#: Exit code of a worker whose manager is gone.
+ORPHANED = 75
+
+
+class Link:
+    """Sends messages to the manager; without a manager (None) they go nowhere."""
+
+    def __init__(self, line: socket.socket | None) -> None:
+        self._line = line
+
+    def send(self, message: Message) -> None:
+        """Send at once or not at all: a frozen manager must not stop its workers."""
+        if self._line is not None:
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                self._line.send(encode(message), socket.MSG_DONTWAIT)
+
+
+def watch(pipe: Connection) -> None:
+    """End this process when the other end of the pipe closes. Nothing is ever sent on it.
+
+    A thread does it everywhere. On Linux the kernel does it as well, by SIGIO, whose default is to end
+    the process: that works even while C code holds the interpreter. See fcntl(2), F_SETOWN.
+    """
+    threading.Thread(target=_await_end, args=(pipe.fileno(),), daemon=True, name="lifeline").start()
+    fcntl.fcntl(pipe.fileno(), fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(pipe.fileno(), fcntl.F_GETFL)
+    fcntl.fcntl(pipe.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _await_end(fd: int) -> None:
+    # poll and not read: it also sees an end that came before this thread started.
+    poller = select.poll()
+    poller.register(fd, select.POLLIN | select.POLLHUP)
+    poller.poll()
+    os._exit(ORPHANED)

@@ -1,0 +1,201 @@
+"""Loop mode: many jobs at once on one event loop.
+
+Three parts share the work: one coroutine takes, a task per job runs it, one coroutine records the ends.
+The calls to Redis are blocking and run in a thread per part, so that neither waits for the other.
+Whatever ends while a record is being written goes into the next one: the fuller the worker, the fewer
+round trips.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from app import logs
+from app.errors import StoreError
+from app.models.jobs import USER_QUEUES
+from app.models.workers import Began, Ended, Leaving, Tick, WorkerSpec
+from workers import endings
+from workers.desk import Desk, UnregisteredError
+from workers.endings import Ending, Report
+from workers.lifeline import Link
+from workers.runner import Runner
+from workers.taken import Taken
+
+T = TypeVar("T")
+_log = logs.get(__name__)
+
+#: An idle worker looks by itself so often, seconds: for due retries, and for wakes that got lost.
+IDLE = 0.5
+_OUTAGE_PAUSE = 0.25
+_TICK = 1.0
+#: Time that cancelled tasks get to clean up, seconds; who ignores its cancellation is left behind.
+_CANCEL = 2.0
+
+
+class LoopWorker:
+    """Runs jobs until it is stopped, has served its time, or is no longer registered.
+
+    Args:
+        desks: one for taking, one for recording; each is used by one thread.
+    """
+
+    def __init__(self, spec: WorkerSpec, desks: tuple[Desk, Desk], link: Link) -> None:
+        self._spec, self._link = spec, link
+        self._desk, self._recorder = desks
+        self._running: dict[str, tuple[Taken, asyncio.Task[Any]]] = {}
+        self._unrecorded: list[Ending] = []
+        self._reports: dict[str, Report] = {}
+        self._done = 0
+        self._leaving = False
+        self._cancelled = False
+        self._kick = asyncio.Event()  # a slot is free, a job has come, or it is time to leave
+        self._news = asyncio.Event()  # something is to be recorded
+        self._loop = asyncio.get_running_loop()
+
+    def kick(self) -> None:
+        """Look for jobs now; for wake-up hints, from any thread."""
+        self._loop.call_soon_threadsafe(self._kick.set)
+
+    def leave(self, reason: str) -> None:
+        """Take no more jobs, end the running ones, return."""
+        if not self._leaving:
+            self._leaving = True
+            self._link.send(Leaving(reason))
+            _log.info("worker_leaving", reason=reason, running=len(self._running))
+            self._kick.set()
+
+    def report(self, report: Report) -> None:
+        """Publish progress with the next record; from any thread."""
+        self._loop.call_soon_threadsafe(self._note, report)
+
+    async def work(self, runner: Runner) -> None:
+        """Take and run jobs; returns when every end is recorded and the rest is given back."""
+        with ThreadPoolExecutor(1, "take") as taking, ThreadPoolExecutor(1, "record") as recording:
+            recorder = asyncio.create_task(self._record_all(recording))
+            ticker = asyncio.create_task(self._tick_all())
+            timer = self._loop.call_later(self._spec.lifetime, self.leave, "lifetime")
+            await self._take_all(taking, runner)
+            await self._drain()
+            timer.cancel()
+            ticker.cancel()
+            self._news.set()
+            await recorder
+
+    # -- take
+
+    async def _take_all(self, thread: ThreadPoolExecutor, runner: Runner) -> None:
+        while not self._leaving:
+            self._kick.clear()
+            jobs = await self._take(thread)
+            for job in jobs:
+                self._start(job, runner)
+            if not jobs:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._kick.wait(), IDLE)
+
+    async def _take(self, thread: ThreadPoolExecutor) -> list[Taken]:
+        free = self._spec.slots - len(self._running)
+        if free <= 0:
+            return []
+        system = sum(1 for job, _ in self._running.values() if job.queue not in USER_QUEUES)
+        cap = max(0, self._spec.system_slots - system)
+        caps = {queue: cap for queue in self._spec.queues if queue not in USER_QUEUES}
+        held = [*self._running, *(ending.job.id for ending in self._unrecorded)]
+        try:
+            return await self._in(thread, partial(self._desk.take, free, caps, held))
+        except UnregisteredError:
+            # Our list is somebody else's now: no end of ours would be accepted any more.
+            self._cancel()
+            self.leave("unregistered")
+        except StoreError:
+            _log.warning("redis_silent", while_="taking")
+            await asyncio.sleep(_OUTAGE_PAUSE)
+        return []
+
+    def _start(self, job: Taken, runner: Runner) -> None:
+        self._link.send(Began(job.id, runner.limit(job)))
+        attempt = asyncio.create_task(runner.run(job))
+        self._running[job.id] = job, attempt
+        attempt.add_done_callback(partial(self._end, job, runner))
+
+    def _end(self, job: Taken, runner: Runner, attempt: asyncio.Task[Any]) -> None:
+        if self._running.pop(job.id, None) is None:
+            return  # given up and given back already
+        self._unrecorded.append(runner.ending(job, attempt, stopping=self._cancelled))
+        self._link.send(Ended(job.id))
+        self._done += 1
+        if self._done >= self._spec.max_jobs:
+            self.leave("max_jobs")
+        self._news.set()
+        self._kick.set()
+
+    # -- record
+
+    async def _record_all(self, thread: ThreadPoolExecutor) -> None:
+        while not (self._leaving and not self._running and not self._unrecorded):
+            await self._news.wait()
+            self._news.clear()
+            batch, reports = self._unrecorded[:], [*self._reports.values()]
+            self._reports.clear()
+            await self._record(thread, batch, reports)
+            del self._unrecorded[: len(batch)]
+
+    async def _record(self, thread: ThreadPoolExecutor, batch: list[Ending], reports: list[Report]) -> None:
+        """Record until it succeeds: results wait in memory while Redis is away."""
+        while batch or reports:
+            try:
+                if reports:
+                    await self._in(thread, partial(self._recorder.report, reports))
+                    reports = []
+                kept = await self._in(thread, partial(self._recorder.finish, batch)) if batch else []
+            except StoreError:
+                _log.warning("redis_silent", while_="recording")
+                await asyncio.sleep(_OUTAGE_PAUSE)
+                continue
+            for ending, ours in zip(batch, kept, strict=True):
+                if not ours:
+                    _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
+            return
+
+    def _note(self, report: Report) -> None:
+        self._reports[report.job.id] = report
+        self._news.set()
+
+    # -- end
+
+    async def _drain(self) -> None:
+        """Let running jobs end within the grace, cancel the rest: they go back uncounted."""
+        deadline = time.monotonic() + self._spec.grace
+        if self._running and not self._cancelled:
+            await asyncio.wait(self._tasks(), timeout=max(0.0, deadline - time.monotonic()))
+        if self._running:
+            self._cancel()
+            await asyncio.wait(self._tasks(), timeout=_CANCEL)
+        # Who swallows its cancellation is given back all the same; its end will be refused.
+        for job, _ in self._running.values():
+            _log.warning("task_ignores_stop", job_id=job.id, task=job.task)
+            self._unrecorded.append(endings.returned(job))
+        self._running.clear()
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+        # Backwards: each goes to the front of its queue, so the first taken is the first again.
+        for task in reversed(self._tasks()):
+            task.cancel()
+
+    def _tasks(self) -> list[asyncio.Task[Any]]:
+        return [task for _, task in self._running.values()]
+
+    async def _tick_all(self) -> None:
+        while True:
+            self._link.send(Tick(self._done))
+            await asyncio.sleep(_TICK)
+
+    async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(thread, call)

@@ -1,0 +1,45 @@
+"""Entry point of a worker process; the queue manager starts it by name, in a fork with all this loaded."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import sys
+from multiprocessing.connection import Connection
+
+import setproctitle
+
+from app import logs
+from app.config import Settings
+from app.models.workers import WorkerSpec
+from workers import lifeline, registry
+from workers.worker import EventrWorker, connected
+
+registry.load()
+
+
+def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: Connection | None) -> None:
+    """Work until told to stop, then end the process.
+
+    Args:
+        line: for messages to the manager.
+        pipe: closes when the manager ends; so does this process then.
+    """
+    if pipe is not None:
+        lifeline.watch(pipe)
+    logs.configure(settings.log_level, settings.log_format)
+    setproctitle.setproctitle(f"eventr worker {spec.group}")
+    limit(spec.memory)
+    with logs.bind(worker=spec.name):
+        EventrWorker(spec, settings, connected(settings), lifeline.Link(line)).work()
+    sys.stderr.flush()
+    # All ends are recorded. Threads of plain tasks that outlived the grace must not keep the process.
+    os._exit(0)
+
+
+def limit(memory: int) -> None:
+    """Refuse more data than 1.5 × ``memory`` bytes, so that a hog gets a MemoryError; write no cores."""
+    most = memory + memory // 2
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,33 @@
+"""What happens around each task, one file per concern: log context, splitting of batches, time limit.
+
+Each is a function ``(job, ctx, call_next) -> value``; the first of :data:`CHAIN` is the outermost.
+What an attempt's end means (retry or not) is decided once, in :mod:`workers.endings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from workers.context import Context
+from workers.middleware.log import log
+from workers.middleware.split import split
+from workers.middleware.timeout import timeout
+from workers.taken import Taken
+
+Call = Callable[[Taken, Context], Awaitable[Any]]
+Middleware = Callable[[Taken, Context, Call], Awaitable[Any]]
+
+CHAIN: tuple[Middleware, ...] = (log, split, timeout)
+
+
+def compose(call: Call) -> Call:
+    """Return ``call`` with all of :data:`CHAIN` around it."""
+    for middleware in reversed(CHAIN):
+        call = partial(_around, middleware, call)
+    return call
+
+
+async def _around(middleware: Middleware, call: Call, job: Taken, ctx: Context) -> Any:
+    return await middleware(job, ctx, call)

@@ -1,0 +1,23 @@
+"""Takes a batch that crashed its worker apart, so that only the guilty part is given up in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from app.models.jobs import Job, Queue, Task
+from workers.context import Context
+from workers.registry import find
+from workers.taken import Taken
+
+
+async def split(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:
+    """Queue one suspect per part instead of running a batch that crashed; returns their ids."""
+    spec = find(job.task)
+    parts = job.args.get(spec.split) if spec and spec.split else None
+    if not (spec and job.crashes and isinstance(parts, list) and len(parts) > 1):
+        return await call(job, ctx)
+    jobs = [Job(Task(job.task), {**job.args, str(spec.split): [part]}, Queue.SUSPECTS) for part in parts]
+    # In front of whole batches: the parts have waited already. The claims of the dead go with them.
+    tickets = ctx.jobs.enqueue_many(jobs, front=True, parents=ctx.parents)
+    return {"split": [ticket.id for ticket in tickets]}

@@ -1,0 +1,36 @@
+"""Ends an async task that exceeds its time.
+
+A plain function cannot be ended from within its process; the manager kills the worker for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from app.config import Settings
+from workers.context import Context
+from workers.endings import JobTimeoutError
+from workers.registry import TaskSpec, find
+from workers.taken import Taken
+
+
+def limit_of(spec: TaskSpec | None, settings: Settings) -> float:
+    """Seconds that a task may run."""
+    return (spec.timeout if spec else None) or settings.job_timeout
+
+
+async def timeout(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:
+    """Cancel the task at its limit and raise :class:`JobTimeoutError`."""
+    spec = find(job.task)
+    if spec is None or not spec.is_async:
+        return await call(job, ctx)
+    try:
+        async with asyncio.timeout(limit_of(spec, ctx.settings)) as clock:
+            return await call(job, ctx)
+    except TimeoutError as e:
+        # A TimeoutError of the task's own passes as what it is.
+        if not clock.expired():
+            raise
+        raise JobTimeoutError from e

@@ -1,0 +1,78 @@
+"""The tasks that may run, by name. Nothing outside this table is ever called (J01).
+
+    @task(Task.PULL, mode="loop", timeout=60)
+    async def pull(ctx: Context, *, feed_ids: list[int]) -> dict[str, int]: ...
+
+A task gets the arguments of its job by keyword and returns something that JSON can hold. It may run
+twice (at least once is what a queue can promise), so its effects must be idempotent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from app.models.jobs import Task
+
+#: Modules whose import registers tasks.
+MODULES = ("workers.selftest",)
+
+Body = Callable[..., Any]
+B = TypeVar("B", bound=Body)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A registered task.
+
+    Attributes:
+        body: ``async def`` runs on the loop; a plain function runs in a thread of a loop worker, and in
+            the main thread of a solo worker.
+        timeout: longest run, seconds; None: the setting ``job_timeout``.
+        split: name of the list argument by which a batch that crashed its worker is taken apart.
+    """
+
+    name: Task
+    body: Body
+    mode: str
+    timeout: float | None
+    split: str | None
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.body)
+
+
+_tasks: dict[str, TaskSpec] = {}
+
+
+def task(
+    name: Task, *, mode: str = "loop", timeout: float | None = None, split: str | None = None
+) -> Callable[[B], B]:
+    """Register the decorated function under a name; see :class:`TaskSpec` for the rest.
+
+    Raises:
+        ValueError: the name is taken, or the mode is neither ``loop`` nor ``solo``.
+    """
+    if name in _tasks or mode not in ("loop", "solo"):
+        raise ValueError(f"cannot register {name} with mode {mode}")
+
+    def register(body: B) -> B:
+        _tasks[name] = TaskSpec(name, body, mode, timeout, split)
+        return body
+
+    return register
+
+
+def find(name: str) -> TaskSpec | None:
+    """Return the task of that name, None when there is none."""
+    return _tasks.get(name)
+
+
+def load() -> None:
+    """Import all modules that register tasks."""
+    for module in MODULES:
+        importlib.import_module(module)

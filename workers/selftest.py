@@ -1,0 +1,96 @@
+"""Tasks that test the engine itself: `eventr doctor` runs one, the tests run all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import functools
+import mmap
+import os
+import signal
+import time
+from typing import Any
+
+import redis
+
+from app.errors import FeedError, InvalidError
+from app.models.jobs import Task
+from workers.context import Context
+from workers.registry import task
+
+#: list · what EFFECT did, for tests that look from outside · none.
+EFFECTS = "selftest:effects"
+_PAGE = 1 << 20
+
+
+@functools.cache
+def _redis(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url)
+
+
+@task(Task.ECHO)
+async def echo(ctx: Context, **values: Any) -> dict[str, Any]:
+    """Return the arguments."""
+    ctx.progress(step="echo")
+    return values
+
+
+@task(Task.SLEEP, timeout=30)
+async def sleep(ctx: Context, *, seconds: float, key: int = 0) -> dict[str, float]:
+    """Wait without work; ``key`` tells apart jobs that are otherwise the same."""
+    ctx.progress(step="asleep")
+    await asyncio.sleep(seconds)
+    return {"slept": seconds}
+
+
+@task(Task.EFFECT, split="keys")
+async def effect(ctx: Context, *, keys: list[int], seconds: float = 0.0, poison: int | None = None) -> int:
+    """Leave ``key token`` in the list :data:`EFFECTS` of Redis; the poisonous key crashes the worker."""
+    await asyncio.sleep(seconds)
+    for key in keys:
+        if key == poison:
+            os.kill(os.getpid(), signal.SIGKILL)
+        _redis(ctx.settings.redis_url).rpush(EFFECTS, f"{key} {ctx.job.token}")
+    return len(keys)
+
+
+@task(Task.CRASH)
+async def crash(ctx: Context, *, how: str, key: int = 0) -> None:
+    """Go wrong in a named way."""
+    ctx.progress(step=how)
+    if how not in _WAYS:
+        raise InvalidError("There is no such way to crash.", how=how)
+    _WAYS[how]()
+
+
+def _raise() -> None:
+    raise RuntimeError("selftest")
+
+
+def _feed() -> None:
+    raise FeedError("not_a_feed")
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _segfault() -> None:
+    ctypes.string_at(0)
+
+
+def _stall() -> None:
+    time.sleep(3600)
+
+
+def _hog() -> None:
+    # Shared pages count as resident and escape RLIMIT_DATA: only the manager's look at RSS stops this.
+    held = []
+    while True:
+        pages = mmap.mmap(-1, 16 * _PAGE)
+        pages.write(b"x" * len(pages))
+        held.append(pages)
+        time.sleep(0.01)
+
+
+_WAYS = {"raise": _raise, "feed": _feed, "kill": _kill, "segfault": _segfault, "stall": _stall, "hog": _hog}

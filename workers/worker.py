@@ -1,0 +1,131 @@
+"""The worker: RQ's registration and heartbeat, our own way to take, run and end jobs.
+
+RQ's own loops lose jobs when they listen to several queues, even on a graceful stop, and return a killed
+worker's job minutes later or never; see jobs.md, section 1.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import redis
+from rq.serializers import JSONSerializer
+from rq.worker import BaseWorker
+
+from app import logs
+from app.config import Settings
+from app.errors import StoreError
+from app.models import keys
+from app.models.workers import Ready, WorkerSpec
+from workers.context import Resources
+from workers.desk import Desk, connect
+from workers.lifeline import Link
+from workers.loop import LoopWorker
+from workers.runner import Runner
+from workers.solo import SoloWorker
+
+_log = logs.get(__name__)
+_HEARTBEAT = 10.0
+_RECONNECT = 0.5
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class EventrWorker(BaseWorker):
+    """One worker process.
+
+    Args:
+        spec: its orders.
+        connection: for RQ's registration; taking and ending have connections of their own.
+    """
+
+    def __init__(self, spec: WorkerSpec, settings: Settings, connection: redis.Redis, link: Link) -> None:
+        super().__init__(
+            list(spec.queues),
+            name=spec.name,
+            connection=connection,
+            serializer=JSONSerializer,
+            worker_ttl=max(60, settings.job_timeout),
+        )
+        self._spec, self._settings, self._link = spec, settings, link
+        self._resources = Resources(settings)
+        self._over = threading.Event()
+
+    def work(self, *_: Any, **__: Any) -> bool:
+        """Work until stopped; True when anything was done. RQ's options of the same method do not apply."""
+        self.register_birth()  # type: ignore[no-untyped-call]
+        threading.Thread(target=self._heartbeats, daemon=True, name="heartbeat").start()
+        if self._spec.mode == "solo":
+            self._solo()
+        else:
+            # Not asyncio.run: it would wait for tasks that ignore their cancellation and for their threads.
+            asyncio.new_event_loop().run_until_complete(self._loop())
+        self._over.set()
+        self.register_death()  # type: ignore[no-untyped-call]
+        return True
+
+    def _solo(self) -> None:
+        worker = SoloWorker(self._spec, self._desk(), self._link)
+        for number in _SIGNALS:
+            signal.signal(number, lambda *_: worker.leave("signal"))
+        self._begin(worker.kick)
+        worker.work(Runner(self._settings, self._resources, worker.report, inline=True))
+
+    async def _loop(self) -> None:
+        worker = LoopWorker(self._spec, (self._desk(), self._desk()), self._link)
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, worker.leave, "signal")
+        self._begin(worker.kick)
+        await worker.work(Runner(self._settings, self._resources, worker.report, inline=False))
+
+    def _desk(self) -> Desk:
+        return Desk(connect(self._settings.redis_url), self.name, self._spec.queues)
+
+    def _begin(self, kick: Callable[[], None]) -> None:
+        threading.Thread(target=self._listen, args=(kick,), daemon=True, name="wake").start()
+        self._link.send(Ready())
+        _log.info("ready", worker=self.name, group=self._spec.group, pid=os.getpid())
+
+    def _heartbeats(self) -> None:
+        while not self._over.wait(_HEARTBEAT):
+            try:
+                self.heartbeat()
+            except redis.RedisError:
+                _log.warning("redis_silent", while_="heartbeat")
+
+    def _listen(self, kick: Callable[[], None]) -> None:
+        """Pass wake-up hints on; they save an idle worker's next look, no more."""
+        client = redis.Redis.from_url(self._settings.redis_url, socket_timeout=None)
+        while not self._over.is_set():
+            try:
+                with client.pubsub(ignore_subscribe_messages=True) as hints:  # type: ignore[no-untyped-call]
+                    hints.subscribe(keys.WAKE)
+                    for hint in hints.listen():
+                        if hint["data"].decode() in self._spec.queues:
+                            kick()
+            except redis.RedisError:
+                self._over.wait(_RECONNECT)
+
+
+def connected(settings: Settings) -> redis.Redis:
+    """Return a client of a Redis that answers; waits for it as long as it takes.
+
+    Raises:
+        StoreError: it answers, but refuses us.
+    """
+    client = redis.Redis.from_url(settings.redis_url)
+    waiting = threading.Event()
+    while True:
+        try:
+            client.ping()
+        except redis.AuthenticationError as e:
+            raise StoreError("Redis refuses the password of this process.") from e
+        except (redis.ConnectionError, redis.TimeoutError):
+            _log.warning("redis_silent", while_="starting")
+            waiting.wait(_RECONNECT)
+        else:
+            return client
