@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TypeAlias
 
 from lxml.etree import _Element
@@ -131,7 +132,7 @@ def _rss_format(version: str | None) -> Format:
 
 
 def _rdf_format(root: _Element) -> Format:
-    spaces = {split(child.tag)[0] for child in root[:64]}
+    spaces = {split(child.tag)[0] for child in islice(root, 64)}
     return Format.RSS10 if RSS_10 in spaces or not any("netscape" in s for s in spaces) else Format.RSS09X
 
 
@@ -228,7 +229,7 @@ def _frequency(draft: FeedDraft, el: _Element) -> None:
 
 
 def _skip_hours(draft: FeedDraft, el: _Element) -> None:
-    texts = [(child.text or "").strip() for child in el[:64]]
+    texts = [(child.text or "").strip() for child in islice(el, 64)]
     # UserLand counts 1–24, Netscape 0–23: both midnights are hour 0
     hours = {int(t) % 24 for t in texts if t.isascii() and t.isdecimal() and len(t) < 3 and int(t) <= 24}
     draft.skip_hours = draft.skip_hours | hours

@@ -12,6 +12,7 @@ from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.jsonfeed import read_json
 from app.feeds.parse.limits import Limits
+from app.feeds.parse.repair import without_prolog
 from app.feeds.parse.tree import parse_tree
 from app.models.parsed import ParsedFeed, ParserPath
 
@@ -56,14 +57,18 @@ def _xml(draft: FeedDraft, text: bytes) -> ParsedFeed:
         raise ParseError("not_a_feed", "there is no markup in it")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
+    if b"<!DOCTYPE" in text or b"<!ENTITY" in text or b"<!doctype" in text:
+        text = without_prolog(text)
     ctx = draft.ctx
     ctx.has_bases = b":base" in text
     ctx.has_c1 = _has_c1(text)
-    found = parse_tree(text, ctx.limits)
-    if found is not None:
-        root, path = found
-        read_root(draft, root)
-        return draft.finish(path)
+    tree = parse_tree(text, ctx.limits)
+    if tree is not None:
+        read_root(draft, tree.root)
+        if tree.cut:
+            ctx.truncated = True
+            del draft.entries[len(draft.entries) - tree.open_entry :]
+        return draft.finish(tree.path)
     if not _FEED.search(text):
         raise ParseError("html_page" if _HTML.search(text, 0, _HEAD) else "not_a_feed")
     read_fallback(draft, text)

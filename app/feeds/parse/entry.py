@@ -13,11 +13,10 @@ from lxml.etree import _Element
 
 from app.feeds.parse.draft import EntryDraft
 from app.feeds.parse.markup import construct, escape, text_of, xhtml
-from app.feeds.parse.names import ATOM, RSS, RDF_ABOUT, XML_BASE, Table, canonical
+from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, Table, canonical
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
-_HTML_PAGES = {None, "", "text/html", "text/html; charset=utf-8", "html"}
 _WRONG_RELS = {"self", "enclosure", "replies", "edit", "hub", "license", "next", "prev", "first", "last"}
 
 
@@ -184,8 +183,8 @@ def _atom_link(draft: EntryDraft, el: _Element) -> None:
     rel = (el.get("rel") or "alternate").strip().lower().rpartition("/")[2]
     base = base_of(el, draft.base, draft)
     if rel == "alternate":
-        kind = el.get("type")
-        draft.offer_link(8 if kind in _HTML_PAGES else 7 if "html" in kind else 6, href, base)
+        kind = el.get("type") or "text/html"
+        draft.offer_link(8 if kind.startswith("text/html") else 7 if "html" in kind else 6, href, base)
     elif rel == "enclosure":
         draft.add_enclosure(draft.ctx.join(base, href), el.get("type"), el.get("length"))
     elif rel not in _WRONG_RELS:

@@ -16,7 +16,7 @@ _NONCHARACTERS = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_ENTITIES = {b"amp", b"lt", b"gt", b"quot", b"apos"}
 _REFERENCE = re.compile(rb"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,7});|([A-Za-z][A-Za-z0-9]{1,31});)?")
 _NO_TAG = re.compile(rb"<(?![A-Za-z_/!?:\x80-\xff])")
-_PROLOG = re.compile(rb"<\?xml[^>]{0,300}>|<\?[^>]{0,2000}\?>|<!--.*?-->|\s+", re.DOTALL)
+_DOCTYPE_PART = re.compile(rb"<!--|[<>\"']")
 _CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
 
 
@@ -28,45 +28,52 @@ def repair(body: bytes) -> bytes | None:
     start, end = body.find(b"<"), body.rfind(b">")
     if start < 0 or end < start:
         return None
-    body = _without_prolog(body[start : end + 1])
+    body = without_prolog(body[start : end + 1])
     return b"".join(_mended(body))
 
 
-def _without_prolog(body: bytes) -> bytes:
-    """Cut declaration, comments, processing instructions and DOCTYPE off the front."""
-    at = 0
-    while at < len(body):
-        found = _PROLOG.match(body, at)
-        if found and found.end() > at:
-            at = found.end()
-        elif body[at : at + 9].upper() == b"<!DOCTYPE":
+def without_prolog(body: bytes) -> bytes:
+    """Cut declaration, comments, processing instructions and DOCTYPE off the front (XML 1.0 §2.8).
+
+    What a DOCTYPE declares is never seen by a parser then: no entity is ever defined, nothing external
+    is ever named. One linear pass.
+    """
+    at, end = 0, len(body)
+    while at < end:
+        at += len(body[at : at + 4096]) - len(body[at : at + 4096].lstrip())
+        head = body[at : at + 9]
+        if head.startswith(b"<!--"):
+            at = _after(body, b"-->", at + 4)
+        elif head.startswith(b"<?"):
+            at = _after(body, b"?>", at)
+        elif head.upper() == b"<!DOCTYPE":
             at = _after_doctype(body, at)
-        elif body[at : at + 8] == b"<!ENTITY":
-            at = (body.find(b">", at) + 1) or len(body)
-        else:
+        elif head.startswith(b"<!ENTITY"):
+            at = _after(body, b">", at)
+        elif not head[:1].isspace():
             break
     return body[at:]
 
 
+def _after(body: bytes, mark: bytes, at: int) -> int:
+    found = body.find(mark, at)
+    return len(body) if found < 0 else found + len(mark)
+
+
 def _after_doctype(body: bytes, at: int) -> int:
-    """Return where a DOCTYPE ends, its internal subset with quoted ``>`` and ``]`` included."""
-    depth, quote = 0, 0
-    for match in _DOCTYPE_PART.finditer(body, at):
-        mark = match[0][0]
-        if quote:
-            quote = 0 if mark == quote else quote
-        elif mark in b"\"'":
-            quote = mark
-        elif mark == 60:  # <
-            depth += 1
-        elif mark == 62:  # >
-            depth -= 1
+    """Return where a DOCTYPE ends; its internal subset may hold quoted or commented ``>``."""
+    depth = 0
+    while found := _DOCTYPE_PART.search(body, at):
+        mark, at = found[0], found.end()
+        if mark in b"\"'":
+            at = _after(body, mark, at)
+        elif mark == b"<!--":
+            at = _after(body, b"-->", at)
+        else:
+            depth += 1 if mark == b"<" else -1
             if depth == 0:
-                return match.end()
+                return at
     return len(body)
-
-
-_DOCTYPE_PART = re.compile(rb"[<>\"']")
 
 
 def _mended(body: bytes) -> list[bytes]:

@@ -3,11 +3,13 @@
 Strict first. ``recover=True`` is used only when all that was wrong is an undeclared prefix or something
 after the end of the document: after any other fatal error libxml2 silently drops every escaped ``<``,
 ``>`` and ``&`` that follows (libxml2 issue 270). Everything else is mended in the bytes and parsed
-strictly again. Entities are never expanded and nothing is ever loaded (security.md X01).
+strictly again. No DOCTYPE gets here, entities are never expanded and nothing is ever loaded (X01); in
+particular ``collect_ids=False`` must stay away, for with it libxml2 loads the external DTD.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 from lxml import etree
@@ -17,7 +19,19 @@ from app.feeds.parse.limits import Limits
 from app.feeds.parse.repair import repair
 from app.models.parsed import ParserPath
 
-_LOSSLESS = {"NS_ERR_UNDEFINED_NAMESPACE", "ERR_DOCUMENT_END"}
+#: Faults of namespaces do not stop libxml2, and behind the end of the document there is nothing to lose.
+_LOSSLESS = {
+    "NS_ERR_UNDEFINED_NAMESPACE",
+    "NS_ERR_XML_NAMESPACE",
+    "NS_ERR_QNAME",
+    "NS_ERR_COLON",
+    "NS_ERR_EMPTY",
+    "WAR_NS_URI",
+    "WAR_NS_URI_RELATIVE",
+    "ERR_DOCUMENT_END",
+}
+#: The document just ends: no text follows that could be damaged.
+_CUT = {"ERR_TAG_NOT_FINISHED"}
 _local = threading.local()
 
 
@@ -35,44 +49,49 @@ def _parser(recover: bool) -> etree.XMLParser:
             huge_tree=False,
             remove_comments=True,
             remove_pis=True,
-            collect_ids=False,
         )
         setattr(_local, name, found)
     parser: etree.XMLParser = found
     return parser
 
 
-def parse_tree(body: bytes, limits: Limits) -> tuple[etree._Element, ParserPath] | None:
-    """Return the root element and how it was got; None when libxml2 cannot read it without loss.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tree:
+    """A document that libxml2 read without loss.
+
+    Attributes:
+        cut: the document ends in the middle; what is there is complete up to that point.
+        open_entry: the cut goes through the last entry.
+    """
+
+    root: etree._Element
+    path: ParserPath
+    cut: bool = False
+    open_entry: bool = False
+
+
+def parse_tree(body: bytes, limits: Limits) -> Tree | None:
+    """Return the tree of a document; None when libxml2 cannot read it without loss.
 
     Args:
-        body: UTF-8 without a byte order mark and leading white space.
+        body: UTF-8 without a byte order mark and leading white space, and without a DOCTYPE.
 
     Raises:
         ParseError: ``too_large`` when it is nested too deep or an element has too many attributes.
     """
-    # what a DOCTYPE declares is dropped before libxml2 sees it: no entity is ever defined
-    doctype = b"<!DOCTYPE" in body[:4096] or b"<!ENTITY" in body
-    root = None if doctype and b"<!ENTITY" in body else _strict(body)
-    if root is not None and doctype and next(root.iter(etree.Entity), None) is not None:
-        root = None  # &eacute; of an HTML DTD that is not loaded: mended below
-    path = ParserPath.STRICT
-    if root is None:
-        path = ParserPath.REPAIRED
-        root = None if doctype else _recovered(body)
-        root = _mended(body) if root is None else root
-    if root is None:
-        return None
-    check(root, limits)
-    return root, path
+    root = _strict(body)
+    tree = Tree(root, ParserPath.STRICT) if root is not None else _recovered(body) or _mended(body)
+    if tree is not None:
+        check(tree.root, limits)
+    return tree
 
 
-def _mended(body: bytes) -> etree._Element | None:
+def _mended(body: bytes) -> Tree | None:
     mended = repair(body)
     if mended is None:
         return None
     root = _strict(mended)
-    return _recovered(mended) if root is None else root
+    return Tree(root, ParserPath.REPAIRED) if root is not None else _recovered(mended, cut=True)
 
 
 def _strict(body: bytes) -> etree._Element | None:
@@ -82,15 +101,22 @@ def _strict(body: bytes) -> etree._Element | None:
         return None
 
 
-def _recovered(body: bytes) -> etree._Element | None:
+def _recovered(body: bytes, cut: bool = False) -> Tree | None:
+    """Return what recovering gives when nothing was lost by it, or only what lies behind a cut."""
     parser = _parser(True)
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError:
         return None
-    if root is None or {error.type_name for error in parser.error_log} - _LOSSLESS:
+    errors = {error.type_name for error in parser.error_log}
+    if root is None or errors - _LOSSLESS - (_CUT if cut else set()):
         return None
-    return root
+    is_cut = not errors.isdisjoint(_CUT)
+    return Tree(root, ParserPath.REPAIRED, is_cut, is_cut and _ends_in_entry(body))
+
+
+def _ends_in_entry(body: bytes) -> bool:
+    return any(body.rfind(b"<" + name) > body.rfind(b"</" + name) for name in (b"item", b"entry"))
 
 
 _checks: dict[tuple[int, int], tuple[etree.XPath, etree.XPath]] = {}

@@ -1,0 +1,159 @@
+"""What is new in a feed, decided from the hashes of its last fetch alone: pure, no look-up per entry.
+
+``seen`` holds 16 bytes per current item, in feed order::
+
+    key (4)    xxh3 of link and title
+    body (4)   xxh3 of all a reader sees
+    guid (8)   the identity under which the entry was stored
+
+An entry is known by its guid (else link, else title, date and content). A feed that gives its entries
+other guids at each fetch is recognised by its keys: most of them are known while hardly any guid is.
+From then on (``volatile``) the key is the identity, and entries stored under an older guid keep that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+
+import xxhash
+
+from app.models.parsed import ParsedEntry, ParsedFeed
+
+ROW = 16
+_HALF = 8
+_KEY = 4
+#: Fewer entries than this cannot show that guids change at each fetch.
+_FEWEST = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diff:
+    """What a fetch brought.
+
+    Attributes:
+        new, changed: in feed order, each identity once.
+        seen: to be stored with the feed and given to the next :func:`diff`.
+        volatile: the feed changes its guids; to be stored and given to the next :func:`diff`.
+    """
+
+    new: tuple[ParsedEntry, ...]
+    changed: tuple[ParsedEntry, ...]
+    seen: bytes
+    volatile: bool = False
+    _hashes: Mapping[int, bytes] = dataclasses.field(default_factory=dict, repr=False)
+
+    def hash_of(self, entry: ParsedEntry) -> bytes:
+        """Return the 8 bytes under which a new or changed entry is stored.
+
+        They are not always :func:`guid_hash`: shared and changing guids identify nothing.
+        """
+        return self._hashes[id(entry)]
+
+
+def guid_hash(entry: ParsedEntry) -> bytes:
+    """Return the identity of an entry in 8 bytes."""
+    if entry.guid:
+        return _hash("g", entry.guid)
+    if entry.url:
+        return _hash("l", entry.url)
+    when = entry.published or entry.updated
+    return _hash("t", entry.title, when.isoformat() if when else "", entry.content, entry.summary)
+
+
+def content_hash(entry: ParsedEntry) -> bytes:
+    """Return 8 bytes: 4 of link and title, 4 of everything that is shown.
+
+    Dates are left out: many feeds stamp every entry with the time of the fetch.
+    """
+    files = "\0".join(file.url for file in entry.enclosures)
+    body = _hash("c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files)
+    return _key(entry) + body[:_KEY]
+
+
+def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False) -> Diff:
+    """Compare a parsed feed with the hashes of the last fetch.
+
+    Args:
+        parsed: the feed as it is now.
+        seen: ``Diff.seen`` of the last fetch, empty at the first.
+        volatile: ``Diff.volatile`` of the last fetch.
+    """
+    if not parsed.entries:  # a glitch of the publisher: what was there will be back
+        return Diff((), (), seen, volatile)
+    known = _Known(seen)
+    items = _identified(parsed, volatile)
+    if not volatile and _guids_changed(items, known):
+        volatile = True
+        items = _identified(parsed, volatile)
+    new: list[ParsedEntry] = []
+    changed: list[ParsedEntry] = []
+    hashes: dict[int, bytes] = {}
+    rows: dict[bytes, bytes] = {}
+    for entry, identity in items:
+        content = content_hash(entry)
+        before = known.find(identity, content[:_KEY] if volatile else None)
+        identity = before[_HALF:] if before else identity
+        if identity in rows:
+            continue
+        rows[identity] = content + identity
+        if before is None:
+            new.append(entry)
+        elif before[:_HALF] != content:
+            changed.append(entry)
+        else:
+            continue
+        hashes[id(entry)] = identity
+    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), volatile, hashes)
+
+
+class _Known:
+    """The rows of the last fetch, by identity and by key."""
+
+    def __init__(self, seen: bytes) -> None:
+        rows = [seen[at : at + ROW] for at in range(0, len(seen) - ROW + 1, ROW)]
+        self.by_guid = {row[_HALF:]: row for row in rows}
+        counts = Counter(row[:_KEY] for row in rows)
+        # a key that several entries share identifies none of them
+        self.by_key = {row[:_KEY]: row for row in rows if counts[row[:_KEY]] == 1}
+
+    def find(self, identity: bytes, key: bytes | None) -> bytes | None:
+        found = self.by_guid.get(identity)
+        return self.by_key.get(key) if found is None and key is not None else found
+
+
+def _identified(parsed: ParsedFeed, volatile: bool) -> list[tuple[ParsedEntry, bytes]]:
+    """Give each entry its identity; a guid that several different entries share is none."""
+    pairs = [(entry, guid_hash(entry)) for entry in parsed.entries]
+    keys = Counter(identity for identity, _ in {(identity, _key(entry)) for entry, identity in pairs})
+    return [
+        (entry, _lasting(entry) if volatile or keys[identity] > 1 else identity) for entry, identity in pairs
+    ]
+
+
+def _lasting(entry: ParsedEntry) -> bytes:
+    """Return an identity without the guid."""
+    if entry.url or entry.title:
+        return _hash("k", entry.url or "", entry.title)
+    return _hash("b", entry.content, entry.summary)
+
+
+def _guids_changed(items: list[tuple[ParsedEntry, bytes]], known: _Known) -> bool:
+    """Tell whether the same entries came back under other guids.
+
+    Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
+    feed whose entries all look alike ("Photo", no link) would lose its new ones.
+    """
+    counts = Counter(_key(entry) for entry, _ in items)
+    by_key = sum(counts[_key(entry)] == 1 and _key(entry) in known.by_key for entry, _ in items)
+    by_guid = sum(identity in known.by_guid for _, identity in items)
+    return by_key >= _FEWEST and 3 * by_key >= 2 * len(items) and 10 * by_guid <= len(items)
+
+
+def _key(entry: ParsedEntry) -> bytes:
+    return _hash("k", entry.url or "", entry.title)[:_KEY]
+
+
+def _hash(*parts: str) -> bytes:
+    return xxhash.xxh3_64_digest("\x1f".join(parts).encode("utf-8", "surrogatepass"))
