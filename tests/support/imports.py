@@ -1,0 +1,158 @@
+"""Who imports whom, read from the source (no code is run), and the rules for it.
+
+The rules say for each layer what of ours it may import, and for each restricted library who may.
+A name is looked up by its longest matching prefix: ``app.feeds.fetch.body`` falls under ``app.feeds``.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+OURS = ("app", "workers", "queue_manager", "controller")
+
+_BASE = ("app.models", "app.errors", "app.clock", "app.config", "app.logs")
+#: The command line may use any part.
+_EVERYTHING = ("*",)
+
+#: Layer → what of ours it may import, beside itself.
+LAYERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(_BASE, _BASE),
+    "app.ports": _BASE,
+    "app.limits": _BASE,
+    "app.feeds": _BASE,
+    "app.mappers": _BASE,
+    "app.gateways": (*_BASE, "app.mappers", "app.feeds"),
+    "app.services": (*_BASE, "app.gateways", "app.ports"),
+    # The port through which jobs are enqueued, and how their ends are awaited.
+    "app.jobs": (*_BASE, "app.ports", "controller.client"),
+    # The one place that builds everything.
+    "app.bootstrap": (
+        *_BASE,
+        "app.ports",
+        "app.feeds",
+        "app.mappers",
+        "app.gateways",
+        "app.services",
+        "app.jobs",
+        "app.limits",
+        "app.embedded",
+        "controller.client",
+    ),
+    # Web knows the container of the services, and cannot build it.
+    "app.web": (*_BASE, "app.services", "app.ports", "app.bootstrap.Services"),
+    "app.embedded": _BASE,
+    "app": ("app.config", "app.bootstrap", "app.web"),
+    "app.cli": _EVERYTHING,
+    "app.__main__": _EVERYTHING,
+    "app.commands": _EVERYTHING,
+    "workers": (*_BASE, "app.bootstrap", "app.services", "app.ports", "app.jobs", "controller.client"),
+    "queue_manager": _BASE,
+    "controller": _BASE,
+}
+
+_COMMANDS = ("app.embedded", "app.commands")
+_PROCESSES = ("workers", "queue_manager", "controller")
+
+#: Library → who may import it; () is nobody.
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "flask": ("app.web", "app"),
+    "werkzeug": ("app.web", "app"),
+    "jinja2": ("app.web", "app"),
+    "pymongo": ("app.mappers", "app.bootstrap", *_COMMANDS),
+    "bson": ("app.mappers",),
+    "gridfs": (),
+    "rq": ("workers", "queue_manager", "app.jobs"),
+    "redis": (*_PROCESSES, "app.jobs", "app.limits", "app.bootstrap", *_COMMANDS),
+    # Feeds are fetched in one place, where every address is checked (security.md S01).
+    "pycurl": ("app.feeds.fetch",),
+    "socket": ("app.feeds.fetch", *_PROCESSES, *_COMMANDS),
+    "http.client": _COMMANDS,
+    "urllib.request": (),
+    "requests": (),
+    "httpx": (),
+    "aiohttp": (),
+    # Reading them runs code.
+    "pickle": (),
+    "marshal": (),
+    "shelve": (),
+    "subprocess": ("queue_manager", *_COMMANDS),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Breach:
+    """One import that no rule allows."""
+
+    module: str
+    line: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} must not import {self.name}"
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Yield name and file of each module of ours."""
+    for folder in OURS:
+        for path in sorted((REPO / folder).rglob("*.py")):
+            parts = path.relative_to(REPO).with_suffix("").parts
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def breaches(module: str, source: str, *, is_package: bool = False) -> list[Breach]:
+    """Return the forbidden imports of a module, also those inside functions."""
+    return [
+        Breach(module, line, name)
+        for line, name in _imports(module, source, is_package)
+        if not (_layer_allows(module, name) if _ours(name) else _library_allows(module, name))
+    ]
+
+
+def _imports(module: str, source: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(module, node, is_package)
+            # Of ours, "from app import bootstrap" names the module app.bootstrap.
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def _origin(module: str, node: ast.ImportFrom, is_package: bool) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    base = parts[: len(parts) - node.level + (1 if is_package else 0)]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _layer_allows(module: str, name: str) -> bool:
+    layer = _longest(module, LAYERS)
+    if layer is None:
+        return False
+    return LAYERS[layer] == _EVERYTHING or _under(name, (layer, *LAYERS[layer]), exact=("app",))
+
+
+def _library_allows(module: str, name: str) -> bool:
+    library = _longest(name, LIBRARIES)
+    return library is None or _under(module, LIBRARIES[library], exact=("app",))
+
+
+def _ours(name: str) -> bool:
+    return name.split(".")[0] in OURS
+
+
+def _longest(name: str, table: Mapping[str, object]) -> str | None:
+    """Return the longest key that is ``name`` or a package around it; "app" is the package itself alone."""
+    found = [key for key in table if _under(name, (key,), exact=("app",))]
+    return max(found, key=len, default=None)
+
+
+def _under(name: str, prefixes: tuple[str, ...], *, exact: tuple[str, ...] = ()) -> bool:
+    return any(
+        name == prefix or (name.startswith(prefix + ".") and prefix not in exact) for prefix in prefixes
+    )

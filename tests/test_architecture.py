@@ -1,0 +1,207 @@
+"""Rules that hold for all of the source, each with a proof that a breach is caught."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import imports
+from tests.support.imports import REPO
+
+#: The one template in which sanitised HTML is marked as safe (security.md H04).
+SAFE_TEMPLATE = "macros/"
+
+
+def test_nobody_imports_what_his_layer_may_not() -> None:
+    found = [
+        str(breach)
+        for module, path in imports.modules()
+        for breach in imports.breaches(module, path.read_text("utf-8"), is_package=path.stem == "__init__")
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("app.models.feed", "from app.feeds import urls"),
+        ("app.errors", "import app.mappers.feeds"),
+        ("app.feeds.parse.core", "from app.mappers import feeds"),
+        ("app.feeds.schedule", "import pymongo"),
+        ("app.feeds.identity", "def f():\n    import socket"),
+        ("app.feeds.sanitize", "import pycurl"),
+        ("app.mappers.feeds", "from app.gateways.feeds import FeedGateway"),
+        ("app.mappers.feeds", "from ..gateways import feeds"),
+        ("app.gateways.feeds", "from pymongo import MongoClient"),
+        ("app.gateways.feeds", "from app import services"),
+        ("app.services.reading", "from app.mappers import subscriptions"),
+        ("app.services.reading", "from flask import abort"),
+        ("app.services.reading", "import redis"),
+        ("app.web.pages.read", "from app.gateways import feeds"),
+        ("app.web.pages.read", "from app.bootstrap import build"),
+        ("app.web.pages.read", "import rq"),
+        ("workers.feeds", "from app.mappers import feeds"),
+        ("workers.feeds", "from controller import hub"),
+        ("workers.feeds", "import pickle"),
+        ("queue_manager.main", "from app.bootstrap import build"),
+        ("queue_manager.main", "import workers.registry"),
+        ("controller.main", "from app.services import reading"),
+        ("controller.main", "import rq.job"),
+        ("app", "from app.gateways import feeds"),
+        ("app.unlisted", "import app.models"),
+    ],
+)
+def test_a_forbidden_import_is_caught(module: str, line: str) -> None:
+    assert imports.breaches(module, line)
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("app.feeds.parse.core", "from app.feeds.text import plain\nfrom app import errors\nimport json"),
+        ("app.feeds.fetch.engine", "import pycurl, socket"),
+        ("app.mappers.feeds", "import pymongo.errors\nfrom . import ids"),
+        ("app.gateways.feeds", "from app.feeds import identity\nfrom app.mappers import feeds"),
+        ("app.web.context", "from app.bootstrap import Services\nfrom flask import g"),
+        ("app.commands.up", "from workers import updater\nimport pymongo"),
+        ("workers.feeds", "from app.bootstrap import build\nfrom controller.client import ResultReader"),
+        ("app", "from flask import Flask\nfrom app import bootstrap"),
+    ],
+)
+def test_an_allowed_import_passes(module: str, line: str) -> None:
+    assert imports.breaches(module, line) == []
+
+
+_IMPORT_ALL = """
+import importlib, pkgutil, sys, threading
+BAD = {"socket.connect", "socket.bind", "socket.getaddrinfo", "subprocess.Popen", "os.fork", "os.posix_spawn"}
+def watch(event, args):
+    # ctypes and platform ask the linker at import, in libraries of others; that reaches no network.
+    if event in BAD:
+        print(f"{importing}: {event} {args!r}", file=sys.stderr)
+        raise RuntimeError(event)
+importing = ""
+sys.addaudithook(watch)
+count = 0
+for top in ("app", "workers", "queue_manager", "controller"):
+    package = importlib.import_module(top)
+    for info in pkgutil.walk_packages(package.__path__, top + "."):
+        if not info.name.endswith("__main__"):
+            importing = info.name
+            importlib.import_module(info.name)
+            count += 1
+assert threading.active_count() == 1, threading.enumerate()
+print(count)
+"""
+
+
+def _import_all(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_nothing_connects_or_starts_at_import() -> None:
+    done = _import_all(_IMPORT_ALL)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
+
+
+def test_a_connection_at_import_is_caught() -> None:
+    probe = "import socket\ntry: socket.socket().connect(('127.0.0.1', 9))\nexcept OSError: pass\n"
+    done = _import_all(_IMPORT_ALL.replace("count = 0\n", f"count = 0\n{probe}"))
+    assert "socket.connect" in done.stderr
+    assert done.returncode != 0
+
+
+def _templates() -> Iterator[tuple[str, str]]:
+    folder = REPO / "app" / "web" / "templates"
+    for path in sorted(folder.rglob("*.html")):
+        yield str(path.relative_to(folder)), path.read_text("utf-8")
+
+
+_UNSAFE = re.compile(r"\|\s*safe\b|autoescape\s+false|\bMarkup\(")
+
+
+def test_H04_html_is_marked_safe_in_one_macro_only() -> None:
+    places = [(name, m.start()) for name, text in _templates() for m in _UNSAFE.finditer(text)]
+    assert len(places) <= 1, places
+    assert all(name.startswith(SAFE_TEMPLATE) for name, _ in places), places
+    assert list(_templates()), "there are templates to look at"
+
+
+def test_H04_python_marks_no_html_as_safe_beside_the_templates() -> None:
+    found = [
+        f"{module}:{node.lineno}"
+        for module, path in imports.modules()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and _name(node.func) == "Markup"
+        # A literal of ours is no foreign HTML; what is put into it by format() is escaped.
+        and not all(isinstance(arg, ast.Constant) for arg in node.args)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ x|safe }}", "{{ x | safe }}", "{% autoescape false %}", "{{ Markup(x) }}"]
+)
+def test_an_unsafe_template_is_caught(text: str) -> None:
+    assert _UNSAFE.search(text)
+
+
+def _tests() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted((REPO / "tests").rglob("*.py")):
+        yield path.relative_to(REPO), ast.parse(path.read_text("utf-8"))
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+_SKIPS = {"skip", "skipif", "xfail", "importorskip", "skipTest", "skipIf", "skipUnless"}
+
+
+def _skips(tree: ast.Module) -> list[int]:
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in _SKIPS
+        and _name(node.value) in {"pytest", "mark", "unittest", "self"}
+    ]
+
+
+def _sleeps(tree: ast.Module) -> list[int]:
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and _name(node.func) == "sleep"
+        # sleep(0) lets another task run; that is no waiting for time to pass.
+        and not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value == 0)
+    ]
+
+
+def test_no_test_is_skipped() -> None:
+    found = [f"{path}:{line}" for path, tree in _tests() for line in _skips(tree)]
+    assert not found
+
+
+def test_no_test_sleeps() -> None:
+    # Servers in tests/support may be slow on purpose.
+    tests = [(path, tree) for path, tree in _tests() if "support" not in path.parts]
+    found = [f"{path}:{line}" for path, tree in tests for line in _sleeps(tree)]
+    assert not found
+
+
+def test_skips_and_sleeps_are_caught() -> None:
+    code = "import pytest, time\n@pytest.mark.skip\ndef test_a(): time.sleep(1)\npytest.skip('x')\n"
+    assert len(_skips(ast.parse(code))) == 2
+    assert len(_sleeps(ast.parse(code))) == 1
