@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import random
+from typing import Any
 
 import bson
 import pytest
@@ -69,13 +70,13 @@ def posting(hours: set[int], per_hour: int, days: int, *, until: dt.datetime = N
     )
 
 
-def delay(history: History, now: dt.datetime = NOW, *, luck: int = 1, **told: object) -> float:
-    answer = plan(history, now, Hints(**told), LIMITS, rng=random.Random(luck))  # type: ignore[arg-type]
+def delay(history: History, now: dt.datetime = NOW, *, luck: int = 1, **told: Any) -> float:
+    answer = plan(history, now, Hints(**told), LIMITS, rng=random.Random(luck))
     return (answer.next_check_at - now).total_seconds()
 
 
-def reason(history: History, **told: object) -> str:
-    return plan(history, NOW, Hints(**told), LIMITS, rng=random.Random(1)).reason  # type: ignore[arg-type]
+def reason(history: History, **told: Any) -> str:
+    return plan(history, NOW, Hints(**told), LIMITS, rng=random.Random(1)).reason
 
 
 # -- the forecast
@@ -296,7 +297,7 @@ def test_jitter_is_at_most_a_tenth_and_spreads() -> None:
         ({"retry_after": 10**9}, (86400, 86400), "retry_after"),
     ],
 )  # fmt: skip
-def test_what_each_hint_does(told: dict[str, object], seconds: tuple[float, float], why: str) -> None:
+def test_what_each_hint_does(told: dict[str, Any], seconds: tuple[float, float], why: str) -> None:
     history = posting({9, 10, 11}, 30, DAYS)
     low, high = seconds
     assert all(low <= delay(history, luck=luck, **told) <= high for luck in range(50))

@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m bench [names…]``. Each module here registers its figures, see ``bench.harness``."""

@@ -1,0 +1,235 @@
+"""The frame of all benchmarks: a registry, servers, CPU clocks, the corpus, a table and the result file.
+
+A module in this folder registers functions; each publishes its figures:
+
+    @benchmark("reading")
+    def reading(bench: Bench) -> None:
+        with bench.servers() as running:
+            ...
+            bench.figure("reading.counts_ms", runs, "ms", at_most=20)
+
+``runs`` are repeated measurements in one process; the value is their median unless one is given.
+Ratios are taken between things that ran side by side in one run, so that a slow or busy machine
+moves both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import platform
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+import bench
+from app import embedded
+from app.config import Settings
+from tests.support import corpus
+
+RESULTS = Path(__file__).with_name("results.json")
+NOT_BENCHMARKS = {"__main__", "harness"}
+SMALLEST, LARGEST, FEWEST_ENTRIES = 10_000, 250_000, 5  #: bytes and entries of a feed of set T
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Figure:
+    """One published number; the target is told by ``at_least`` or ``at_most``."""
+
+    name: str
+    value: float
+    unit: str
+    runs: tuple[float, ...]
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def target(self) -> str:
+        """The target as text, empty when there is none."""
+        if self.at_least is not None:
+            return f"≥ {self.at_least:,g}"
+        return "" if self.at_most is None else f"≤ {self.at_most:,g}"
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is met; without one it always is."""
+        low = self.at_least is None or self.value >= self.at_least
+        return low and (self.at_most is None or self.value <= self.at_most)
+
+    def to_doc(self) -> dict[str, Any]:
+        """Return what the result file holds of it."""
+        return {"value": self.value, "unit": self.unit, "runs": list(self.runs)}
+
+
+class Bench:
+    """What a benchmark function works with.
+
+    Attributes:
+        repeats: how many runs a median should have.
+        quick: a smoke run: as little as shows that it works; its figures mean nothing.
+    """
+
+    def __init__(self, *, repeats: int = 5, quick: bool = False) -> None:
+        self.repeats = 1 if quick else repeats
+        self.quick = quick
+        self.figures: dict[str, Figure] = {}
+
+    def figure(
+        self,
+        name: str,
+        runs: Sequence[float],
+        unit: str,
+        *,
+        value: float | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> None:
+        """Publish a figure and print it at once.
+
+        Args:
+            runs: the single measurements.
+            value: the figure itself; the median of the runs when left out.
+        """
+        chosen = statistics.median(runs) if value is None else value
+        rounded = tuple(_rounded(run) for run in runs)
+        found = Figure(name, _rounded(chosen), unit, rounded, at_least, at_most)
+        self.figures[name] = found
+        print(row(found), flush=True)
+
+    def note(self, text: str) -> None:
+        """Print a line that is no figure."""
+        print(f"  {text}", flush=True)
+
+    @contextlib.contextmanager
+    def servers(self, **settings: Any) -> Iterator[embedded.Running]:
+        """MongoDB and Redis of their own in a temporary folder, removed afterwards.
+
+        Args:
+            settings: overrides; ``running.settings`` holds them with the servers' addresses.
+        """
+        home = Path(tempfile.mkdtemp(prefix="eventr-bench-"))
+        try:
+            with embedded.servers(Settings(home=home, **settings)) as running:
+                yield running
+        finally:
+            shutil.rmtree(home)
+
+
+Function = Callable[[Bench], None]
+_registry: dict[str, Function] = {}
+
+
+def benchmark(group: str) -> Callable[[Function], Function]:
+    """Register a function that publishes the figures ``<group>.*``."""
+
+    def register(function: Function) -> Function:
+        if group in _registry:
+            raise ValueError(f"{group} is registered twice")
+        _registry[group] = function
+        return function
+
+    return register
+
+
+def registered() -> dict[str, Function]:
+    """Import all modules of this folder and return what they registered, by group."""
+    for module in pkgutil.iter_modules(bench.__path__):
+        if module.name not in NOT_BENCHMARKS:
+            importlib.import_module(f"bench.{module.name}")
+    return dict(sorted(_registry.items()))
+
+
+class Cpu:
+    """CPU seconds of this process and of other processes together (user and system).
+
+    >>> with Cpu(mongod_pid) as cpu: ...
+    >>> cpu.own, cpu.others
+    """
+
+    def __init__(self, *others: int) -> None:
+        self._others = [psutil.Process(pid) for pid in others]
+        self.own = self.others = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.own + self.others
+
+    def _read(self) -> tuple[float, float]:
+        own = os.times()
+        other = (process.cpu_times() for process in self._others)
+        return own.user + own.system, sum(times.user + times.system for times in other)
+
+    def __enter__(self) -> Self:
+        self._start = self._read()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        own, others = self._read()
+        self.own, self.others = own - self._start[0], others - self._start[1]
+
+
+def mongod(running: embedded.Running) -> int:
+    """Return the process id of the embedded MongoDB."""
+    server = next(server for server in running.servers if server.name == "mongodb")
+    assert server.process is not None
+    return server.process.pid
+
+
+@functools.cache
+def timing_set() -> tuple[corpus.Row, ...]:
+    """Return set T: the corpus's genuine feeds with at least 5 entries and 10–250 KB."""
+    return tuple(row for row in corpus.genuine_feeds() if _is_timed(row))
+
+
+def _is_timed(found: corpus.Row) -> bool:
+    entries: int = (found.data.get("feedparser") or {}).get("entries", 0)
+    size: int = found.data["bytes"]
+    return entries >= FEWEST_ENTRIES and SMALLEST <= size <= LARGEST
+
+
+# -- output
+
+
+def row(figure: Figure) -> str:
+    """Return a figure as one line of the table."""
+    mark = "" if not figure.target else "ok" if figure.met else "MISSED"
+    spread = f"{min(figure.runs):,g} … {max(figure.runs):,g}" if len(figure.runs) > 1 else ""
+    return f"{figure.name:32} {figure.value:>12,g} {figure.unit:12} {figure.target:>12} {mark:7} {spread}"
+
+
+def save(figures: Iterable[Figure], path: Path = RESULTS) -> dict[str, Any]:
+    """Write the figures over those of the same names in the result file; return all of them."""
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    found.update({figure.name: figure.to_doc() for figure in figures})
+    found = dict(sorted(found.items()))
+    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return found
+
+
+def machine() -> str:
+    """Describe this machine in one line."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text("utf-8").splitlines() if info.is_file() else []
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    memory = psutil.virtual_memory().total / (1 << 30)
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    return (
+        f"{psutil.cpu_count()} × {model or platform.machine()}, {memory:.0f} GiB, "
+        f"{platform.system()}, CPython {platform.python_version()}, {today}"
+    )
+
+
+def _rounded(number: float) -> float:
+    """Four significant digits: more are never steady."""
+    return float(f"{number:.4g}")
