@@ -70,7 +70,7 @@ def opml() -> None:
 def main() -> None:
     """Run the command line; an error of ours is one sentence on stderr and exit code 1."""
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.exceptions.Exit as e:
@@ -81,6 +81,8 @@ def main() -> None:
     except EventrError as e:
         click.echo(f"eventr: {e.message}", err=True)
         sys.exit(1)
+    # Without standalone mode, click hands back the code of ctx.exit() instead of raising.
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def print_json(document: Any) -> None:
