@@ -9,7 +9,7 @@ PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if 
 JOBS ?= 2
 ARGS ?=
 
-.PHONY: help run test quick lint format types check bench clean
+.PHONY: help run test quick lint format types bench docs clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -36,6 +36,9 @@ types: $(VENV)/.dev  ## Types, strictly
 
 bench: $(VENV)/.dev  ## All benchmarks; writes bench/results.json
 	$(BIN)/python -m bench
+
+docs: $(VENV)/.run  ## Write the settings table anew
+	$(BIN)/eventr settings --markdown > docs/settings.md
 
 clean:  ## Remove the environment and what was made on the way; data in var stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,17 +11,29 @@ from app import config
 from app.cli import print_json
 from app.config import Settings
 
+_INTRODUCTION = """\
+# Settings
+
+Read from the environment once, at the start of a process; a value that does not fit ends the start with a
+sentence. Durations are seconds, sizes bytes, unless the name says otherwise; lists are comma-separated. For a
+secret setting, `EVENTR_<NAME>_FILE` may name a file that holds the value. `eventr settings` shows the
+values that hold on a machine, secrets hidden.
+
+This file is made by `make docs` (`eventr settings --markdown`) from `app/config.py`.
+"""
+
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-@click.option("--markdown", is_flag=True, help="A table without values, as in docs/settings.md.")
+@click.option("--markdown", is_flag=True, help="The text of docs/settings.md, without values.")
 def settings(as_json: bool, markdown: bool) -> None:
     """Show all settings: environment variable, value (secrets hidden), default, meaning."""
-    table = rows(Settings() if markdown else Settings.from_env())
+    if markdown:
+        click.echo(document())
+        return
+    table = rows(Settings.from_env())
     if as_json:
         print_json({row["name"]: row for row in table})
-    elif markdown:
-        click.echo(as_markdown(table))
     else:
         click.echo(_as_text(table))
 
@@ -42,10 +54,10 @@ def rows(values: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def as_markdown(table: list[dict[str, Any]]) -> str:
-    """Return the table of docs/settings.md."""
-    lines = ["| variable | default | meaning |", "|---|---|---|"]
-    for row in table:
+def document() -> str:
+    """Return the text of docs/settings.md."""
+    lines = [_INTRODUCTION, "| variable | default | meaning |", "|---|---|---|"]
+    for row in rows(Settings()):
         default = f"`{row['default']}`" if row["default"] else "empty"
         meaning = row["help"] + (" (secret)" if row["secret"] else "")
         lines.append(f"| `{row['env']}` | {default} | {meaning} |")

@@ -1,0 +1,125 @@
+"""The documents name what there is: settings, errors, commands, dependencies, security tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from app import cli, errors
+from app.commands.settings import document
+from tests.support.imports import REPO
+
+#: The numbered requirements that this version answers; each has a test whose name holds its number.
+SECURITY_IDS = (
+    *(f"S{n:02}" for n in range(1, 14)),
+    *(f"X{n:02}" for n in (*range(1, 9), 11)),
+    *(f"H{n:02}" for n in range(1, 12)),
+    *(f"W{n:02}" for n in (1, 2, 3, 4, 5, 7, 9, 10, *range(14, 20))),
+    "J01",
+    "J06",
+)
+
+
+def _doc(name: str) -> str:
+    return (REPO / name).read_text("utf-8")
+
+
+def test_settings_are_documented_as_they_are() -> None:
+    assert _doc("docs/settings.md") == document() + "\n", "run: make docs"
+
+
+def _error_classes(root: type[errors.EventrError] = errors.EventrError) -> Iterator[type[errors.EventrError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from _error_classes(kind)
+
+
+def test_every_error_word_is_documented_with_its_sentence() -> None:
+    text = _doc("docs/errors.md")
+    ours = {
+        k.code: (k.http_status, k.default) for k in _error_classes() if not issubclass(k, errors.FeedError)
+    }
+    missing = [
+        code for code, (status, said) in ours.items() if f"| `{code}` | {status} | {said} |" not in text
+    ]
+    missing += [w for w, said in errors.FEED_MESSAGES.items() if f"| `{w}` | {said} |" not in text]
+    assert not missing
+
+
+def _commands(group: click.Group, prefix: str) -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{prefix} {name}")
+        else:
+            yield f"{prefix} {name}"
+
+
+def test_every_command_is_in_the_readme_or_the_docs_and_has_help() -> None:
+    texts = _doc("README.md") + "".join(p.read_text("utf-8") for p in (REPO / "docs").glob("*.md"))
+    names = list(_commands(cli.cli, "eventr"))
+    assert "eventr feed parse" in names
+    assert not [name for name in names if name not in texts]
+
+
+def _rows(text: str) -> dict[str, list[str]]:
+    cells = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| `")]
+    return {row[0].strip().strip("`"): [cell.strip() for cell in row[1:]] for row in cells}
+
+
+def test_every_dependency_has_its_reason_and_licence() -> None:
+    project = tomllib.loads(_doc("pyproject.toml"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(d for group in project["optional-dependencies"].values() for d in group),
+    ]
+    names = {re.split(r"[<>=!;\[ ]", line)[0] for line in wanted}
+    rows = _rows(_doc("docs/dependencies.md"))
+    assert set(rows) == names
+    assert not [name for name, (why, _, licence) in rows.items() if not why or not licence]
+
+
+def test_every_word_of_make_is_explained() -> None:
+    text = _doc("Makefile")
+    for word in ("run", "test", "lint", "types", "bench"):
+        assert re.search(rf"^{word}:.*##", text, re.MULTILINE), word
+
+
+def _test_names() -> set[str]:
+    return {
+        node.name
+        for path in (REPO / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+
+
+def _without_test(ids: tuple[str, ...], names: set[str]) -> list[str]:
+    held = {word for name in names for word in name.split("_")}
+    return [each for each in ids if each not in held]
+
+
+def test_every_security_requirement_has_a_test() -> None:
+    assert not _without_test(SECURITY_IDS, _test_names())
+
+
+def test_a_requirement_without_test_is_caught() -> None:
+    assert _without_test(("S01", "S02"), {"test_S01_one", "test_s02"}) == ["S02"]
+
+
+_PRIVATE = re.compile(r"(^|[\s`'\"(=])(/root/|/home/\w+/|/tmp/\w+/)")
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "CHANGES.md", "LICENSE", "docs/architecture.md", "docs/performance.md"]
+)
+def test_the_documents_are_there(name: str) -> None:
+    text = _doc(name)
+    assert len(text) > 200
+    assert not _PRIVATE.search(text), "no path of anybody's machine"
