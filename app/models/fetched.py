@@ -30,12 +30,21 @@ class Validators:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """One address to fetch; ``key`` is the caller's own mark and comes back untouched."""
+    """One address to fetch; ``key`` is the caller's own mark and comes back untouched.
+
+    Attributes:
+        headers: what the person who owns the feed set, credentials included; they are dropped when
+            a redirect leaves scheme, host and port of ``url``.
+        referred_by: the page or feed of another site that named this address, if one did. Private
+            addresses then stay refused, whatever the allow-list says, unless the host is the same.
+    """
 
     url: str
     target: Target = Target.FEED
     validators: Validators = Validators()
     key: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    referred_by: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""The head of an HTTP answer: read from its raw lines, and what Eventr takes from it.
+
+Formats: RFC 9112 §5 (fields), RFC 9110 §10.2.3 (Retry-After), §8.4 (Content-Encoding), §15 (status).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import email.utils
+import re
+from collections.abc import Sequence
+
+from app import clock
+from app.errors import FetchError
+
+MAX_RETRY_AFTER = 86400
+#: A validator longer than this is not stored; ETags in the wild stay far below.
+MAX_VALIDATOR = 512
+
+REDIRECTS = frozenset([301, 302, 303, 307, 308])
+PERMANENT = frozenset([301, 308])
+
+# Values seen in Content-Encoding that name no coding; browsers and curl let them pass as well.
+_NO_CODING = frozenset(["", "identity", "none", "utf-8", "utf8"])
+_STATUS = re.compile(rb"HTTP/[0-9.]+ ([0-9]{3})(?: |\r|\n|$)")
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Head:
+    """Status and fields of an answer; names in lower case, equal names joined by ", "."""
+
+    status: int
+    fields: dict[str, str]
+
+    @property
+    def redirect(self) -> bool:
+        return self.status in REDIRECTS
+
+    def validator(self, name: str) -> str | None:
+        """Return ETag or Last-Modified if it can be sent back as it is."""
+        value = self.fields.get(name)
+        return value if value and len(value) <= MAX_VALIDATOR and value.isprintable() else None
+
+
+def read_status(line: bytes) -> int:
+    """Return the status of a status line, 0 when there is none."""
+    match = _STATUS.match(line)
+    return int(match[1]) if match else 0
+
+
+def read_head(status: int, lines: Sequence[bytes]) -> Head:
+    """Read the field lines of an answer, without status line and empty line."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.decode("latin-1").partition(":")
+        name, value = name.lower(), value.strip()
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return Head(status, fields)
+
+
+def location(lines: Sequence[bytes]) -> str:
+    """Return the target of a redirect, as text.
+
+    Raises:
+        FetchError: ``bad_redirect``: there is none, or two that differ.
+    """
+    found = {line.partition(b":")[2].strip() for line in lines if line[:9].lower() == b"location:"}
+    if len(found) != 1:
+        raise FetchError("bad_redirect", f"{len(found)} different Location fields")
+    raw = found.pop()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def coding(fields: dict[str, str]) -> str | None:
+    """Return ``gzip`` or None for a body as it is.
+
+    Raises:
+        FetchError: ``bad_encoding`` for more than one coding or one that was not asked for (X05).
+    """
+    value = fields.get("content-encoding")
+    if value is None:
+        return None
+    names = [n for part in value.split(",") if (n := part.strip().lower()) not in _NO_CODING]
+    if not names:
+        return None
+    if len(names) > 1 or names[0] not in ("gzip", "x-gzip"):
+        raise FetchError("bad_encoding", f"Content-Encoding {value[:80]!r} was not asked for")
+    return "gzip"
+
+
+def retry_after(head: Head) -> int | None:
+    """Return the seconds a 429 or 503 asks to wait, 0…86400, None when it does not say (V08)."""
+    value = head.fields.get("retry-after")
+    if value is None or head.status not in (429, 503):
+        return None
+    if _DIGITS.fullmatch(value):
+        # More than six digits is beyond the clamp, and int() of a long text is slow.
+        return min(int(value), MAX_RETRY_AFTER) if len(value) < 7 else MAX_RETRY_AFTER
+    try:
+        moment = email.utils.parsedate_to_datetime(value)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    try:
+        seconds = int((moment - clock.now()).total_seconds())
+    except OverflowError:
+        return MAX_RETRY_AFTER
+    return max(0, min(seconds, MAX_RETRY_AFTER))

@@ -1,0 +1,73 @@
+"""Who is fetched next: a queue per host, at most N at once from each, all hosts in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(slots=True)
+class _Host(Generic[T]):
+    active: int = 0
+    waiting: deque[T] = dataclasses.field(default_factory=deque)
+
+
+class HostQueues(Generic[T]):
+    """Waiting items by host.
+
+    A host stands in the ring ``_ready`` exactly when it has waiting items and a free place.
+    """
+
+    def __init__(self, per_host: int) -> None:
+        self._per_host = per_host
+        self._hosts: dict[str, _Host[T]] = {}
+        self._ready: deque[str] = deque()
+
+    def add(self, host: str, item: T) -> None:
+        """Put an item at the end of its host's queue."""
+        queue = self._hosts.setdefault(host, _Host())
+        queue.waiting.append(item)
+        if len(queue.waiting) == 1 and queue.active < self._per_host:
+            self._ready.append(host)
+
+    @property
+    def ready(self) -> bool:
+        """Whether :meth:`take` has something to give."""
+        return bool(self._ready)
+
+    def take(self) -> T:
+        """Take the next item whose host has a free place, and take that place."""
+        host = self._ready.popleft()
+        queue = self._hosts[host]
+        item = queue.waiting.popleft()
+        queue.active += 1
+        if queue.waiting and queue.active < self._per_host:
+            self._ready.append(host)
+        return item
+
+    def release(self, host: str) -> None:
+        """Give a place back. The host is next, so that its open connection is used again."""
+        queue = self._hosts[host]
+        was_full = queue.active == self._per_host
+        queue.active -= 1
+        if queue.waiting:
+            if was_full:
+                self._ready.appendleft(host)
+        elif not queue.active:
+            del self._hosts[host]
+
+    def remove(self, host: str, item: T) -> bool:
+        """Take a waiting item out; False when it is not waiting."""
+        queue = self._hosts.get(host)
+        if queue is None or item not in queue.waiting:
+            return False
+        queue.waiting.remove(item)
+        if not queue.waiting:
+            if queue.active < self._per_host:
+                self._ready.remove(host)
+            if not queue.active:
+                del self._hosts[host]
+        return True

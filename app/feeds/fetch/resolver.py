@@ -1,0 +1,125 @@
+"""Names to addresses, in threads: libc's resolver blocks, and a dead DNS server blocks it for long."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import queue
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+#: ``(host, port)`` → addresses as text, in the order to try them; raises OSError when there are none.
+Lookup: TypeAlias = Callable[[str, int], Sequence[str]]
+
+MAX_ADDRESSES = 4
+#: One answer serves all feeds of a host in a batch; a longer life would pin hosts that moved.
+TTL = 60.0
+_FAILURE_TTL = 5.0
+_CACHE = 4096
+_THREADS = 32
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a lookup gave: every address, or the reason why there is none."""
+
+    addresses: tuple[str, ...]
+    problem: str | None = None
+
+
+def system_lookup(host: str, port: int) -> list[str]:
+    """Ask the system's resolver for A and AAAA records, sorted as RFC 6724 wants.
+
+    Raises:
+        OSError: the name has no address, or nobody answered.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return [str(entry[4][0]) for entry in found]
+
+
+def choose(addresses: Sequence[str]) -> tuple[str, ...]:
+    """Return at most four addresses to connect to, both families among them if both are there."""
+    distinct = list(dict.fromkeys(addresses))
+    first_two = [a for version in (True, False) for a in [x for x in distinct if (":" in x) is version][:2]]
+    rest = [a for a in distinct if a not in first_two]
+    chosen = {*first_two, *rest[: MAX_ADDRESSES - len(first_two)]}
+    return tuple(a for a in distinct if a in chosen)
+
+
+class Resolver:
+    """Looks names up in daemon threads and hands the answers to one reader.
+
+    ``fd`` becomes readable when answers wait; :meth:`answers` takes them. The threads are daemons
+    because a process must be able to end while libc still waits for a dead name server.
+
+    Args:
+        lookup: the function that asks; replaced in tests.
+    """
+
+    def __init__(self, lookup: Lookup | None = None) -> None:
+        self._lookup = lookup or system_lookup
+        self._cache: dict[str, tuple[float, Answer]] = {}
+        self._asked: set[str] = set()
+        self._jobs: queue.SimpleQueue[tuple[str, int] | None] = queue.SimpleQueue()
+        self._done: deque[tuple[str, Answer]] = deque()
+        self._threads = 0
+        self._closing = threading.Lock()
+        self.fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def cached(self, host: str) -> Answer | None:
+        """Return a fresh answer without asking."""
+        found = self._cache.get(host)
+        return found[1] if found and found[0] > time.monotonic() else None
+
+    def ask(self, host: str, port: int) -> None:
+        """Look a host up; the answer comes by :meth:`answers`. Asking twice at once asks once."""
+        if host in self._asked:
+            return
+        self._asked.add(host)
+        self._jobs.put((host, port))
+        if self._threads < min(_THREADS, len(self._asked)):
+            self._threads += 1
+            threading.Thread(target=self._work, name="resolver", daemon=True).start()
+
+    def answers(self) -> list[tuple[str, Answer]]:
+        """Take the answers that came in: (host, answer)."""
+        try:
+            os.eventfd_read(self.fd)
+        except BlockingIOError:
+            return []
+        taken = [self._done.popleft() for _ in range(len(self._done))]
+        for host, answer in taken:
+            self._asked.discard(host)
+            self._keep(host, answer)
+        return taken
+
+    def close(self) -> None:
+        for _ in range(self._threads):
+            self._jobs.put(None)
+        # A thread still in libc must not write to a number that has become another file.
+        with self._closing:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _keep(self, host: str, answer: Answer) -> None:
+        if len(self._cache) >= _CACHE:
+            del self._cache[next(iter(self._cache))]
+        self._cache.pop(host, None)
+        ttl = _FAILURE_TTL if answer.problem else TTL
+        self._cache[host] = (time.monotonic() + ttl, answer)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            host, port = job
+            try:
+                answer = Answer(tuple(self._lookup(host, port)))
+            except (OSError, UnicodeError) as e:
+                answer = Answer((), str(e) or "no answer")
+            self._done.append((host, answer))
+            with self._closing:
+                if self.fd >= 0:
+                    os.eventfd_write(self.fd, 1)

@@ -1,0 +1,227 @@
+"""One fetch from its first address to its end: what to ask next, and what an answer means.
+
+No I/O here: the engine calls :meth:`Transfer.judge` after each hop and either asks the next endpoint
+or hands the end to the caller. Rules: security.md S09 and S11, X05; RFC 9110 §13 and §15.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import xxhash
+
+from app.config import Settings
+from app.errors import FetchError, InvalidError
+from app.feeds.fetch import headers
+from app.feeds.fetch.body import decode
+from app.feeds.fetch.headers import Head
+from app.feeds.fetch.refresh import meta_refresh
+from app.feeds.net import Endpoint, Policy, check_headers
+from app.models.fetched import Fetched, FetchRequest, Target, Validators
+
+Done = Callable[[Fetched], None]
+
+_ACCEPT = {
+    Target.FEED: "Accept: application/atom+xml, application/rss+xml, application/feed+json, "
+    "application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.5",
+    Target.PAGE: "Accept: text/html, application/xhtml+xml, application/atom+xml;q=0.9, "
+    "application/rss+xml;q=0.9, */*;q=0.5",
+}
+_HTML = ("text/html", "application/xhtml+xml")
+_NO_FIELDS: Mapping[str, str] = {}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Received:
+    """What one hop brought: status, raw field lines and wire body, or the error that ended it."""
+
+    status: int
+    lines: Sequence[bytes] = ()
+    wire: bytes = b""
+    wire_bytes: int = 0
+    error: FetchError | None = None
+
+
+class Transfer:
+    """The state of one fetch.
+
+    Attributes:
+        endpoint: the hop that is being asked.
+        requested: the hop is at the host that was asked for and never left it (S11).
+        pinned: the addresses this hop may connect to.
+        left: seconds of the total time not yet used; waiting for a place does not count.
+        deadline, quiet_until: on the monotonic clock; the watchdog ends the fetch at the earlier.
+        phase: what is being waited for, in words.
+    """
+
+    def __init__(self, request: FetchRequest, done: Done, settings: Settings, policy: Policy) -> None:
+        self.request, self.done = request, done
+        self.endpoint = Endpoint("", "", 0, request.url, literal=False)  # until begin()
+        self.requested = True
+        self.pinned: tuple[str, ...] = ()
+        self.phase = "queue"
+        self.left = settings.fetch_total_timeout
+        self.deadline = self.quiet_until = self.started = 0.0
+        self._settings, self._policy = settings, policy
+        self._hops = 0
+        self._refreshed = False
+        self._own_headers = bool(request.headers)
+        self._chain_is_permanent = True
+        self._permanent_url: str | None = None
+        self._wire_bytes = 0
+
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes a body may have, decoded."""
+        feed = self.request.target is Target.FEED
+        return self._settings.fetch_max_feed if feed else self._settings.fetch_max_page
+
+    def begin(self) -> None:
+        """Check the address and the headers that were asked for.
+
+        Raises:
+            FetchError: ``invalid_url`` or ``refused``.
+        """
+        request = self.request
+        self.started = time.monotonic()
+        if request.headers:
+            try:
+                check_headers(request.headers)
+            except InvalidError as e:
+                raise FetchError("refused", e.message) from e
+        if request.referred_by is None:
+            self.endpoint = self._policy.check_url(request.url)
+            return
+        referrer = self._policy.check_url(request.referred_by)
+        self.endpoint = self._policy.follow(referrer, request.url, requested=True)
+        self.requested = self.endpoint.host == referrer.host
+
+    def header_lines(self) -> list[str]:
+        """Return the header lines of this hop besides Host and User-Agent."""
+        request = self.request
+        lines = [_ACCEPT[request.target], "Accept-Encoding: gzip"]
+        known = request.validators
+        if known.etag and known.etag.isprintable():
+            lines.append(f"If-None-Match: {known.etag}")
+        if known.last_modified and known.last_modified.isprintable():
+            lines.append(f"If-Modified-Since: {known.last_modified}")
+        if self._own_headers:
+            given = {name.lower() for name, _ in request.headers}
+            lines = [line for line in lines if line.partition(":")[0].lower() not in given]
+            lines += [f"{name}: {value}" if value else f"{name};" for name, value in request.headers]
+        return lines
+
+    def judge(self, got: Received) -> Fetched | None:
+        """Return the end of the fetch, or None when :attr:`endpoint` is to be asked next."""
+        self._wire_bytes += got.wire_bytes
+        try:
+            if got.error is not None:
+                raise got.error
+            if got.status in headers.REDIRECTS:
+                self._follow(headers.location(got.lines), permanent=got.status in headers.PERMANENT)
+                return None
+            return self._answer(headers.read_head(got.status, got.lines), got.wire)
+        except FetchError as e:
+            return self.failed(e, got.status, got.lines)
+
+    def failed(self, error: FetchError, status: int = 0, lines: Sequence[bytes] = ()) -> Fetched:
+        """Return the end of a fetch that failed."""
+        head = headers.read_head(status, lines) if lines else None
+        return self._end(status, head, error=error)
+
+    def _answer(self, head: Head, wire: bytes) -> Fetched | None:
+        status, known = head.status, self.request.validators
+        if status == 304 and (known.etag or known.last_modified):
+            return self._end(status, head, unchanged=True, body_hash=known.body_hash)
+        if status in (204, 205):
+            raise FetchError("empty", f"HTTP {status}")
+        if not 200 <= status < 300:
+            raise FetchError("gone" if status == 410 else f"http_{status}", f"HTTP {status}")
+        if status == 206:
+            raise FetchError("bad_response", "a part was sent, and the whole was asked for")
+        if not wire:
+            raise FetchError("empty", "no body")
+        digest = xxhash.xxh3_128_digest(wire)
+        if digest == known.body_hash:
+            return self._end(status, head, unchanged=True, body_hash=digest)
+        body = self._decode(head, wire)
+        if self.request.target is Target.PAGE and self._refresh(head, body):
+            return None
+        return self._end(status, head, body=body, body_hash=digest)
+
+    def _decode(self, head: Head, wire: bytes) -> bytes:
+        ratio = self._settings.fetch_max_ratio
+        body = decode(wire, headers.coding(head.fields), limit=self.max_bytes, ratio=ratio)
+        if not body.strip():
+            raise FetchError("empty", "nothing but white space")
+        return body
+
+    def _refresh(self, head: Head, body: bytes) -> bool:
+        """Follow a page's meta refresh, once (S09)."""
+        if self._refreshed or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML):
+            return False
+        target = meta_refresh(body)
+        if target is None:
+            return False
+        before = self.endpoint.url
+        self._follow(target, permanent=False)
+        self._refreshed = True
+        # A page that reloads itself is the answer.
+        return self.endpoint.url != before
+
+    def _follow(self, target: str, *, permanent: bool) -> None:
+        self._hops += 1
+        if self._hops > self._settings.fetch_redirects:
+            raise FetchError("too_many_redirects", f"more than {self._settings.fetch_redirects}")
+        here = self.endpoint
+        try:
+            there = self._policy.follow(here, target, requested=self.requested)
+        except FetchError as e:
+            raise FetchError("bad_redirect", f"{e.word}: {e.detail}") from e
+        self.endpoint = there
+        # Both are lost for good: a chain may leave only in order to come back (S09, S11).
+        self.requested = self.requested and there.host == here.host
+        self._own_headers = self._own_headers and there.origin == here.origin
+        self._chain_is_permanent = self._chain_is_permanent and permanent
+        if self._chain_is_permanent:
+            self._permanent_url = there.url
+
+    def _end(
+        self,
+        status: int,
+        head: Head | None,
+        *,
+        body: bytes | None = None,
+        unchanged: bool = False,
+        body_hash: bytes | None = None,
+        error: FetchError | None = None,
+    ) -> Fetched:
+        known = self.request.validators
+        validators = known
+        if head is not None and error is None:
+            etag, modified = head.validator("etag"), head.validator("last-modified")
+            # A 304 need not repeat them (RFC 9110 §15.4.5).
+            keep = status == 304
+            validators = Validators(
+                etag or (known.etag if keep else None),
+                modified or (known.last_modified if keep else None),
+                body_hash,
+            )
+        fields = head.fields if head is not None else _NO_FIELDS
+        return Fetched(
+            self.request,
+            status,
+            self.endpoint.url,
+            self._permanent_url,
+            body,
+            unchanged,
+            fields.get("content-type"),
+            validators,
+            fields,
+            headers.retry_after(head) if head is not None else None,
+            round((time.monotonic() - self.started) * 1000),
+            self._wire_bytes,
+            error,
+        )

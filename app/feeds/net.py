@@ -1,0 +1,320 @@
+"""Which addresses may be fetched: a pure function of the URL, the resolved address and the settings.
+
+A URL is taken apart once, strictly, and put together again from its checked parts, so that no second
+parser can read it differently; what does not fit is refused and never repaired (security.md S02–S07,
+S11, S12). Nothing here opens a socket or asks a resolver.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote, urljoin
+
+import idna
+
+from app.config import Settings
+from app.errors import FetchError, InvalidError, SettingsError
+
+MAX_URL = 2048
+MAX_HEADERS = 16
+MAX_HEADER_VALUE = 1024
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# RFC 3986 appendix B, for two schemes; the authority is looked at on its own.
+_URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_IPV6 = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::([0-9]{1,5}))?")
+_NAME = re.compile(r"([^:\[\]]+)(?::([0-9]{1,5}))?")
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_QUAD = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
+_UPPER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_SAFE = "%/?:@!$&'()*+,;=~-._"
+_PLAIN = re.compile(r"[A-Za-z0-9%/?:@!$&'()*+,;=~._-]*")
+
+_DEFAULT_PORT = {"http": 80, "https": 443}
+
+#: S05: names that only mean something inside a network, or outside of DNS.
+LOCAL_SUFFIXES = frozenset(
+    ["localhost", "localdomain", "local", "internal", "lan", "corp", "home", "intranet", "onion", "i2p"]
+)
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(map(ipaddress.ip_network, text.split()))
+
+
+# S06. IPv4: IANA special-purpose registry (RFC 6890), multicast, class E, and Azure's wire server.
+_SPECIAL_V4 = _networks(
+    "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 "
+    "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 "
+    "192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
+)
+# IPv6: only global unicast (RFC 4291 §2.4), less protocol assignments (Teredo among them),
+# documentation, 6to4 and the AS112 sink.
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+_SPECIAL_V6 = _networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
+# ISATAP (RFC 5214 §6.1) hides an IPv4 address behind any prefix.
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+#: S11: credentials of the machine itself live here; a wide allow-list must not open them.
+METADATA = frozenset(
+    network[0]
+    for network in _networks(
+        "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 169.254.0.23 100.100.100.200 "
+        "168.63.129.16 192.0.0.192 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fe80::a9fe:a9fe"
+    )
+)
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
+# S12, and what the fetcher itself answers for.
+_OWN_HEADERS = re.compile(
+    "host|content-length|transfer-encoding|connection|upgrade|forwarded|x-real-ip|(x-)?remote-user|te|"
+    "trailer|keep-alive|expect|range|accept-encoding|via|x-original-url|x-rewrite-url|if-.*|proxy-.*|"
+    "sec-.*|x-forwarded-.*|x-webauth-.*"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A checked address.
+
+    Attributes:
+        host: ASCII, lower case, no trailing dot; an IPv6 literal without brackets.
+        url: put together again from the checked parts, without the fragment.
+        literal: the host is an IP address, so there is nothing to resolve.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    url: str
+    literal: bool
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host, port: who may see credentials meant for this address."""
+        return self.scheme, self.host, self.port
+
+
+class Policy:
+    """The rules with this installation's ports and allow-list.
+
+    ``requested`` says that the host is the one a person asked for; the allow-list counts for that
+    host only, never for one that a redirect or a page of another host names (S11).
+
+    Raises:
+        SettingsError: ``EVENTR_FETCH_ALLOW`` holds something else than CIDR or host:port.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._ports = frozenset(settings.fetch_ports)
+        self._networks, self._pairs = _allow_list(settings.fetch_allow)
+        # One policy lives as long as its process; the caches go with it.
+        self._verdict = functools.lru_cache(8192)(self._judge)
+
+    def check_url(self, url: str, *, requested: bool = True) -> Endpoint:
+        """Take a URL apart and check all that is visible without a resolver.
+
+        Raises:
+            FetchError: ``invalid_url`` for a form that is not accepted, ``refused`` for a port, name
+                or address that is.
+        """
+        scheme, authority, rest = _split(url)
+        host, port, address = _authority(authority, scheme)
+        listed = requested and (host, port) in self._pairs
+        if port not in self._ports and not listed:
+            raise FetchError("refused", f"port {port} is not allowed")
+        if address is None and not listed:
+            _check_name(host)
+        shown = f"[{host}]" if ":" in host else host
+        place = shown if port == _DEFAULT_PORT[scheme] else f"{shown}:{port}"
+        endpoint = Endpoint(scheme, host, port, f"{scheme}://{place}{rest}", address is not None)
+        if address is not None:
+            self.check_address(host, host, port, requested=requested)
+        return endpoint
+
+    def check_address(self, ip: str, host: str, port: int, *, requested: bool = True) -> None:
+        """Check one resolved address of a host.
+
+        Raises:
+            FetchError: ``refused``: it is not public and not on the allow-list.
+        """
+        problem = self._verdict(ip, host, port, requested)
+        if problem:
+            raise FetchError("refused", problem)
+
+    def follow(self, base: Endpoint, location: str, *, requested: bool) -> Endpoint:
+        """Check an address that ``base`` names: the target of a redirect, or a link on a page.
+
+        Args:
+            requested: ``base`` itself is the host that was asked for; the target then is, if its
+                host is the same.
+
+        Raises:
+            FetchError: as :meth:`check_url`.
+        """
+        # urljoin drops tabs and line ends silently, so they are looked for before it.
+        if _FORBIDDEN.search(location) or len(location) > MAX_URL:
+            raise FetchError("invalid_url", "the target holds spaces or control characters, or is too long")
+        if _SCHEME.match(location):
+            url = location
+        elif location.startswith("//"):
+            url = f"{base.scheme}:{location}"
+        else:
+            url = urljoin(base.url, location)
+        if not requested:
+            return self.check_url(url, requested=False)
+        scheme, authority, _ = _split(url)
+        return self.check_url(url, requested=_authority(authority, scheme)[0] == base.host)
+
+    def _judge(self, ip: str, host: str, port: int, requested: bool) -> str | None:
+        try:
+            address = ipaddress.ip_address(ip)
+        except ValueError:
+            return f"{ip[:64]!r} is not an address"
+        if is_public(address):
+            return None
+        exact = any(n.prefixlen == n.max_prefixlen and address in n for n in self._networks)
+        if not requested:
+            return f"{address} is not public"
+        if address in METADATA and not exact:
+            return f"{address} is a metadata address"
+        listed = (host, port) in self._pairs or any(address in network for network in self._networks)
+        return None if listed else f"{address} is not public"
+
+
+def is_public(address: Address) -> bool:
+    """Return whether an address is global unicast and nothing special (S06)."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _SPECIAL_V4)
+    if address.scope_id or address not in _GLOBAL_V6:
+        return False
+    if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        return False
+    return not any(address in network for network in _SPECIAL_V6)
+
+
+def check_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Check the request headers a person set for a feed (S12) and return them.
+
+    Raises:
+        InvalidError: says which one does not fit.
+    """
+    checked = tuple(headers)
+    if len(checked) > MAX_HEADERS:
+        raise InvalidError(f"At most {MAX_HEADERS} headers can be set.", field="headers")
+    for name, value in checked:
+        # CGI and WSGI read "_" as "-", so both must be refused.
+        plain = name.lower().replace("_", "-")
+        if not _TOKEN.fullmatch(name) or len(value) > MAX_HEADER_VALUE or not _VALUE.fullmatch(value):
+            raise InvalidError("A header has characters that HTTP does not allow.", field="headers")
+        if _OWN_HEADERS.fullmatch(plain):
+            raise InvalidError(f"The header {name} cannot be set.", field="headers")
+    return checked
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    """Return scheme, authority, and path with query, percent-encoded, without the fragment."""
+    if len(url) > MAX_URL:
+        raise FetchError("invalid_url", f"longer than {MAX_URL} characters")
+    if _FORBIDDEN.search(url):
+        raise FetchError("invalid_url", "holds spaces, control characters or a backslash")
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise FetchError("invalid_url", "is not http:// or https://")
+    path, query = match[3] or "/", match[4] or ""
+    rest = path + query
+    if not _PLAIN.fullmatch(rest):
+        try:
+            rest = quote(rest, safe=_SAFE)
+        except UnicodeEncodeError as e:
+            raise FetchError("invalid_url", "holds half a character") from e
+    return match[1].lower(), match[2], rest
+
+
+@functools.lru_cache(4096)
+def _authority(authority: str, scheme: str) -> tuple[str, int, Address | None]:
+    """Return host, port, and the address if the host is one."""
+    if "@" in authority or "%" in authority:
+        raise FetchError("invalid_url", "holds a user name or an escape before the path")
+    match = _IPV6.fullmatch(authority)
+    if match is None:
+        match = _NAME.fullmatch(authority)
+        if match is None:
+            raise FetchError("invalid_url", "has no host that can be read")
+        host, address = _name(match[1])
+    else:
+        address = _literal(match[1])
+        host = str(address)
+    port = int(match[2]) if match[2] else _DEFAULT_PORT[scheme]
+    if not 0 < port < 65536:
+        raise FetchError("invalid_url", f"has the impossible port {port}")
+    return host, port, address
+
+
+def _literal(text: str) -> Address:
+    try:
+        return ipaddress.IPv6Address(text)
+    except ValueError as e:
+        raise FetchError("invalid_url", "has an IPv6 address that is none") from e
+
+
+def _name(text: str) -> tuple[str, Address | None]:
+    """Return the host in ASCII, and its address if it is a strict dotted quad (S03, S04)."""
+    # Only A–Z: str.lower() turns the Kelvin sign into "k", which is a mapping IDNA2008 forbids.
+    host = text.translate(_UPPER)
+    dotted = host.endswith(".")
+    host = host[:-1] if dotted else host
+    if not host.isascii() or "xn--" in host:
+        try:
+            host = idna.encode(host, strict=True, uts46=False).decode("ascii")
+        except idna.IDNAError as e:
+            raise FetchError("invalid_url", "has a host that IDNA does not allow") from e
+    if not _HOST.fullmatch(host):
+        raise FetchError("invalid_url", "has a host that is no DNS name")
+    if _NUMERIC.fullmatch(host.rpartition(".")[2]):
+        if dotted or not _QUAD.fullmatch(host):
+            raise FetchError("invalid_url", "has a number for a host that is no IPv4 address")
+        return host, ipaddress.IPv4Address(host)
+    return host, None
+
+
+def _check_name(host: str) -> None:
+    """Refuse names that only a local network or another system resolves (S05)."""
+    labels = host.split(".")
+    if len(labels) == 1 or labels[-1] in LOCAL_SUFFIXES or labels[-2:] == ["home", "arpa"]:
+        raise FetchError("refused", f"{host} is a local name")
+
+
+def _allow_list(rows: Sequence[str]) -> tuple[tuple[Network, ...], frozenset[tuple[str, int]]]:
+    networks: list[Network] = []
+    pairs: set[tuple[str, int]] = set()
+    for row in rows:
+        try:
+            networks.append(ipaddress.ip_network(row))
+        except ValueError:
+            pairs.add(_pair(row))
+    return tuple(networks), frozenset(pairs)
+
+
+def _pair(row: str) -> tuple[str, int]:
+    try:
+        host, port, _ = _authority(row, "http")
+        if row.endswith(f":{port}"):
+            return host, port
+    except FetchError:
+        pass  # the sentence below is the better one
+    raise SettingsError(
+        f"EVENTR_FETCH_ALLOW holds {row!r}, which is neither a network like 192.168.1.0/24 nor host:port.",
+        setting="fetch_allow",
+    )
