@@ -12,6 +12,7 @@ from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.jsonfeed import read_json
 from app.feeds.parse.limits import Limits
+from app.feeds.parse.mojibake import mender
 from app.feeds.parse.repair import without_prolog
 from app.feeds.parse.tree import parse_tree
 from app.models.parsed import ParsedFeed, ParserPath
@@ -19,9 +20,6 @@ from app.models.parsed import ParsedFeed, ParserPath
 _HEAD = 8192
 _HTML = re.compile(rb"<!doctype\s{1,9}html|<html[\s>]|<head[\s>]|<body[\s>]", re.IGNORECASE)
 _FEED = re.compile(rb"<(?:[a-z0-9]{1,20}:)?(?:rss|feed|rdf|channel|item|entry)[\s>]", re.IGNORECASE)
-_C1 = re.compile(rb"&#1[2-5]\d;")
-_C1_HEX = re.compile(rb"&#[xX]0{0,4}[89][0-9a-fA-F];")
-_C1_RAW = re.compile(rb"\xc2[\x80-\x9f]")
 _DEFAULT = Limits()
 
 
@@ -61,7 +59,7 @@ def _xml(draft: FeedDraft, text: bytes) -> ParsedFeed:
         text = without_prolog(text)
     ctx = draft.ctx
     ctx.has_bases = b":base" in text
-    ctx.has_c1 = _has_c1(text)
+    ctx.mend = mender(text)
     tree = parse_tree(text, ctx.limits)
     if tree is not None:
         read_root(draft, tree.root)
@@ -73,15 +71,6 @@ def _xml(draft: FeedDraft, text: bytes) -> ParsedFeed:
         raise ParseError("html_page" if _HTML.search(text, 0, _HEAD) else "not_a_feed")
     read_fallback(draft, text)
     return draft.finish(ParserPath.FEEDPARSER)
-
-
-def _has_c1(text: bytes) -> bool:
-    """Tell whether there are C1 characters: windows-1252 in disguise, which browsers undo too."""
-    if b"&#1" in text and _C1.search(text):
-        return True
-    if (b"&#x" in text or b"&#X" in text) and _C1_HEX.search(text):
-        return True
-    return b"\xc2" in text and _C1_RAW.search(text) is not None
 
 
 def _unpack(body: bytes, limits: Limits) -> bytes:

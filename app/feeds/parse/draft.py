@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from urllib.parse import urljoin
 
 from app.feeds.dates import parse_date
@@ -33,7 +34,7 @@ class Context:
         self.base = url
         self.limits = limits
         self.has_bases = False
-        self.has_c1 = False
+        self.mend: Callable[[str], str] | None = None
         self.truncated = False
 
     def join(self, base: str, address: str | None) -> str | None:
@@ -58,8 +59,8 @@ class Context:
     def html(self, markup: str) -> str:
         """Return markup trimmed, repaired and within the limit."""
         markup = markup.strip()
-        if self.has_c1:
-            markup = markup.translate(_C1)
+        if self.mend:
+            markup = self.mend(markup)
         if len(markup) > self.limits.html:
             self.truncated = True
             markup = markup[: self.limits.html]
@@ -69,7 +70,8 @@ class Context:
 
     def line(self, text: str) -> str:
         """Return the plain text of a title-like field, within the limit."""
-        text = plain(text[: 8 * self.limits.title])
+        text = text[: 8 * self.limits.title]
+        text = plain(self.mend(text) if self.mend else text)
         return text if len(text) <= self.limits.title else text[: self.limits.title - 1].rstrip() + "…"
 
     def person(self, text: str) -> str:
@@ -185,8 +187,7 @@ class EntryDraft:
             link = ctx.join(self.base, self.guid)
         title = self.title
         if title:
-            title = title.translate(_C1) if ctx.has_c1 else title
-            if self.title_is_text and "&" not in title and "</" not in title:
+            if self.title_is_text and not ctx.mend and "&" not in title and "</" not in title:
                 title = " ".join(title.split())[: ctx.limits.title]
             else:
                 title = ctx.line(title)

@@ -15,6 +15,7 @@ from app.errors import ParseError
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.guard import guard
 from app.feeds.parse.markup import escape
+from app.feeds.parse.repair import repair, without_prolog
 from app.models.parsed import Format
 
 _FORMATS = {
@@ -44,6 +45,8 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     Raises:
         ParseError: ``too_large`` (for this parser), ``broken_feed`` or ``not_a_feed``.
     """
+    # bare "&" would reach guids as "&name;", a stale declaration would name the wrong charset
+    body = repair(body) or without_prolog(body)
     guard(body, draft.ctx.limits)
     found = _parse(body)
     version = _FORMATS.get(found.get("version") or "")

@@ -1,0 +1,59 @@
+"""Characters that went through the wrong charset before they got into a feed.
+
+Two accidents are undone: windows-1252 bytes taken for Latin-1 (C1 controls where quotes and dashes
+belong, raw or as ``&#151;``; browsers do the same) and UTF-8 taken for windows-1252 and encoded again
+("Ã©" for "é"). Both are looked for once per document, so that a clean one pays two byte searches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+
+_C1_DECIMAL = re.compile(rb"&#1[2-5]\d;")
+_C1_HEX = re.compile(rb"&#[xX]0{0,4}[89][0-9a-fA-F];")
+_C1_RAW = re.compile(rb"\xc2[\x80-\x9f]")
+#: "Ã" or "Â" and a continuation byte that became a character: the mark of UTF-8 encoded twice.
+_TWICE = (b"\xc3\x83\xc2", b"\xc3\x82\xc2")
+#: A text about mojibake holds a little of it among much that is right: that is left alone.
+_MOSTLY = 20
+
+_UNDEFINED = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+_C1 = {n: bytes([n]).decode("cp1252") for n in range(0x80, 0xA0) if n not in _UNDEFINED}
+_BACK = {ord(character): chr(number) for number, character in _C1.items()}
+_LEADS = bytes(range(0xC2, 0xF5))
+
+
+def mender(document: bytes) -> Callable[[str], str] | None:
+    """Return what every text of a UTF-8 document has to go through, None for a clean one."""
+    if any(mark in document for mark in _TWICE) and _is_twice(document):
+        return _undo_twice
+    return _undo_c1 if _has_c1(document) else None
+
+
+def _has_c1(document: bytes) -> bool:
+    if b"&#1" in document and _C1_DECIMAL.search(document):
+        return True
+    if (b"&#x" in document or b"&#X" in document) and _C1_HEX.search(document):
+        return True
+    return b"\xc2" in document and _C1_RAW.search(document) is not None
+
+
+def _is_twice(document: bytes) -> bool:
+    marks = sum(map(document.count, _TWICE))
+    characters = len(document) - len(document.translate(None, _LEADS))
+    return marks * _MOSTLY >= characters - 2 * marks
+
+
+def _undo_c1(text: str) -> str:
+    return text if text.isascii() else text.translate(_C1)
+
+
+def _undo_twice(text: str) -> str:
+    if text.isascii():
+        return text
+    # where something in it is no part of UTF-8, it was encoded only once
+    with contextlib.suppress(UnicodeError):
+        text = text.translate(_BACK).encode("latin-1").decode("utf-8")
+    return text.translate(_C1)
