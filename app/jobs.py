@@ -30,7 +30,7 @@ from app.models import keys
 from app.models.jobs import Job, JobView, Outcome, State, Ticket
 from controller.client import ResultReader
 
-#: Longest JSON of a job's arguments, bytes, and longest text in them: ids and addresses fit, bodies do not (J06).
+#: Longest JSON of a job's arguments, bytes, and longest text in them (J06): ids and addresses fit.
 ARGS_MAX = 64 << 10
 TEXT_MAX = 4096
 _BATCH = 500

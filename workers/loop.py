@@ -101,6 +101,9 @@ class LoopWorker:
 
     async def _take(self, thread: ThreadPoolExecutor) -> list[Taken]:
         free = self._spec.slots - len(self._running)
+        if self._spec.slots == 1:
+            # Alone means alone: what has ended but is not recorded would share the next one's crash.
+            free -= len(self._unrecorded)
         if free <= 0:
             return []
         system = sum(1 for job, _ in self._running.values() if job.queue not in USER_QUEUES)
@@ -145,6 +148,7 @@ class LoopWorker:
             self._reports.clear()
             await self._record(thread, batch, reports)
             del self._unrecorded[: len(batch)]
+            self._kick.set()
 
     async def _record(self, thread: ThreadPoolExecutor, batch: list[Ending], reports: list[Report]) -> None:
         """Record until it succeeds: results wait in memory while Redis is away."""

@@ -1,0 +1,152 @@
+"""One worker process as its manager holds it: the process, the line to it, what is known of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import signal
+import socket
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+import psutil
+
+from app import logs
+from app.config import Settings
+from app.models.workers import Began, Ended, Leaving, Ready, WorkerSpec, decode
+from queue_manager.policy import WorkerView
+
+_log = logs.get(__name__)
+
+#: The worker's code, by name: the manager never loads it, the fork server does, once.
+ENTRY = "workers.main"
+_PACKET = 4096
+_context = multiprocessing.get_context("forkserver")
+
+
+def preload() -> None:
+    """Have the fork server load all that workers need: each then starts in 20 ms and shares the pages."""
+    _context.set_forkserver_preload([ENTRY, __name__])
+
+
+class Child:
+    """A worker process. Everything here is used by the manager's event loop only."""
+
+    def __init__(self, spec: WorkerSpec, settings: Settings) -> None:
+        self.spec = spec
+        self._settings = settings
+        self._born = self._sign = time.monotonic()
+        self._deadlines: dict[str, float] = {}
+        self._ready = False
+        self._rss = 0
+        self._leaving: float | None = None
+        self._reason: str | None = None
+        self.killed: str | None = None
+
+    def start(self) -> None:
+        """Start the process; blocks for the fork, about 20 ms."""
+        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.line.setblocking(False)
+        pipe, self._lifeline = _context.Pipe(duplex=False)
+        self._process = _context.Process(
+            target=enter,
+            args=(ENTRY, self.spec, self._settings, theirs, pipe),
+            name=self.spec.name,
+            daemon=True,
+        )
+        with theirs, pipe:
+            self._process.start()
+        assert self._process.pid is not None  # noqa: S101 — it has been started
+        self.pid = self._process.pid
+        self._watched: psutil.Process | None = None
+
+    @property
+    def sentinel(self) -> int:
+        """Becomes readable when the process has ended."""
+        return self._process.sentinel
+
+    def view(self, now: float) -> WorkerView:
+        """Return what the policy needs to know."""
+        return WorkerView(
+            name=self.spec.name,
+            group=self.spec.group,
+            born=self._born,
+            sign=self._sign,
+            rss=self._rss,
+            ready=self._ready,
+            deadlines=tuple(self._deadlines.values()),
+            leaving=self._leaving,
+            reason=self._reason,
+            killed=self.killed,
+        )
+
+    def measure(self) -> None:
+        """Look at the resident memory; 15 µs."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._watched = self._watched or psutil.Process(self.pid)
+            self._rss = self._watched.memory_info().rss
+
+    def read(self) -> None:
+        """Read all messages that have come."""
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            while packet := self.line.recv(_PACKET):
+                self._sign = time.monotonic()
+                self._heed(packet)
+
+    def _heed(self, packet: bytes) -> None:
+        try:
+            message = decode(packet)
+        except ValueError:
+            _log.warning("message_unreadable", worker=self.spec.name, length=len(packet))
+            return
+        match message:
+            case Ready():
+                self._ready = True
+            case Began(job_id, limit):
+                self._deadlines[job_id] = self._sign + limit
+            case Ended(job_id):
+                self._deadlines.pop(job_id, None)
+            case Leaving():
+                self._leaving = self._leaving or self._sign
+
+    def stop(self, reason: str) -> None:
+        """Ask it to end."""
+        self._leaving, self._reason = time.monotonic(), reason
+        self._signal(signal.SIGTERM)
+
+    def kill(self, reason: str) -> None:
+        """End it now."""
+        self.killed = reason
+        self._signal(signal.SIGKILL)
+
+    def bury(self) -> int | None:
+        """Return the exit code of the process that has ended, and free what it held."""
+        self.read()
+        self._process.join()
+        code = self._process.exitcode
+        # The fork server died first: then its children are not reaped but reported as ended. Make it true.
+        if code == 255:
+            self._signal(signal.SIGKILL)
+        self._process.close()
+        self.line.close()
+        self._lifeline.close()
+        return code
+
+    @property
+    def was_ready(self) -> bool:
+        return self._ready
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+
+def enter(entry: str, spec: WorkerSpec, settings: Settings, line: socket.socket, pipe: Connection) -> None:
+    """Run in the child: from here on it is the worker's code."""
+    # Ctrl-C reaches the whole group; until the worker can end in order, its manager decides alone.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    module: Any = importlib.import_module(entry)
+    module.run(spec, settings, line, pipe)

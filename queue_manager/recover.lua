@@ -1,0 +1,67 @@
+-- RECOVER: put back what a dead worker held, and let it never take again.
+-- Uncounted, its jobs go to the front of their queues, in their order. After a crash each is charged with
+-- one and goes to the queue of suspects, where it runs alone; at the limit it ends dead.
+--
+-- KEYS  1 in-flight list · 2 hash of workers · 3 event stream
+-- ARGV  1 worker · 2 crash ('1' or '0') · 3 reason · 4 crashes until a job is given up · 5 now, as RQ writes it
+--       6 seconds that failures are kept · 7 queue of suspects · 8 wake channel · 9 events kept
+--       10 sentence of a job that is given up · 11 report of it, encoded for RQ
+-- Returns per job: id, what became of it ('returned', 'suspect', 'failed').
+local worker, crash, ttl = ARGV[1], ARGV[2] == '1', tonumber(ARGV[6])
+redis.call('HDEL', KEYS[2], worker)
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local out = {}
+
+local function give_up(id, job, queue, since)
+  redis.call('HSET', job, 'status', 'failed', 'ended_at', ARGV[5], 'error', 'crashed')
+  local stream = 'rq:results:' .. id
+  local ms = math.max(tonumber(since or '') or 0, math.floor(now * 1000))
+  local last = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+  if last then
+    ms = math.max(ms, tonumber(string.match(last[1], '^%d+')) + 1)
+  end
+  redis.call('XADD', stream, 'MAXLEN', '~', 10, string.format('%.0f-1', ms), 'type', 2, 'worker_name', worker,
+    'exc_string', ARGV[11], 'error', 'crashed', 'message', ARGV[10])
+  redis.call('EXPIRE', stream, ttl)
+  redis.call('EXPIRE', job, ttl)
+  redis.call('ZREMRANGEBYSCORE', 'rq:failed:' .. queue, '-inf', now)
+  redis.call('ZADD', 'rq:failed:' .. queue, now + ttl, id)
+  return 'failed'
+end
+
+local function put_back(id, job, queue)
+  redis.call('HSET', job, 'status', 'queued')
+  redis.call('LPUSH', 'rq:queue:' .. queue, id)
+  redis.call('PUBLISH', ARGV[8], queue)
+  return 'returned'
+end
+
+local function charge(id, job, row)
+  local crashes = redis.call('HINCRBY', job, 'crashes', 1)
+  local line = cjson.encode({attempt = tonumber(row[3]), error = 'crashed', where = ARGV[3]})
+  redis.call('HSET', job, 'history', (row[5] or '') .. line .. '\n', 'error', 'crashed')
+  if crashes >= tonumber(ARGV[4]) then
+    return give_up(id, job, row[2] or '', row[4])
+  end
+  redis.call('HSETNX', job, 'home', row[2] or '')
+  redis.call('HSET', job, 'status', 'queued', 'origin', ARGV[7])
+  redis.call('SADD', 'rq:queues', ARGV[7])
+  redis.call('RPUSH', 'rq:queue:' .. ARGV[7], id)
+  redis.call('PUBLISH', ARGV[8], ARGV[7])
+  return 'suspect'
+end
+
+while true do
+  local id = redis.call('RPOP', KEYS[1])
+  if not id then break end
+  local job = 'rq:job:' .. id
+  local row = redis.call('HMGET', job, 'worker_name', 'origin', 'attempts', 'since', 'history', 'status', 'description')
+  if row[1] == worker and row[6] == 'started' then
+    local what = crash and charge(id, job, row) or put_back(id, job, row[2] or '')
+    redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[9], '*', 'kind', what, 'id', id, 'queue', row[2] or '',
+      'task', row[7] or '', 'worker', worker, 'attempt', row[3] or '', 'error', crash and 'crashed' or '')
+    out[#out + 1] = {id, what}
+  end
+end
+return out

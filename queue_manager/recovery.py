@@ -1,0 +1,142 @@
+"""The manager's side of the queue protocol: who serves, who is alive, and what the dead leave behind."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import zlib
+from importlib import resources
+from typing import Any
+
+import psutil
+import redis
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from rq.utils import now, utcformat
+
+from app import clock
+from app.config import Settings
+from app.errors import feed_message
+from app.models import keys
+from app.models.jobs import Queue
+from queue_manager.policy import Verdict
+
+#: A manager without a heartbeat for so long is lost, with all its workers, seconds.
+LOST = 30.0
+OUTAGE = (redis.ConnectionError, redis.TimeoutError)
+
+
+def identity() -> str:
+    """Return ``host:pid:start`` of this process: no other process has it, ever."""
+    return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
+
+
+def _host() -> str:
+    # Containers may share a name of host; pids can be compared within one namespace only.
+    try:
+        namespace = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        namespace = 0
+    return f"{socket.gethostname()}-{namespace}"
+
+
+def _started(pid: int) -> int:
+    return round(psutil.Process(pid).create_time() * 100)
+
+
+def is_dead(manager: str) -> bool:
+    """Whether a manager of this host has ended; False for those of other hosts, which only time tells."""
+    host, pid, started = manager.rsplit(":", 2)
+    if host != _host():
+        return False
+    try:
+        return psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE or _started(int(pid)) != int(started)
+    except psutil.NoSuchProcess:
+        return True
+
+
+class Recovery:
+    """Registers this manager and its workers, and puts back what dead workers held.
+
+    All methods raise ``redis.ConnectionError`` or ``redis.TimeoutError`` (:data:`OUTAGE`) while Redis
+    does not answer, and can be repeated.
+    """
+
+    def __init__(self, settings: Settings, manager: str) -> None:
+        self._settings, self._manager = settings, manager
+        self._client: Any = redis.asyncio.Redis.from_url(
+            settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0)
+        )
+        text = resources.files(__package__).joinpath("recover.lua").read_text()
+        self._script = self._client.register_script(text)
+        self._since = clock.now().isoformat()
+
+    async def heartbeat(self, workers: list[str]) -> None:
+        """Say that this manager and its workers live."""
+        seconds, _ = await self._client.time()
+        sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": self._since}
+        async with self._client.pipeline(transaction=False) as pipe:
+            pipe.zadd(keys.MANAGERS, {self._manager: seconds + LOST})
+            text = json.dumps(sign)
+            pipe.set(keys.alive("manager", self._manager), text, ex=keys.ALIVE_SECONDS)
+            for worker in workers:
+                pipe.set(keys.alive("worker", worker), text, ex=keys.ALIVE_SECONDS)
+            await pipe.execute()
+
+    async def register(self, worker: str) -> None:
+        """Let a worker take jobs; before it starts, so that it can never hold what nobody knows of."""
+        await self._client.hset(keys.WORKERS, worker, self._manager)
+
+    async def recover(self, worker: str, verdict: Verdict) -> dict[str, str]:
+        """Put back what a worker held; returns job id → ``returned``, ``suspect`` or ``failed``."""
+        rows = await self._script(
+            keys=[keys.inflight(worker), keys.WORKERS, keys.EVENTS], args=self._args(worker, verdict)
+        )
+        await self._client.delete(keys.alive("worker", worker))
+        return {job.decode(): what.decode() for job, what in rows}
+
+    async def sweep(self) -> dict[str, str]:
+        """Recover the workers of managers that are lost; returns what became of their jobs."""
+        seconds, _ = await self._client.time()
+        managers = {
+            m.decode(): score for m, score in await self._client.zrange(keys.MANAGERS, 0, -1, withscores=True)
+        }
+        lost = {m for m, until in managers.items() if until < seconds or is_dead(m)} - {self._manager}
+        done: dict[str, str] = {}
+        for worker, manager in (await self._client.hgetall(keys.WORKERS)).items():
+            owner = manager.decode()
+            if owner in lost or (owner not in managers and owner != self._manager):
+                done |= await self.recover(worker.decode(), Verdict(False, "manager lost"))
+        if lost:
+            await self._client.zrem(keys.MANAGERS, *lost)
+        return done
+
+    async def leave(self) -> None:
+        """Sign off; only when nothing of ours is left to recover."""
+        await self._client.zrem(keys.MANAGERS, self._manager)
+        await self._client.delete(keys.alive("manager", self._manager))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _args(self, worker: str, verdict: Verdict) -> list[Any]:
+        message = feed_message("crashed")
+        report = base64.b64encode(zlib.compress(f"crashed: {verdict.reason}".encode())).decode()
+        settings = self._settings
+        return [
+            worker,
+            int(verdict.crash),
+            verdict.reason,
+            settings.job_retries,
+            utcformat(now()),
+            settings.failure_ttl,
+            str(Queue.SUSPECTS),
+            keys.WAKE,
+            keys.EVENTS_KEPT,
+            message,
+            report,
+        ]
