@@ -1,0 +1,145 @@
+"""The only place that builds clients → mappers → gateways → services, for every process and the tests.
+
+    services = bootstrap.build(settings)
+    services.ensure_indexes()
+    tree = services.reading.tree(actor)
+    services.close()
+
+Parts are built when they are first asked for, and nothing connects before its first use: so a process
+builds only what it needs, and building before a fork is safe.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import cached_property
+
+from app import embedded
+from app.config import Settings
+from app.gateways.entries import EntryGateway
+from app.gateways.feeds import FeedGateway
+from app.gateways.folders import FolderGateway
+from app.gateways.merge import KeyMerger
+from app.gateways.merging import FeedMerger
+from app.gateways.numbering import EntryWriter
+from app.gateways.streams import StreamGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.jobs import RedisJobs
+from app.mappers import indexes
+from app.mappers.entries import EntryMapper
+from app.mappers.entrykeys import EntryKeyMapper
+from app.mappers.feeds import FeedMapper, FetchMapper
+from app.mappers.folders import FolderMapper
+from app.mappers.marks import MarkMapper
+from app.mappers.snapshots import SnapshotMapper, UndoMapper
+from app.mappers.store import Store
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.subscription import StartRule
+from app.services.folders import FolderService
+from app.services.reading import ReadingService
+from app.services.subscriptions import SubscriptionService
+
+
+class Mappers:
+    """One of each, on one database."""
+
+    def __init__(self, store: Store) -> None:
+        database = store.database
+        self.feeds = FeedMapper(database)
+        self.fetches = FetchMapper(database)
+        self.entries = EntryMapper(database)
+        self.keys = EntryKeyMapper(database)
+        self.subscriptions = SubscriptionMapper(database)
+        self.folders = FolderMapper(database)
+        self.marks = MarkMapper(database)
+        self.snapshots = SnapshotMapper(database)
+        self.undos = UndoMapper(database)
+
+
+class Gateways:
+    """One of each, over the mappers."""
+
+    def __init__(self, store: Store, mappers: Mappers, settings: Settings) -> None:
+        m = mappers
+        start = StartRule(dt.timedelta(days=settings.unread_days), settings.unread_min, settings.unread_max)
+        keep = settings.retention_entries
+        writer = EntryWriter(store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep)
+        merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
+        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep)
+        self.subscriptions = SubscriptionGateway(
+            store, m.feeds, m.entries, m.subscriptions, m.undos, start=start, most=settings.subscriptions_max
+        )
+        self.folders = FolderGateway(m.folders, m.subscriptions)
+        self.entries = EntryGateway(store, m.entries, m.keys, m.marks, m.subscriptions)
+        self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
+
+
+class Services:
+    """All services of a process; see :func:`build`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    # -- stores
+    @cached_property
+    def store(self) -> Store:
+        """The connection to MongoDB."""
+        return Store(self.settings.mongodb_uri, self.settings.mongodb_name)
+
+    @cached_property
+    def jobs(self) -> RedisJobs:
+        """The port through which jobs are enqueued and awaited."""
+        return RedisJobs(self.settings)
+
+    @cached_property
+    def mappers(self) -> Mappers:
+        """For gateways only."""
+        return Mappers(self.store)
+
+    @cached_property
+    def gateways(self) -> Gateways:
+        """For services and tests only."""
+        return Gateways(self.store, self.mappers, self.settings)
+
+    # -- reading
+    @cached_property
+    def reading(self) -> ReadingService:
+        """Counts, streams, articles, marks."""
+        g, s = self.gateways, self.settings
+        return ReadingService(
+            g.subscriptions,
+            g.feeds,
+            g.folders,
+            g.entries,
+            g.streams,
+            page_size=s.page_size,
+            snapshot_ttl=s.snapshot_ttl,
+            undo_ttl=s.undo_ttl,
+        )
+
+    @cached_property
+    def subscriptions(self) -> SubscriptionService:
+        """Subscribe, edit, refresh, unsubscribe."""
+        g = self.gateways
+        return SubscriptionService(g.subscriptions, g.feeds, g.folders, self.jobs)
+
+    @cached_property
+    def folders(self) -> FolderService:
+        """Folders."""
+        return FolderService(self.gateways.folders)
+
+    # -- the whole
+    def ensure_indexes(self) -> None:
+        """Create all indexes; safe to call again and from several processes at once."""
+        indexes.ensure(self.store.database)
+
+    def close(self) -> None:
+        """Close the connections that were opened."""
+        for name in ("jobs", "store"):
+            if (part := self.__dict__.get(name)) is not None:
+                part.close()
+
+
+def build(settings: Settings) -> Services:
+    """Return the services for these settings, those of the embedded servers where none are named."""
+    return Services(embedded.resolved(settings))

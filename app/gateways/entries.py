@@ -1,0 +1,89 @@
+"""Single entries, as far as a user may see them: those of his feeds, and those he starred."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from app.errors import ExistsError, NotFoundError
+from app.mappers.entries import EntryMapper
+from app.mappers.entrykeys import EntryKeyMapper
+from app.mappers.marks import MarkMapper
+from app.mappers.store import Session, Store
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.entry import Entry, EntryKey
+
+
+class EntryGateway:
+    """Reads and stars entries on behalf of a user."""
+
+    def __init__(
+        self,
+        store: Store,
+        entries: EntryMapper,
+        keys: EntryKeyMapper,
+        marks: MarkMapper,
+        subscriptions: SubscriptionMapper,
+    ) -> None:
+        self._store = store
+        self._entries = entries
+        self._keys = keys
+        self._marks = marks
+        self._subscriptions = subscriptions
+
+    def locate(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+        """Return the keys of those entries that belong to the user's feeds.
+
+        Raises:
+            NotFoundError: none of them does.
+        """
+        feed_ids = self._subscriptions.feed_ids(user_id)
+        keys = self._keys.locate(entry_ids, feed_ids) if feed_ids else []
+        if not keys:
+            raise NotFoundError(entry_ids=list(entry_ids)[:10])
+        return keys
+
+    def get(self, user_id: int, entry_id: int) -> Entry:
+        """Return an entry with its body.
+
+        Raises:
+            NotFoundError: no such entry, or it is neither of his feeds nor starred by him.
+        """
+        entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
+        if entry is None:
+            raise NotFoundError(entry_id=entry_id)
+        return entry
+
+    def _allowed(self, user_id: int, entry_id: int) -> list[int]:
+        feed_ids = self._subscriptions.feed_ids(user_id)
+        starred = self._marks.feed_of(user_id, entry_id)
+        return feed_ids if starred is None else [*feed_ids, starred]
+
+    def is_starred(self, user_id: int, entry_id: int) -> bool:
+        """Return whether the user starred this entry."""
+        return self._marks.feed_of(user_id, entry_id) is not None
+
+    def star(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
+        """Star or unstar an entry; return whether that changed anything.
+
+        Raises:
+            NotFoundError: as for :meth:`get`.
+        """
+        found = self._keys.locate([entry_id], self._allowed(user_id, entry_id))
+        if not found:
+            raise NotFoundError(entry_id=entry_id)
+        key = found[0]
+
+        def work(session: Session) -> bool:
+            if on:
+                self._marks.star(user_id, key, now, session)
+            elif not self._marks.unstar(user_id, entry_id, session):
+                return False
+            if not self._entries.star(key.feed_id, entry_id, 1 if on else -1, session):
+                raise NotFoundError(entry_id=entry_id)  # retention was faster
+            return True
+
+        try:
+            return self._store.transaction(work)
+        except ExistsError:
+            return False

@@ -1,0 +1,145 @@
+"""Feeds: found by address, claimed for a pull, stored, retained, moved."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from app import logs
+from app.errors import ExistsError, NotFoundError
+from app.feeds.urls import url_key
+from app.gateways.merging import FeedMerger
+from app.gateways.numbering import EntryWriter
+from app.mappers.entries import EntryMapper
+from app.mappers.feeds import FeedMapper, FetchMapper
+from app.models.feed import DueFeed, Feed, FeedCard, FeedUpdate, FetchRecord, StoreResult
+
+log = logs.get(__name__)
+
+
+class FeedGateway:
+    """Everything about feeds that does not depend on who reads them."""
+
+    def __init__(
+        self,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        fetches: FetchMapper,
+        writer: EntryWriter,
+        merger: FeedMerger,
+        *,
+        keep: int,
+    ) -> None:
+        self._feeds = feeds
+        self._entries = entries
+        self._fetches = fetches
+        self._writer = writer
+        self._merger = merger
+        self._keep = keep
+
+    def find(self, url: str) -> Feed | None:
+        """Return the feed of an address, whatever spelling of it is stored; None: not known yet."""
+        feed = self._feeds.by_key(url_key(url))
+        return self._followed(feed) if feed else None
+
+    def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
+        """Return the feed of an address; a new one is due at ``now`` once someone subscribes."""
+        key = url_key(url)
+        while (feed := self._feeds.by_key(key)) is None:
+            try:
+                return self._feeds.add(url, key, title or "", now)
+            except ExistsError:
+                continue  # somebody else was faster; his is there now
+        return self._followed(feed)
+
+    def _followed(self, feed: Feed) -> Feed:
+        """Return the feed that took over this one's subscribers, if one did."""
+        while feed.merged_into is not None:
+            feed = self.get(feed.merged_into)
+        return feed
+
+    def get(self, feed_id: int) -> Feed:
+        """Return a feed.
+
+        Raises:
+            NotFoundError: there is none with this id.
+        """
+        feed = self._feeds.get(feed_id)
+        if feed is None:
+            raise NotFoundError(feed_id=feed_id)
+        return feed
+
+    def cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
+        """Return what lists need of these feeds, by id."""
+        return self._feeds.cards(feed_ids)
+
+    def touch(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+        """Note that somebody read these feeds; unread ones are polled less."""
+        self._feeds.touch(feed_ids, now)
+
+    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+        """Return feeds that should be polled now, the longest due first."""
+        return self._feeds.due(now, limit)
+
+    def claim(
+        self,
+        feed_ids: Sequence[int],
+        token: str,
+        now: dt.datetime,
+        seconds: float,
+        *,
+        dead: Sequence[str] = (),
+    ) -> list[Feed]:
+        """Claim those of these feeds that nobody is polling, for so many seconds.
+
+        Args:
+            token: unique for this call; later writes name it.
+            dead: tokens of writers that are known to be dead; their claims are taken over at once.
+
+        Returns:
+            The claimed feeds, in order again if their last writer had died.
+        """
+        claimed = self._feeds.claim(feed_ids, token, now, now + dt.timedelta(seconds=seconds), dead=dead)
+        return [self._writer.reconcile(feed, now) if feed.torn else feed for feed in claimed]
+
+    def release(self, token: str, feed_ids: Sequence[int]) -> None:
+        """Give claims back without a result, as at a graceful stop."""
+        self._feeds.release(token, feed_ids)
+
+    def store(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
+        """Store what a pull brought and release its claims; see :meth:`EntryWriter.store`."""
+        return self._writer.store(updates, now)
+
+    def retain(self, feed_id: int) -> int:
+        """Drop a feed's oldest entries above the number that is kept; return how many went.
+
+        The first number is raised before anything is deleted, so a crash between leaves nothing that
+        counts. Starred entries stay, but no longer count as unread.
+        """
+        return self._entries.drop_below(feed_id, self._feeds.raise_first(feed_id, self._keep))
+
+    def move(self, feed_id: int, url: str) -> int:
+        """Give a feed the address it permanently moved to; return the id of the feed that has it then.
+
+        A feed that is known at that address already takes over the subscribers.
+        """
+        key = url_key(url)
+        try:
+            self._feeds.move(feed_id, url, key)
+        except ExistsError:
+            other = self._feeds.by_key(key)
+            if other is None:
+                raise
+            self._merger.merge(self.get(feed_id), other)
+            log.info("feed_merged", feed_id=feed_id, into=other.id)
+            return other.id
+        log.info("feed_moved", feed_id=feed_id)
+        return feed_id
+
+    def record_fetches(self, records: Sequence[FetchRecord]) -> None:
+        """Append to the fetch log."""
+        self._fetches.add(records)
+
+    def fetches(self, feed_id: int, limit: int = 20) -> list[FetchRecord]:
+        """Return a feed's last fetches, newest first."""
+        return self._fetches.of_feed(feed_id, limit)

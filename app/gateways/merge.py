@@ -1,0 +1,128 @@
+"""Merges the keys of many feeds into one stream's order, reading as little as it can.
+
+Keys first, bodies last: only (at, id, feed, seq) are read, tested against the read bitmaps in memory,
+and merged by chunks of feeds. The feeds with the newest entries come first, so that most chunks need
+no query: once there are enough rows, a feed whose newest entry is older than the last of them has none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from app.mappers.entrykeys import CHUNK, EntryKeyMapper, Range
+from app.models.entry import EntryKey
+from app.models.stream import SourceFeed
+
+#: Cost of fetching one key by its number, in keys walked along the covering index (measured).
+SEEK = 4
+#: Keys walked in vain before named numbers are fetched after all.
+PATIENCE = 20_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries, in which order.
+
+    Attributes:
+        read: only read or only unread ones; None: all.
+        after: (at in milliseconds, id) of the last row that the reader has; None: from the start.
+    """
+
+    count: int
+    newest_first: bool = True
+    read: bool | None = None
+    after: tuple[int, int] | None = None
+
+    def number(self, feed: SourceFeed) -> int:
+        """Return how many entries of a feed are of this kind."""
+        if self.read is None:
+            return feed.total
+        return feed.total - feed.unread if self.read else feed.unread
+
+    def order(self, key: EntryKey) -> tuple[int, int]:
+        """Return a key's place in this order."""
+        return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
+
+    def is_after(self, key: EntryKey) -> bool:
+        """Return whether a key comes after what the reader has."""
+        if self.after is None:
+            return True
+        return ((key.at, key.id) < self.after) if self.newest_first else ((key.at, key.id) > self.after)
+
+    def within(self, border: EntryKey | None) -> Range:
+        """Return the sort times between what the reader has and the last row found so far."""
+        near = self.after[0] if self.after else None
+        far = border.at if border else None
+        return Range(far, near) if self.newest_first else Range(near, far)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Source:
+    feed: SourceFeed
+    number: int
+
+
+class KeyMerger:
+    """Takes the first keys of a merged stream."""
+
+    def __init__(self, keys: EntryKeyMapper) -> None:
+        self._keys = keys
+
+    def take(self, feeds: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
+        """Return at most ``wanted.count`` keys of these feeds, in the wanted order."""
+        sources = [_Source(f, number) for f in feeds if (number := wanted.number(f)) > 0]
+        sources.sort(key=lambda s: -s.feed.newest)
+        found: list[EntryKey] = []
+        for start in range(0, len(sources), CHUNK):
+            chunk = sources[start : start + CHUNK]
+            border = found[-1] if len(found) >= wanted.count else None
+            if border and wanted.newest_first and chunk[0].feed.newest < border.at:
+                break
+            found += self._of_chunk(chunk, wanted, border)
+            found.sort(key=wanted.order)
+            del found[wanted.count :]
+        return found
+
+    def _of_chunk(self, chunk: Sequence[_Source], wanted: Wanted, border: EntryKey | None) -> list[EntryKey]:
+        number = sum(s.number for s in chunk)
+        total = sum(s.feed.total for s in chunk)
+        walked = min(total, wanted.count * total // number)
+        if wanted.read is not None and number * SEEK < walked:
+            return self._by_number(chunk, wanted)
+        found = self._walk(chunk, wanted, border, batch=min(1000, walked + walked // 4 + 16))
+        return self._by_number(chunk, wanted) if found is None else found
+
+    def _walk(
+        self, chunk: Sequence[_Source], wanted: Wanted, border: EntryKey | None, *, batch: int
+    ) -> list[EntryKey] | None:
+        """Go along the index; None when that took too long and the numbers are few enough to name."""
+        feeds = {s.feed.feed_id: s.feed for s in chunk}
+        few = wanted.read is not None and sum(s.number for s in chunk) < PATIENCE
+        found: list[EntryKey] = []
+        keys = self._keys.walk(
+            list(feeds), wanted.within(border), newest_first=wanted.newest_first, batch=batch
+        )
+        for steps, key in enumerate(keys):
+            if _fits(feeds[key.feed_id], key, wanted) and wanted.is_after(key):
+                found.append(key)
+                if len(found) == wanted.count:
+                    break
+            elif few and steps > PATIENCE:
+                return None
+        return found
+
+    def _by_number(self, chunk: Sequence[_Source], wanted: Wanted) -> list[EntryKey]:
+        """Fetch the wanted entries by the numbers that the bitmaps name."""
+        numbers = {
+            s.feed.feed_id: s.feed.state.seqs(s.feed.first_seq, s.feed.last_seq, read=bool(wanted.read))
+            for s in chunk
+        }
+        return [key for key in self._keys.by_seqs(numbers) if wanted.is_after(key)]
+
+
+def _fits(feed: SourceFeed, key: EntryKey, wanted: Wanted) -> bool:
+    # Above last_seq lies what came after the snapshot or is not in order yet; below first_seq, stars.
+    if not feed.first_seq <= key.seq <= feed.last_seq:
+        return False
+    return wanted.read is None or feed.state.is_read(key.seq) is wanted.read

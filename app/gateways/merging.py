@@ -1,0 +1,72 @@
+"""Merges a feed into another that turned out to be the same: subscribers and what they have read."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from app.errors import ExistsError
+from app.mappers.entries import EntryMapper
+from app.mappers.feeds import FeedMapper
+from app.mappers.store import Session, Store
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.feed import Feed
+from app.models.subscription import ReadState, Subscription, from_bits
+
+#: Unread entries per subscriber that are looked up in the other feed; older ones count as read.
+CARRIED = 1000
+BATCH = 100
+
+
+class FeedMerger:
+    """Moves subscriptions from one feed to another."""
+
+    def __init__(
+        self, store: Store, feeds: FeedMapper, entries: EntryMapper, subscriptions: SubscriptionMapper
+    ) -> None:
+        self._store = store
+        self._feeds = feeds
+        self._entries = entries
+        self._subscriptions = subscriptions
+
+    def merge(self, source: Feed, target: Feed) -> None:
+        """Move all subscribers of ``source`` to ``target``, then retire ``source``.
+
+        Safe to run again after a crash: each subscriber moves in a transaction of his own.
+        """
+        while batch := self._subscriptions.of_feed(source.id, BATCH):
+            for subscription in batch:
+                self._move(subscription, source, target)
+        self._store.transaction(lambda session: self._feeds.retire(source.id, target.id, session))
+
+    def _move(self, subscription: Subscription, source: Feed, target: Feed) -> None:
+        state = self._translate(subscription.state, source, target)
+
+        def work(session: Session) -> None:
+            self._subscriptions.remove(subscription.user_id, source.id, session)
+            self._feeds.subscribed(source.id, -1, session)
+            moved = dataclasses.replace(subscription, feed_id=target.id, state=state)
+            self._subscriptions.add(moved, pending=not target.last_seq, session=session)
+            self._feeds.subscribed(target.id, 1, session)
+
+        try:
+            self._store.transaction(work)
+        except ExistsError:
+            # He reads the other one too: that one's state stays, this subscription only goes.
+            self._store.transaction(lambda session: self._leave(subscription, session))
+
+    def _leave(self, subscription: Subscription, session: Session) -> None:
+        if self._subscriptions.remove(subscription.user_id, subscription.feed_id, session):
+            self._feeds.subscribed(subscription.feed_id, -1, session)
+
+    def _translate(self, state: ReadState, source: Feed, target: Feed) -> ReadState:
+        """Return the state in ``target`` in which the same entries (by guid) are unread."""
+        unread = state.seqs(source.first_seq, source.last_seq)[-CARRIED:]
+        wanted = list(self._entries.guids(source.id, unread))
+        places = self._entries.places(target.id, wanted)
+        seqs = sorted(s for s in places.values() if target.first_seq <= s <= target.last_seq)
+        if not seqs:
+            return ReadState(target.last_seq)
+        everything = (1 << (target.last_seq + 1)) - 1
+        for seq in seqs:
+            everything &= ~(1 << seq)
+        return from_bits(seqs[0] - 1, everything, ())

@@ -1,0 +1,210 @@
+"""Stores what pulls bring: entries first, then feed states, numbered without gaps.
+
+One writer at a time holds a feed's claim, but a writer whose claim has run out does not know it and
+writes late, and a writer may die between entries and state. What keeps the numbers whole:
+
+- A number belongs to whoever inserted it first: unique (feed_id, seq) and (feed_id, guid_hash).
+- Readers never look above ``last_seq``, and ``last_seq`` only rises together with the claim's token, to
+  a number below which everything is stored.
+- So entries above ``last_seq`` are invisible leftovers. Whoever meets one (his insert is refused, or the
+  claim he took over had run out) puts the feed in order inside a transaction that holds the feed's
+  document: leftovers move down to the next free numbers, the new ones follow, the state is last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+
+from app import logs
+from app.errors import ConflictError, StoreError
+from app.mappers.entries import EntryMapper, Numbered
+from app.mappers.feeds import FeedMapper, StateWrite
+from app.mappers.store import Session, Store
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.entry import NewEntry
+from app.models.feed import Feed, FeedUpdate, Position, StoreResult
+from app.models.subscription import StartRule
+
+log = logs.get(__name__)
+
+#: Rounds in which a late writer may disturb the order before this one gives up.
+ROUNDS = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Settled:
+    """A feed put in order: its new numbering, and the sort times of what became visible."""
+
+    position: Position
+    last_seq: int
+    ats: tuple[dt.datetime, ...]
+
+    @classmethod
+    def plain(cls, position: Position, ats: Sequence[dt.datetime]) -> _Settled:
+        """All of ``ats`` were appended."""
+        return cls(position, position.last_seq + len(ats), tuple(ats))
+
+
+class EntryWriter:
+    """Writes :class:`FeedUpdate` batches.
+
+    Args:
+        start: where reading begins for those who subscribed before a feed's first entries.
+        keep: entries kept per feed, to tell the excess.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        subscriptions: SubscriptionMapper,
+        *,
+        start: StartRule,
+        keep: int,
+    ) -> None:
+        self._store = store
+        self._feeds = feeds
+        self._entries = entries
+        self._subscriptions = subscriptions
+        self._start = start
+        self._keep = keep
+
+    def store(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
+        """Store a batch, one update per feed; results in the order of the updates.
+
+        Safe to run twice and to be killed anywhere: what is stored is found again by its guid.
+        """
+        fresh = {u.feed_id: u for u in updates if u.new}
+        positions = self._feeds.positions((u.feed_id, u.token) for u in fresh.values()) if fresh else {}
+        held = [u for u in fresh.values() if u.feed_id in positions]
+        torn = self._insert(held, positions)
+        self._entries.change((u.feed_id, u.fetched_at, c) for u in updates for c in u.changed)
+        lost = fresh.keys() - positions.keys() | torn
+        results = self._finish([u for u in updates if u.feed_id not in lost], positions, now)
+        results.update({feed_id: self._store_torn(fresh[feed_id], now) for feed_id in torn})
+        return [results.get(u.feed_id) or StoreResult(u.feed_id, False) for u in updates]
+
+    def _insert(self, updates: Sequence[FeedUpdate], positions: dict[int, Position]) -> set[int]:
+        """Insert all new entries; return the feeds in which a place or guid was taken."""
+        numbered = [
+            Numbered(u.feed_id, seq, entry)
+            for u in updates
+            for seq, entry in enumerate(in_order(u.new), positions[u.feed_id].last_seq + 1)
+        ]
+        return {numbered[i].feed_id for i in self._entries.add(numbered)} if numbered else set()
+
+    def _finish(
+        self, updates: Sequence[FeedUpdate], positions: dict[int, Position], now: dt.datetime
+    ) -> dict[int, StoreResult]:
+        """Write the states of feeds whose entries went in without a hitch, or that had none."""
+        settled = {
+            u.feed_id: _Settled.plain(positions[u.feed_id], [e.at for e in in_order(u.new)])
+            for u in updates
+            if u.new
+        }
+        starts = {f: self._start_of(s, now) for f, s in settled.items() if not s.position.last_seq}
+        self._subscriptions.start(starts)
+        written = self._feeds.write([_write(u, settled.get(u.feed_id)) for u in updates])
+        # Who subscribed between the two writes has seen an empty feed.
+        self._subscriptions.start({f: upto for f, upto in starts.items() if f in written})
+        if late := [f for f in settled if f not in written]:
+            log.warning("claim_lost", feed_ids=late)
+            self._feeds.tear(late)
+        return {
+            u.feed_id: self._result(u.feed_id, settled.get(u.feed_id), u.feed_id in written) for u in updates
+        }
+
+    def reconcile(self, feed: Feed, now: dt.datetime) -> Feed:
+        """Put a claimed feed in order whose last writer died or came late; return it as it is then.
+
+        Raises:
+            StoreError: late writers disturbed it all the time.
+        """
+        token = feed.claim_token or ""
+        settled = self._settle(FeedUpdate(feed.id, token, now), now, state=False)
+        if settled is None:
+            return feed
+        self._feeds.mend(feed.id, token)
+        newest = max((*settled.ats, *filter(None, [feed.last_entry_at])), default=None)
+        log.info("feed_reconciled", feed_id=feed.id, found=len(settled.ats))
+        return dataclasses.replace(feed, last_seq=settled.last_seq, last_entry_at=newest, torn=False)
+
+    def _store_torn(self, update: FeedUpdate, now: dt.datetime) -> StoreResult:
+        settled = self._settle(update, now, state=True)
+        return self._result(update.feed_id, settled, settled is not None)
+
+    def _settle(self, update: FeedUpdate, now: dt.datetime, *, state: bool) -> _Settled | None:
+        """Order a feed and store its update in one transaction; None when the claim is lost."""
+
+        def work(session: Session) -> _Settled | None:
+            position = self._feeds.lock(update.feed_id, update.token, session)
+            if position is None:
+                return None
+            settled = self._order(update, position, session)
+            write = _write(update, settled)
+            if state:
+                self._feeds.write([write], session)
+            else:
+                self._feeds.settle(write, session)
+            return settled
+
+        for _ in range(ROUNDS):
+            try:
+                settled = self._store.transaction(work)
+            except ConflictError:
+                continue  # a late writer's insert came between; what it left is seen in the next round
+            if settled and not settled.position.last_seq:
+                self._subscriptions.start({update.feed_id: self._start_of(settled, now)})
+            return settled
+        raise StoreError(feed_id=update.feed_id)
+
+    def _order(self, update: FeedUpdate, position: Position, session: Session) -> _Settled:
+        """Close the gaps above ``last_seq`` and append what is not stored yet."""
+        feed_id, place = update.feed_id, position.last_seq
+        leftovers = self._entries.above(feed_id, place, session)
+        for leftover in leftovers:
+            place += 1
+            if leftover.seq != place:
+                self._entries.renumber(feed_id, leftover, place, session)
+        known = (
+            self._entries.known(feed_id, [e.guid_hash for e in update.new], session) if update.new else set()
+        )
+        missing = [e for e in in_order(update.new) if e.guid_hash not in known]
+        numbered = [Numbered(feed_id, seq, entry) for seq, entry in enumerate(missing, place + 1)]
+        self._entries.append(numbered, session)
+        ats = (*(s.at for s in leftovers), *(e.at for e in missing))
+        return _Settled(position, place + len(missing), ats)
+
+    def _start_of(self, settled: _Settled, now: dt.datetime) -> int:
+        return self._start.upto(settled.ats[-self._start.most :], settled.last_seq, now)
+
+    def _result(self, feed_id: int, settled: _Settled | None, stored: bool) -> StoreResult:
+        if settled is None or not stored:
+            return StoreResult(feed_id, stored)
+        first, last = settled.position.first_seq, settled.last_seq
+        excess = max(0, last - first + 1 - self._keep)
+        return StoreResult(feed_id, True, len(settled.ats), last, excess)
+
+
+def in_order(new: Sequence[NewEntry]) -> list[NewEntry]:
+    """Return new entries in the order of their numbers: rising by ``at``, of equals the feed's last first.
+
+    Feeds are written newest first, so among entries without dates the first gets the highest number.
+    """
+    return sorted(reversed(new), key=lambda entry: entry.at)
+
+
+def _write(update: FeedUpdate, settled: _Settled | None) -> StateWrite:
+    if settled is None:
+        return StateWrite(update.feed_id, update.token, update.fields)
+    return StateWrite(
+        update.feed_id,
+        update.token,
+        update.fields,
+        base=settled.position.last_seq,
+        last_seq=settled.last_seq,
+        newest=max(settled.ats, default=None),
+    )

@@ -1,0 +1,167 @@
+"""Streams: snapshots of a set of subscriptions, and their pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+
+from app.errors import NotFoundError
+from app.gateways.merge import KeyMerger, Wanted
+from app.mappers.entries import EntryMapper
+from app.mappers.feeds import FeedMapper
+from app.mappers.marks import MarkMapper
+from app.mappers.snapshots import SnapshotMapper
+from app.models.entry import Entry, EntryKey
+from app.models.feed import FeedCard
+from app.models.stream import Cursor, Segment, Snapshot, Sort, SourceFeed, StreamRef
+from app.models.subscription import Subscription
+
+EXPIRED = "This list is older than a day. Reload it."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sources:
+    """A stream's subscriptions with their feeds, at one moment."""
+
+    subscriptions: Mapping[int, Subscription]
+    cards: Mapping[int, FeedCard]
+
+    def feeds(self) -> dict[int, SourceFeed]:
+        """Return what a snapshot keeps, by feed."""
+        return {f: source_of(s, self.cards[f]) for f, s in self.subscriptions.items() if f in self.cards}
+
+    def title(self, feed_id: int) -> str:
+        """Return what this user calls a feed."""
+        card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
+        return (mine.title if mine else "") or (card.title or card.url if card else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeyPage:
+    """One page of keys; ``split`` as in :class:`app.models.stream.Page`."""
+
+    keys: list[EntryKey]
+    cursor: Cursor | None
+    split: int | None
+
+
+class StreamGateway:
+    """Opens snapshots and pages through them."""
+
+    def __init__(
+        self,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        marks: MarkMapper,
+        snapshots: SnapshotMapper,
+        merger: KeyMerger,
+    ) -> None:
+        self._feeds = feeds
+        self._entries = entries
+        self._marks = marks
+        self._snapshots = snapshots
+        self._merger = merger
+
+    def sources(self, subscriptions: Sequence[Subscription]) -> Sources:
+        """Join subscriptions with their feeds."""
+        mine = {s.feed_id: s for s in subscriptions}
+        return Sources(mine, self._feeds.cards(list(mine)))
+
+    def open(
+        self,
+        user_id: int,
+        ref: StreamRef,
+        sort: Sort,
+        feeds: Mapping[int, SourceFeed],
+        *,
+        expires: dt.datetime,
+        now: dt.datetime,
+    ) -> Snapshot:
+        """Keep a stream as it is now, for its pages."""
+        snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds)
+        self._snapshots.add(snapshot, expires)
+        return snapshot
+
+    def snapshot(self, user_id: int, token: str, now: dt.datetime) -> Snapshot:
+        """Return a user's snapshot.
+
+        Raises:
+            NotFoundError: expired, or never his.
+        """
+        snapshot = self._snapshots.get(user_id, token, now)
+        if snapshot is None:
+            raise NotFoundError(EXPIRED, snapshot=token)
+        return snapshot
+
+    def lasts(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]]:
+        """Return the stream of a snapshot and its feeds' last numbers then.
+
+        Raises:
+            NotFoundError: expired, or never his.
+        """
+        found = self._snapshots.lasts(user_id, token, now)
+        if found is None:
+            raise NotFoundError(EXPIRED, snapshot=token)
+        return found
+
+    def newer(self, lasts: Mapping[int, int], feed_ids: Collection[int]) -> int:
+        """Return how many entries these feeds have got since a snapshot."""
+        wanted = [f for f in lasts if f in feed_ids]
+        return sum(max(0, last - lasts[f]) for f, last in self._feeds.lasts(wanted).items())
+
+    def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        """Return the page after ``cursor``."""
+        if snapshot.ref.kind == "starred":
+            return self._starred(snapshot, cursor, limit)
+        feeds = list(snapshot.feeds.values())
+        after = (cursor.at, cursor.id) if cursor else None
+        newest_first = snapshot.sort is not Sort.OLDEST
+        if snapshot.sort is not Sort.UNREAD_ON_TOP:
+            keys = self._merger.take(feeds, Wanted(limit + 1, newest_first, None, after))
+            return _page(keys, limit, None)
+        if cursor and cursor.segment is Segment.READ:
+            keys = self._merger.take(feeds, Wanted(limit + 1, read=True, after=after))
+            return _page(keys, limit, None, read_from=0)
+        unread = self._merger.take(feeds, Wanted(limit + 1, read=False, after=after))
+        if len(unread) > limit:
+            return _page(unread, limit, None)
+        read = self._merger.take(feeds, Wanted(limit + 1 - len(unread), read=True))
+        split = len(unread) if read and len(unread) < limit else None
+        return _page(unread + read, limit, split, read_from=len(unread))
+
+    def _starred(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        newest_first = snapshot.sort is not Sort.OLDEST
+        wanted = Wanted(limit + 1, newest_first, None, (cursor.at, cursor.id) if cursor else None)
+        size = limit + 1
+        while True:
+            found = self._marks.page(
+                snapshot.user_id, wanted.within(None), newest_first=newest_first, limit=size
+            )
+            keys = [k for k in found if wanted.is_after(k)]
+            if len(keys) > limit or len(found) < size:
+                return _page(keys[: limit + 1], limit, None)
+            size *= 2  # more than a page of stars in one millisecond: an import
+
+    def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+        """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
+        return self._entries.rows(keys) if keys else {}
+
+    def starred(self, user_id: int, keys: Sequence[EntryKey]) -> set[int]:
+        """Return the ids of those entries that the user starred."""
+        return self._marks.starred(user_id, [k.id for k in keys]) if keys else set()
+
+
+def source_of(subscription: Subscription, card: FeedCard) -> SourceFeed:
+    """Join a subscription's read state with its feed's numbers."""
+    return SourceFeed(card.id, card.first_seq, card.last_seq, card.newest, subscription.state)
+
+
+def _page(keys: list[EntryKey], limit: int, split: int | None, read_from: int | None = None) -> KeyPage:
+    shown = keys[:limit]
+    if len(keys) <= limit:
+        return KeyPage(shown, None, split)
+    read = read_from is not None and len(shown) > read_from
+    segment = Segment.READ if read else Segment.FIRST
+    return KeyPage(shown, Cursor(segment, shown[-1].at, shown[-1].id), split)

@@ -1,0 +1,204 @@
+"""Subscriptions and their read states."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.errors import ConflictError, NotFoundError, TooLargeError
+from app.mappers.entries import EntryMapper
+from app.mappers.feeds import FeedMapper
+from app.mappers.snapshots import Undo, UndoMapper
+from app.mappers.store import Session, Store
+from app.mappers.subscriptions import Kept, Replace, SubscriptionMapper
+from app.models.feed import Feed, FeedCard
+from app.models.stream import MassMarked
+from app.models.subscription import ReadState, StartRule, Subscription
+
+#: Rounds in which single marks from elsewhere may come between reading and replacing states.
+ROUNDS = 20
+
+
+class SubscriptionGateway:
+    """Everything about what a user reads and has read.
+
+    Args:
+        start: where reading begins in a new subscription.
+        most: subscriptions of one user.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        subscriptions: SubscriptionMapper,
+        undos: UndoMapper,
+        *,
+        start: StartRule,
+        most: int,
+    ) -> None:
+        self._store = store
+        self._feeds = feeds
+        self._entries = entries
+        self._subscriptions = subscriptions
+        self._undos = undos
+        self._start = start
+        self._most = most
+
+    def add(self, wanted: Subscription, feed: Feed, now: dt.datetime) -> Subscription:
+        """Subscribe; reading begins with what is young.
+
+        Raises:
+            ExistsError: the user has this feed already.
+            TooLargeError: the user has as many as he may.
+            NotFoundError: the feed is gone.
+        """
+        if self._subscriptions.count(wanted.user_id) >= self._most:
+            raise TooLargeError(
+                f"You have {self._most} subscriptions, and that is the most.", limit=self._most
+            )
+        newest = self._entries.newest(
+            feed.id, max(feed.first_seq, feed.last_seq - self._start.most + 1), feed.last_seq
+        )
+
+        def work(session: Session) -> Subscription:
+            position = self._feeds.subscribed(feed.id, 1, session)
+            if position is None:
+                raise NotFoundError(feed_id=feed.id)
+            upto = self._start.upto(newest, feed.last_seq, now) if feed.last_seq else 0
+            # last_seq as the transaction sees it: a first pull that ends now knows nothing of this one.
+            pending = not position.last_seq
+            state = ReadState(0 if pending else upto)
+            return self._subscriptions.add(
+                dataclasses.replace(wanted, state=state), pending=pending, session=session
+            )
+
+        return self._store.transaction(work)
+
+    def get(self, user_id: int, feed_id: int) -> Subscription:
+        """Return a user's subscription.
+
+        Raises:
+            NotFoundError: he is not subscribed, or there is no such feed.
+        """
+        subscription = self._subscriptions.get(user_id, feed_id)
+        if subscription is None:
+            raise NotFoundError(feed_id=feed_id)
+        return subscription
+
+    def of_user(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Subscription]:
+        """Return a user's subscriptions, all or those to these feeds."""
+        return self._subscriptions.of_user(user_id, feed_ids)
+
+    def in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
+        """Return a user's subscriptions in these folders."""
+        return self._subscriptions.in_folders(user_id, folder_ids)
+
+    def feed_ids(self, user_id: int) -> list[int]:
+        """Return the feeds a user is subscribed to."""
+        return self._subscriptions.feed_ids(user_id)
+
+    def edit(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> Subscription:
+        """Change title, folders or order, and return the subscription as it is then.
+
+        Raises:
+            NotFoundError: he is not subscribed.
+        """
+        if changes:
+            self._subscriptions.edit(user_id, feed_id, changes)
+        return self.get(user_id, feed_id)
+
+    def remove(self, user_id: int, feed_id: int) -> None:
+        """Unsubscribe; stars stay.
+
+        Raises:
+            NotFoundError: he is not subscribed.
+        """
+
+        def work(session: Session) -> bool:
+            removed = self._subscriptions.remove(user_id, feed_id, session)
+            if removed:
+                self._feeds.subscribed(feed_id, -1, session)
+            return removed
+
+        if not self._store.transaction(work):
+            raise NotFoundError(feed_id=feed_id)
+
+    def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int:
+        """Mark entries of one feed; return by how much its unread count moved."""
+        before = self._subscriptions.mark(user_id, card.id, seqs, read=read)
+        if before is None:
+            raise NotFoundError(feed_id=card.id)
+        counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
+        changed = sum(before.is_read(s) is not read for s in counted)
+        return -changed if read else changed
+
+    def mark_all(
+        self, user_id: int, cards: Mapping[int, FeedCard], lasts: Mapping[int, int], expires: dt.datetime
+    ) -> MassMarked:
+        """Mark everything up to ``lasts`` (feed → number) as read.
+
+        The states before are written first, so an action that a crash cut short can be taken back too.
+        """
+        token = secrets.token_urlsafe(16)
+        count = 0
+        wanted, fresh = list(lasts), True
+        for _ in range(ROUNDS):
+            kept = [k for k in self._subscriptions.kept(user_id, wanted) if k.mass != token]
+            replaces = [r for k in kept if (r := _marked(k, cards[k.feed_id], lasts[k.feed_id], token))]
+            undo = Undo(token, user_id, {r.kept.feed_id: (r.kept.state, r.kept.mass) for r in replaces})
+            if fresh:
+                self._undos.add(undo, expires)
+            else:
+                self._undos.extend(undo)
+            done = self._subscriptions.replace(user_id, replaces)
+            if done:
+                return MassMarked(token, count + sum(_count(r, cards[r.kept.feed_id]) for r in replaces))
+            missed = self._missed(user_id, replaces, token)
+            count += sum(_count(r, cards[r.kept.feed_id]) for r in replaces if r.kept.feed_id not in missed)
+            wanted, fresh = list(missed), False
+        raise ConflictError(user_id=user_id)
+
+    def _missed(self, user_id: int, replaces: Sequence[Replace], mass: str | None) -> set[int]:
+        """Return the feeds of which a single mark came between reading and replacing."""
+        now = self._subscriptions.kept(user_id, [r.kept.feed_id for r in replaces])
+        return {k.feed_id for k in now if k.mass != mass}
+
+    def undo(self, user_id: int, token: str, now: dt.datetime) -> None:
+        """Take back a mass action; single marks made since then are kept.
+
+        Subscriptions that a later mass action changed again stay as they are: that one is to be undone
+        first.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his.
+        """
+        undo = self._undos.get(user_id, token, now)
+        if undo is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        for _ in range(ROUNDS):
+            kept = [k for k in self._subscriptions.kept(user_id, list(undo.before)) if k.mass == token]
+            replaces = []
+            for k in kept:
+                before, mass = undo.before[k.feed_id]
+                replaces.append(Replace(k, k.state.undone(before), mass))
+            if self._subscriptions.replace(user_id, replaces):
+                self._undos.remove(user_id, token)
+                return
+        raise ConflictError(user_id=user_id)
+
+
+def _marked(kept: Kept, card: FeedCard, last: int, mass: str) -> Replace | None:
+    state = kept.state.marked_upto(min(last, card.last_seq))
+    unread = kept.state.count_unread(card.first_seq, card.last_seq)
+    return Replace(kept, state, mass) if unread else None
+
+
+def _count(replace: Replace, card: FeedCard) -> int:
+    before, after = replace.kept.state, replace.state
+    first, last = card.first_seq, card.last_seq
+    return before.count_unread(first, last) - after.count_unread(first, last)

@@ -1,0 +1,248 @@
+"""Entries: the collection ``entries``. Every query carries ``feed_id``, its shard key."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bson.binary import Binary
+from pymongo import UpdateOne
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from app.errors import ConflictError
+from app.mappers import ids
+from app.mappers.errors import translated
+from app.mappers.store import Doc, Session
+from app.models.entry import Entry, EntryChange, EntryKey, NewEntry
+from app.models.parsed import Enclosure
+
+_ROW = {
+    name: 1
+    for name in ("feed_id", "seq", "at", "arrived", "title", "published", "url", "author", "excerpt", "image")
+}
+_PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in {"id", "categories", "enclosures"})
+_BODY = ("title", "updated", "url", "author", "content", "summary", "excerpt", "image")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Numbered:
+    """A new entry with its feed and its place in it."""
+
+    feed_id: int
+    seq: int
+    entry: NewEntry
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stored:
+    """What numbering needs of a stored entry."""
+
+    id: int
+    seq: int
+    guid_hash: bytes
+    at: dt.datetime
+
+
+class Taken(enum.StrEnum):
+    """Which unique index refused an entry."""
+
+    ID = "_id"
+    PLACE = "seq"
+    GUID = "guid_hash"
+
+
+class EntryMapper:
+    """Document ↔ :class:`Entry`: writing and single reads; streams are in ``entrykeys``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._entries: Collection[Doc] = database["entries"]
+
+    @translated
+    def add(self, numbered: Sequence[Numbered]) -> dict[int, Taken]:
+        """Insert entries of many feeds in one go.
+
+        Returns:
+            Index → the index that refused it, for those entries that were not inserted.
+        """
+        first = ids.take(len(numbered))
+        docs = [_doc(n, first + i) for i, n in enumerate(numbered)]
+        places = list(range(len(docs)))
+        refused: dict[int, Taken] = {}
+        while docs:
+            failed = self._insert(docs)
+            again = [i for i, why in failed.items() if why is Taken.ID]
+            refused.update({places[i]: why for i, why in failed.items() if why is not Taken.ID})
+            fresh = ids.take(len(again)) if again else 0
+            docs = [{**docs[i], "_id": fresh + n} for n, i in enumerate(again)]
+            places = [places[i] for i in again]
+        return refused
+
+    def _insert(self, docs: Sequence[Doc]) -> dict[int, Taken]:
+        try:
+            self._entries.insert_many(docs, ordered=False)
+        except BulkWriteError as e:
+            errors = e.details["writeErrors"]
+            if any(error["code"] != 11000 for error in errors) or e.details.get("writeConcernErrors"):
+                raise
+            return {error["index"]: _taken(error["keyPattern"]) for error in errors}
+        return {}
+
+    @translated
+    def append(self, numbered: Sequence[Numbered], session: Session) -> None:
+        """Insert entries inside a transaction.
+
+        Raises:
+            ConflictError: a place, guid or id was taken meanwhile; the transaction is over.
+        """
+        if not numbered:
+            return
+        first = ids.take(len(numbered))
+        try:
+            self._entries.insert_many([_doc(n, first + i) for i, n in enumerate(numbered)], session=session)
+        except BulkWriteError as e:
+            if any(error["code"] != 11000 for error in e.details["writeErrors"]):
+                raise
+            raise ConflictError(feed_id=numbered[0].feed_id) from e
+
+    @translated
+    def change(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
+        """Give stored entries new bodies, unless a later fetch did so already.
+
+        Args:
+            changes: feed, time of the fetch, change.
+        """
+        operations = [
+            UpdateOne(
+                {
+                    "feed_id": feed_id,
+                    "guid_hash": Binary(change.guid_hash),
+                    "revised": {"$not": {"$gt": fetched_at}},
+                },
+                {"$set": {**_body(change), "revised": fetched_at}, "$inc": {"revision": 1}},
+            )
+            for feed_id, fetched_at, change in changes
+        ]
+        if operations:
+            self._entries.bulk_write(operations, ordered=False)
+
+    @translated
+    def above(self, feed_id: int, seq: int, session: Session | None = None) -> list[Stored]:
+        """Return entries with higher numbers than ``seq``, rising."""
+        found = self._entries.find(
+            {"feed_id": feed_id, "seq": {"$gt": seq}},
+            {"seq": 1, "guid_hash": 1, "at": 1},
+            session=session,
+        ).sort("seq")
+        return [Stored(d["_id"], d["seq"], bytes(d["guid_hash"]), d["at"]) for d in found]
+
+    @translated
+    def known(self, feed_id: int, guids: Sequence[bytes], session: Session | None = None) -> set[bytes]:
+        """Return those guids that are stored."""
+        query = {"feed_id": feed_id, "guid_hash": {"$in": [Binary(g) for g in guids]}}
+        found = self._entries.find(query, {"_id": 0, "feed_id": 1, "guid_hash": 1}, session=session)
+        return {bytes(d["guid_hash"]) for d in found}
+
+    @translated
+    def renumber(self, feed_id: int, stored: Stored, seq: int, session: Session) -> None:
+        """Give an entry that no reader has seen yet another number.
+
+        Raises:
+            ConflictError: the number was taken meanwhile, or the entry was moved.
+        """
+        try:
+            result = self._entries.update_one(
+                {"feed_id": feed_id, "_id": stored.id, "seq": stored.seq},
+                {"$set": {"seq": seq}},
+                session=session,
+            )
+        except DuplicateKeyError as e:
+            raise ConflictError(feed_id=feed_id) from e
+        if not result.matched_count:
+            raise ConflictError(feed_id=feed_id)
+
+    @translated
+    def find(self, entry_id: int, feed_ids: Sequence[int]) -> Entry | None:
+        """Return an entry if it belongs to one of these feeds."""
+        doc = self._entries.find_one({"_id": entry_id, "feed_id": {"$in": list(feed_ids)}})
+        return _entry(doc) if doc else None
+
+    @translated
+    def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+        """Return what lists show of these entries, without bodies, by id."""
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        return {d["_id"]: _entry(d) for d in self._entries.find(query, _ROW)}
+
+    @translated
+    def newest(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
+        """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
+        query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
+        return [d["at"] for d in self._entries.find(query, {"_id": 0, "at": 1}).sort("seq")]
+
+    @translated
+    def guids(self, feed_id: int, seqs: Sequence[int]) -> dict[bytes, int]:
+        """Return guid → number for these numbers of a feed."""
+        query = {"feed_id": feed_id, "seq": {"$in": list(seqs)}}
+        found = self._entries.find(query, {"_id": 0, "guid_hash": 1, "seq": 1})
+        return {bytes(d["guid_hash"]): d["seq"] for d in found}
+
+    @translated
+    def places(self, feed_id: int, guids: Sequence[bytes]) -> dict[bytes, int]:
+        """Return guid → number for those guids that are stored."""
+        query = {"feed_id": feed_id, "guid_hash": {"$in": [Binary(g) for g in guids]}}
+        found = self._entries.find(query, {"_id": 0, "guid_hash": 1, "seq": 1})
+        return {bytes(d["guid_hash"]): d["seq"] for d in found}
+
+    @translated
+    def star(self, feed_id: int, entry_id: int, by: int, session: Session) -> bool:
+        """Count stars up or down; retention keeps what has one. False: the entry is gone."""
+        result = self._entries.update_one(
+            {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": by}}, session=session
+        )
+        return bool(result.matched_count)
+
+    @translated
+    def drop_below(self, feed_id: int, seq: int) -> int:
+        """Delete the unstarred entries below ``seq`` and return how many."""
+        query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}}
+        return self._entries.delete_many(query).deleted_count
+
+
+def _taken(pattern: Doc) -> Taken:
+    return next(why for why in Taken if why in pattern)
+
+
+def _body(entry: NewEntry | EntryChange) -> Doc:
+    doc: Doc = {name: getattr(entry, name) for name in _BODY}
+    doc["categories"] = list(entry.categories)
+    doc["enclosures"] = [dataclasses.asdict(e) for e in entry.enclosures]
+    return doc
+
+
+def _doc(numbered: Numbered, entry_id: int) -> Doc:
+    entry = numbered.entry
+    return {
+        "_id": entry_id,
+        "feed_id": numbered.feed_id,
+        "seq": numbered.seq,
+        "guid_hash": Binary(entry.guid_hash),
+        "at": entry.at,
+        "published": entry.published,
+        "arrived": entry.arrived,
+        "revision": 1,
+        **_body(entry),
+    }
+
+
+def _entry(doc: Doc) -> Entry:
+    plain: dict[str, Any] = {name: doc[name] for name in _PLAIN if name in doc}
+    return Entry(
+        id=doc["_id"],
+        categories=tuple(doc.get("categories", ())),
+        enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
+        **plain,
+    )

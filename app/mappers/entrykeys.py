@@ -1,0 +1,102 @@
+"""Keys of entries for streams: two ways to read them, both without bodies.
+
+``walk`` goes along the covering index in the stream's order; ``by_seqs`` fetches named numbers. Both
+take at most :data:`CHUNK` feeds: MongoDB merges at most 200 index scans, above that it sorts in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.clock import UTC
+from app.mappers.errors import translated
+from app.mappers.store import Doc
+from app.models.entry import EntryKey
+
+CHUNK = 150
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
+_MS = dt.timedelta(milliseconds=1)
+_KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Range:
+    """Sort times to look at, in milliseconds, both ends included; None: open."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def query(self) -> Doc:
+        bounds: Doc = {}
+        if self.low is not None:
+            bounds["$gte"] = moment(self.low)
+        if self.high is not None:
+            bounds["$lte"] = moment(self.high)
+        return {"at": bounds} if bounds else {}
+
+
+class EntryKeyMapper:
+    """Index entry ↔ :class:`EntryKey`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._entries: Collection[Doc] = database["entries"]
+
+    def walk(
+        self, feed_ids: Sequence[int], within: Range, *, newest_first: bool, batch: int
+    ) -> Iterator[EntryKey]:
+        """Yield the keys of these feeds in the order (at, id), reading ``batch`` at a time."""
+        step = -1 if newest_first else 1
+        pages = self._pages({"feed_id": {"$in": list(feed_ids)}, **within.query()}, step, batch)
+        for docs in pages:
+            for doc in docs:
+                yield _key(doc)
+
+    def _pages(self, query: Doc, step: int, batch: int) -> Iterator[list[Doc]]:
+        cursor = self._entries.find(query, _KEY, batch_size=batch).sort([("at", step), ("_id", step)])
+        with cursor.hint("stream"):
+            while docs := self._next(cursor):
+                yield docs
+
+    @translated
+    def _next(self, cursor: Iterator[Doc]) -> list[Doc]:
+        taken: list[Doc] = []
+        for doc in cursor:
+            taken.append(doc)
+            if len(taken) == 64:
+                break
+        return taken
+
+    @translated
+    def by_seqs(self, wanted: Mapping[int, Sequence[int]]) -> list[EntryKey]:
+        """Return the keys of these numbers (feed → numbers) in no order."""
+        branches: list[Doc] = [{"feed_id": f, "seq": {"$in": list(s)}} for f, s in wanted.items() if s]
+        if not branches:
+            return []
+        query = branches[0] if len(branches) == 1 else {"$or": branches}
+        return [_key(d) for d in self._entries.find(query, _KEY)]
+
+    @translated
+    def locate(self, entry_ids: Sequence[int], feed_ids: Sequence[int]) -> list[EntryKey]:
+        """Return the keys of those entries that belong to one of these feeds."""
+        query = {"_id": {"$in": list(entry_ids)}, "feed_id": {"$in": list(feed_ids)}}
+        return [_key(d) for d in self._entries.find(query, _KEY)]
+
+
+def millis(at: dt.datetime) -> int:
+    """Return milliseconds since the epoch."""
+    return (at - _EPOCH) // _MS
+
+
+def moment(ms: int) -> dt.datetime:
+    """Return the aware UTC datetime of milliseconds since the epoch."""
+    return _EPOCH + ms * _MS
+
+
+def _key(doc: Doc) -> EntryKey:
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))

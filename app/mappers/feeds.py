@@ -1,0 +1,342 @@
+"""Feeds: the collection ``feeds``, its claims and its fetch log."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from bson.binary import Binary
+from pymongo import ASCENDING, DESCENDING, ReturnDocument, UpdateOne, WriteConcern
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ExistsError
+from app.mappers import ids
+from app.mappers.entrykeys import millis
+from app.mappers.errors import translated
+from app.mappers.store import Doc, Session, is_duplicate
+from app.models.feed import UNSET, DueFeed, Feed, FeedCard, FeedFields, FeedKind, FetchRecord, Position
+from app.models.fetched import Validators
+
+_POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
+_CARD = dict.fromkeys(
+    ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"), 1
+)
+_PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StateWrite:
+    """A feed's state after a pull; written only under ``token`` and on top of ``base``.
+
+    ``base`` and ``last_seq`` are None when the pull brought no entries.
+    """
+
+    feed_id: int
+    token: str
+    fields: FeedFields
+    base: int | None = None
+    last_seq: int | None = None
+    newest: dt.datetime | None = None
+
+
+class FeedMapper:
+    """Document ↔ :class:`Feed`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._feeds: Collection[Doc] = database["feeds"]
+
+    @translated
+    def add(self, url: str, url_key: str, title: str, now: dt.datetime) -> Feed:
+        """Store a new feed that nobody has polled yet.
+
+        Raises:
+            ExistsError: there is one with this key.
+        """
+        while True:
+            doc = {
+                "_id": ids.take(),
+                "kind": FeedKind.WEB.value,
+                "url": url,
+                "url_key": url_key,
+                "title": title,
+                "first_seq": 1,
+                "last_seq": 0,
+                "errors": 0,
+                "subscribers": 0,
+                "next_check_at": now,
+                "created": now,
+            }
+            try:
+                self._feeds.insert_one(doc)
+                return _feed(doc)
+            except DuplicateKeyError as e:
+                if not is_duplicate(e, "_id"):
+                    raise ExistsError("This feed is known already.", url_key=url_key) from e
+
+    @translated
+    def by_key(self, url_key: str) -> Feed | None:
+        """Return the feed with this address key."""
+        doc = self._feeds.find_one({"url_key": url_key})
+        return _feed(doc) if doc else None
+
+    @translated
+    def get(self, feed_id: int) -> Feed | None:
+        """Return a feed by id."""
+        doc = self._feeds.find_one({"_id": feed_id})
+        return _feed(doc) if doc else None
+
+    @translated
+    def cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
+        """Return what lists need of these feeds, by id."""
+        return {d["_id"]: _card(d) for d in self._feeds.find({"_id": {"$in": list(feed_ids)}}, _CARD)}
+
+    @translated
+    def touch(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+        """Note that somebody read these feeds."""
+        self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$max": {"read_at": now}})
+
+    @translated
+    def lasts(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return the last numbers of these feeds."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, {"last_seq": 1})
+        return {d["_id"]: d["last_seq"] for d in found}
+
+    @translated
+    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+        """Return feeds to poll, the longest due first, without those that are being polled."""
+        query = {
+            "subscribers": {"$gt": 0},
+            "next_check_at": {"$lte": now},
+            "claimed_until": {"$not": {"$gt": now}},
+        }
+        found = self._feeds.find(query, {"url": 1}).sort("next_check_at", ASCENDING).limit(limit)
+        return [DueFeed(d["_id"], urlsplit(d["url"]).hostname or "") for d in found]
+
+    @translated
+    def claim(
+        self,
+        feed_ids: Sequence[int],
+        token: str,
+        now: dt.datetime,
+        until: dt.datetime,
+        *,
+        dead: Sequence[str] = (),
+    ) -> list[Feed]:
+        """Claim those feeds that nobody holds, or one of the ``dead`` tokens, and return them."""
+        free: Doc = {"_id": {"$in": list(feed_ids)}, "claimed_until": {"$not": {"$gt": now}}}
+        if dead:
+            open_to_us = [{"claimed_until": free.pop("claimed_until")}, {"claim_token": {"$in": list(dead)}}]
+            free["$or"] = open_to_us
+        taken = {
+            "claim_token": token,
+            "claimed_until": until,
+            # Who held an expired claim died or is late: what he left is looked for.
+            "torn": {"$or": [{"$eq": ["$torn", True]}, {"$gt": ["$claim_token", None]}]},
+        }
+        self._feeds.update_many(free, [{"$set": taken}])
+        return [_feed(d) for d in self._feeds.find({"_id": {"$in": list(feed_ids)}, "claim_token": token})]
+
+    @translated
+    def release(self, token: str, feed_ids: Sequence[int]) -> None:
+        """Give claims back untouched."""
+        self._feeds.update_many(
+            {"_id": {"$in": list(feed_ids)}, "claim_token": token},
+            {"$unset": {"claim_token": "", "claimed_until": ""}},
+        )
+
+    @translated
+    def positions(self, claims: Iterable[tuple[int, str]]) -> dict[int, Position]:
+        """Return the numbering of those feeds whose claim still holds."""
+        tokens = dict(claims)
+        found = self._feeds.find({"_id": {"$in": list(tokens)}}, _POSITION)
+        return {d["_id"]: _position(d) for d in found if d.get("claim_token") == tokens[d["_id"]]}
+
+    @translated
+    def lock(self, feed_id: int, token: str, session: Session) -> Position | None:
+        """Take a feed for this transaction; None when the claim has passed to another."""
+        doc = self._feeds.find_one_and_update(
+            {"_id": feed_id, "claim_token": token},
+            {"$inc": {"writes": 1}},
+            projection=_POSITION,
+            session=session,
+        )
+        return _position(doc) if doc else None
+
+    @translated
+    def write(self, writes: Sequence[StateWrite], session: Session | None = None) -> set[int]:
+        """Write states and release their claims; return the feeds whose claim still held."""
+        if not writes:
+            return set()
+        result = self._feeds.bulk_write([_state(w) for w in writes], ordered=False, session=session)
+        if result.matched_count == len(writes):
+            return {w.feed_id for w in writes}
+        # The token of the last writer stays in the document: so the ones that did match can be told.
+        query = {
+            "_id": {"$in": [w.feed_id for w in writes]},
+            "written_by": {"$in": list({w.token for w in writes})},
+        }
+        found = {
+            d["_id"]: d["written_by"] for d in self._feeds.find(query, {"written_by": 1}, session=session)
+        }
+        return {w.feed_id for w in writes if found.get(w.feed_id) == w.token}
+
+    @translated
+    def settle(self, write: StateWrite, session: Session) -> None:
+        """Write only the numbering of a feed that is locked by this transaction; keeps the claim."""
+        self._feeds.update_one(
+            {"_id": write.feed_id, "claim_token": write.token}, _numbering(write), session=session
+        )
+
+    @translated
+    def tear(self, feed_ids: Sequence[int]) -> None:
+        """Note that entries may lie above ``last_seq``; the next claim looks for them."""
+        self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$set": {"torn": True}})
+
+    @translated
+    def mend(self, feed_id: int, token: str) -> None:
+        """Note that nothing lies above ``last_seq`` any more."""
+        self._feeds.update_one({"_id": feed_id, "claim_token": token}, {"$unset": {"torn": ""}})
+
+    @translated
+    def raise_first(self, feed_id: int, keep: int) -> int:
+        """Let the entries begin so late that at most ``keep`` are left; return the first number."""
+        border = {"$add": [{"$subtract": ["$last_seq", keep]}, 1]}
+        doc = self._feeds.find_one_and_update(
+            {"_id": feed_id},
+            [{"$set": {"first_seq": {"$max": ["$first_seq", border]}}}],
+            projection=_POSITION,
+            return_document=ReturnDocument.AFTER,
+        )
+        return int(doc["first_seq"]) if doc else 1
+
+    @translated
+    def subscribed(
+        self, feed_id: int, by: int, session: Session, now: dt.datetime | None = None
+    ) -> Position | None:
+        """Count subscribers up or down; a feed that rested is due at ``now``. None: no such feed."""
+        update: Doc = {"$inc": {"subscribers": by}}
+        if now is not None:
+            update["$min"] = {"next_check_at": now}
+        doc = self._feeds.find_one_and_update({"_id": feed_id}, update, projection=_POSITION, session=session)
+        return _position(doc) if doc else None
+
+    @translated
+    def move(self, feed_id: int, url: str, url_key: str) -> None:
+        """Give a feed its new address.
+
+        Raises:
+            ExistsError: another feed has it; the two should be merged.
+        """
+        try:
+            self._feeds.update_one({"_id": feed_id}, {"$set": {"url": url, "url_key": url_key}})
+        except DuplicateKeyError as e:
+            raise ExistsError("This feed is known already.", feed_id=feed_id) from e
+
+    @translated
+    def retire(self, feed_id: int, into: int, session: Session) -> None:
+        """Stop a feed that was merged into another; its entries stay for who starred them."""
+        self._feeds.update_one(
+            {"_id": feed_id},
+            {"$set": {"merged_into": into, "subscribers": 0}, "$unset": {"next_check_at": ""}},
+            session=session,
+        )
+
+
+class FetchMapper:
+    """Document ↔ :class:`FetchRecord`; the collection forgets after 14 days."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        # A log: nothing depends on it, so it does not wait for the journal.
+        self._fetches: Collection[Doc] = database["fetches"].with_options(write_concern=WriteConcern(w=1))
+
+    @translated
+    def add(self, records: Sequence[FetchRecord]) -> None:
+        """Append to the log."""
+        if records:
+            self._fetches.insert_many([dataclasses.asdict(r) for r in records], ordered=False)
+
+    @translated
+    def of_feed(self, feed_id: int, limit: int) -> list[FetchRecord]:
+        """Return a feed's last fetches, newest first."""
+        found = self._fetches.find({"feed_id": feed_id}, {"_id": 0}).sort("at", DESCENDING).limit(limit)
+        return [FetchRecord(**d) for d in found]
+
+
+def _card(doc: Doc) -> FeedCard:
+    newest = doc.get("last_entry_at")
+    return FeedCard(
+        doc["_id"],
+        doc.get("title", ""),
+        doc["url"],
+        doc.get("site_url"),
+        doc.get("icon"),
+        doc.get("error"),
+        doc["first_seq"],
+        doc["last_seq"],
+        millis(newest) if newest else 0,
+        doc.get("read_at"),
+    )
+
+
+def _position(doc: Doc) -> Position:
+    return Position(doc["_id"], doc["first_seq"], doc["last_seq"], doc.get("last_entry_at"))
+
+
+def _numbering(write: StateWrite) -> Doc:
+    if write.last_seq is None:
+        return {"$set": {"written_by": write.token}}
+    update: Doc = {"$set": {"written_by": write.token, "last_seq": write.last_seq}}
+    if write.newest is not None:
+        update["$max"] = {"last_entry_at": write.newest}
+    return update
+
+
+def _state(write: StateWrite) -> UpdateOne:
+    query: Doc = {"_id": write.feed_id, "claim_token": write.token}
+    if write.base is not None:
+        query["last_seq"] = write.base
+    update = _numbering(write)
+    update["$set"].update(_fields(write.fields))
+    update["$unset"] = {"claim_token": "", "claimed_until": ""}
+    return UpdateOne(query, update)
+
+
+def _fields(fields: FeedFields) -> Doc:
+    doc: Doc = {}
+    for field in _FIELD_NAMES:
+        value: Any = getattr(fields, field)
+        if value is not UNSET:
+            doc[field] = value
+    if "validators" in doc:
+        doc["validators"] = _validators_doc(doc["validators"])
+    if "seen" in doc:
+        doc["seen"] = Binary(doc["seen"])
+    return doc
+
+
+_FIELD_NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
+
+
+def _validators_doc(validators: Validators) -> Doc:
+    return {
+        "etag": validators.etag,
+        "last_modified": validators.last_modified,
+        "body_hash": Binary(validators.body_hash) if validators.body_hash is not None else None,
+    }
+
+
+def _feed(doc: Doc) -> Feed:
+    plain = {name: doc[name] for name in _PLAIN if name in doc}
+    plain["skip_hours"] = tuple(doc.get("skip_hours", ()))
+    return Feed(
+        id=doc["_id"],
+        kind=FeedKind(doc["kind"]),
+        validators=Validators(**doc["validators"]) if "validators" in doc else Validators(),
+        seen=doc.get("seen", b""),
+        **plain,
+    )

@@ -1,0 +1,77 @@
+"""All indexes of feeds, entries and reading, in one place, each with the query that needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pymongo
+from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.database import Database
+
+from app.mappers.errors import translated
+
+_UP, _DOWN = ASCENDING, DESCENDING
+
+INDEXES: dict[str, list[IndexModel]] = {
+    "feeds": [
+        # Subscribing: an address belongs to one feed.
+        IndexModel([("url_key", _UP)], name="url_key", unique=True),
+        # The updater. Feeds without subscribers leave the index by themselves.
+        IndexModel([("next_check_at", _UP)], name="due", partialFilterExpression={"subscribers": {"$gt": 0}}),
+    ],
+    "entries": [
+        # Identity, and what stops a second writer.
+        IndexModel([("feed_id", _UP), ("guid_hash", _UP)], name="guid", unique=True),
+        # Numbering, few-unread streams and retention.
+        IndexModel([("feed_id", _UP), ("seq", _UP)], name="seq", unique=True),
+        # Streams walk this and nothing else: it covers. _id comes before seq, so that it is sorted
+        # by the stream's whole key (at, _id) and MongoDB can merge feeds without a sort in memory.
+        IndexModel([("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="stream"),
+    ],
+    "subscriptions": [
+        IndexModel([("user_id", _UP), ("feed_id", _UP)], name="user_feed", unique=True),
+        # All subscribers of a feed: start states, merges.
+        IndexModel([("feed_id", _UP)], name="feed"),
+    ],
+    "folders": [IndexModel([("user_id", _UP)], name="user")],
+    "marks": [
+        IndexModel([("user_id", _UP), ("entry_id", _UP)], name="user_entry", unique=True),
+        # The starred stream, keyset (starred_at, entry_id).
+        IndexModel(
+            [("user_id", _UP), ("starred_at", _DOWN), ("entry_id", _DOWN), ("feed_id", _UP)], name="starred"
+        ),
+    ],
+    "snapshots": [
+        IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "undos": [
+        IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "fetches": [
+        IndexModel([("feed_id", _UP), ("at", _DOWN)], name="feed"),
+        IndexModel([("at", _UP)], name="expires", expireAfterSeconds=14 * 86400),
+    ],
+}
+
+
+@translated
+def ensure(database: Database[dict[str, Any]]) -> None:
+    """Create all indexes; safe to call again."""
+    # Building an index over many documents takes longer than a statement may.
+    with pymongo.timeout(None):
+        for name, models in INDEXES.items():
+            database[name].create_indexes(models)
+
+
+@translated
+def missing(database: Database[dict[str, Any]]) -> list[str]:
+    """Return ``collection.index`` of each index that is not there."""
+    found = {name: set(database[name].index_information()) for name in INDEXES}
+    return [
+        f"{name}.{model.document['name']}"
+        for name, models in INDEXES.items()
+        for model in models
+        if model.document["name"] not in found[name]
+    ]

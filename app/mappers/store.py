@@ -1,0 +1,80 @@
+"""The connection to MongoDB: made lazily, majority writes, journaled, and transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pymongo import MongoClient, ReadPreference, WriteConcern
+from pymongo.client_session import ClientSession
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.read_concern import ReadConcern
+
+from app.errors import StoreError
+from app.mappers.errors import translated
+
+T = TypeVar("T")
+Doc = dict[str, Any]
+Session = ClientSession
+
+#: No statement of a request or a job runs longer (W15); index builds are exempt.
+TIMEOUT_MS = 5000
+
+
+class Store:
+    """One database. Nothing connects before the first use.
+
+    Args:
+        uri: of a replica set or cluster.
+        name: of the database.
+    """
+
+    def __init__(self, uri: str, name: str) -> None:
+        # connect=False: a process may fork after building this, and MongoClient is not fork-safe.
+        self._client: MongoClient[Doc] = MongoClient(
+            uri,
+            connect=False,
+            tz_aware=True,
+            w="majority",
+            journal=True,
+            retryWrites=True,
+            appname="eventr",
+            serverSelectionTimeoutMS=TIMEOUT_MS,
+            timeoutMS=TIMEOUT_MS,
+        )
+        self.database: Database[Doc] = self._client[name]
+
+    @translated
+    def transaction(self, work: Callable[[Session], T]) -> T:
+        """Run ``work`` in a transaction and return its value; it is run again on a write conflict.
+
+        Raises:
+            StoreError: conflicts did not end, or the store does not answer.
+        """
+        with self._client.start_session() as session:
+            try:
+                return session.with_transaction(
+                    work,
+                    read_concern=ReadConcern("snapshot"),
+                    write_concern=WriteConcern(w="majority", j=True),
+                    read_preference=ReadPreference.PRIMARY,
+                )
+            except OperationFailure as e:
+                if e.has_error_label("TransientTransactionError"):
+                    raise StoreError from e
+                raise
+
+    @translated
+    def ping(self) -> None:
+        """Raise StoreError when MongoDB does not answer."""
+        self.database.command("ping")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+
+def is_duplicate(error: DuplicateKeyError, field: str) -> bool:
+    """Return whether a duplicate-key error is about an index that holds ``field``."""
+    return field in (error.details or {}).get("keyPattern", {})

@@ -1,0 +1,86 @@
+"""Entries: as a pull brings them, and as they are stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+from app.models.parsed import Enclosure
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntry:
+    """An entry to be stored for the first time.
+
+    Attributes:
+        guid_hash: 8 bytes, the entry's identity within its feed.
+        at: sort time; published, updated: as the feed says; arrived: when it was first seen.
+        title, author: plain text; content, summary: sanitised HTML with absolute addresses.
+        excerpt: plain text for lists.
+    """
+
+    guid_hash: bytes
+    at: dt.datetime
+    arrived: dt.datetime
+    title: str
+    published: dt.datetime | None = None
+    updated: dt.datetime | None = None
+    url: str | None = None
+    author: str = ""
+    content: str = ""
+    summary: str = ""
+    excerpt: str = ""
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    image: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EntryChange:
+    """A stored entry's new body; its place, sequence number and read states stay."""
+
+    guid_hash: bytes
+    title: str
+    updated: dt.datetime | None = None
+    url: str | None = None
+    author: str = ""
+    content: str = ""
+    summary: str = ""
+    excerpt: str = ""
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    image: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EntryKey:
+    """What a stream needs to know of an entry before it reads its body; ``at`` in milliseconds."""
+
+    id: int
+    feed_id: int
+    seq: int
+    at: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A stored entry. ``revision`` counts changes of its body; ``stars`` counts its marks."""
+
+    id: int
+    feed_id: int
+    seq: int
+    at: dt.datetime
+    arrived: dt.datetime
+    title: str
+    published: dt.datetime | None = None
+    updated: dt.datetime | None = None
+    url: str | None = None
+    author: str = ""
+    content: str = ""
+    summary: str = ""
+    excerpt: str = ""
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    image: str | None = None
+    revision: int = 1
+    stars: int = 0

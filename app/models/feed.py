@@ -1,0 +1,207 @@
+"""A feed as it is stored, and what a pull writes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.models.entry import EntryChange, NewEntry
+from app.models.fetched import Validators
+
+
+class Unset(enum.Enum):
+    """The one value that says "leave this field as it is"; None is a value and clears a field."""
+
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
+
+
+class FeedKind(enum.StrEnum):
+    """Where a feed's entries come from."""
+
+    WEB = "web"
+    SHARED = "shared"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DueFeed:
+    """A feed that should be polled; ``host`` lets batches be sorted by it."""
+
+    id: int
+    host: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """One feed.
+
+    Attributes:
+        url_key: hash that is equal for addresses of the same feed, unique.
+        seen: hashes of the current items, 16 bytes each, in feed order.
+        ttl_minutes, skip_hours: what the feed asked of its pollers the last time it was parsed.
+        volatile_guids: the feed changes its guids at each fetch; identity is then (link, title).
+        first_seq, last_seq: the entries that are there; ``last_seq`` 0 before the first.
+        last_entry_at: sort time of the newest entry.
+        next_check_at: when to poll again; None: never by itself (gone, or not of the web).
+        history: the schedule's own document.
+        errors: failed polls in a row; ``error`` is the last one's word.
+        checked_at: last successful poll; changed_at: last one that brought something.
+        moved_to, moved_times: the permanent redirect that was seen so often in a row.
+        read_at: when somebody last read an entry of it, to the day.
+        claim_token, claimed_until: who is polling it now.
+        merged_into: the feed that took over its subscribers, when it proved to be the same.
+        torn: a writer died or came too late; entries above ``last_seq`` may wait for their place.
+    """
+
+    id: int
+    url: str
+    url_key: str
+    created: dt.datetime
+    kind: FeedKind = FeedKind.WEB
+    title: str = ""
+    site_url: str | None = None
+    description: str = ""
+    language: str | None = None
+    icon: str | None = None
+    hub: str | None = None
+    ttl_minutes: int | None = None
+    skip_hours: tuple[int, ...] = ()
+    validators: Validators = Validators()
+    seen: bytes = b""
+    volatile_guids: bool = False
+    first_seq: int = 1
+    last_seq: int = 0
+    last_entry_at: dt.datetime | None = None
+    next_check_at: dt.datetime | None = None
+    history: Mapping[str, Any] | None = None
+    errors: int = 0
+    error: str | None = None
+    error_detail: str = ""
+    error_since: dt.datetime | None = None
+    subscribers: int = 0
+    checked_at: dt.datetime | None = None
+    changed_at: dt.datetime | None = None
+    moved_to: str | None = None
+    moved_times: int = 0
+    claim_token: str | None = None
+    claimed_until: dt.datetime | None = None
+    read_at: dt.datetime | None = None
+    torn: bool = False
+    merged_into: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedCard:
+    """What lists and trees need of a feed; ``newest`` is ``last_entry_at`` in milliseconds."""
+
+    id: int
+    title: str
+    url: str
+    site_url: str | None
+    icon: str | None
+    error: str | None
+    first_seq: int
+    last_seq: int
+    newest: int
+    read_at: dt.datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Position:
+    """How far a feed's numbering has come; ``last_entry_at`` as in :class:`Feed`."""
+
+    feed_id: int
+    first_seq: int
+    last_seq: int
+    last_entry_at: dt.datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FeedFields:
+    """What a pull learnt about a feed; a field that is left out stays as it is."""
+
+    title: str | Unset = UNSET
+    site_url: str | Unset | None = UNSET
+    description: str | Unset = UNSET
+    language: str | Unset | None = UNSET
+    icon: str | Unset | None = UNSET
+    hub: str | Unset | None = UNSET
+    ttl_minutes: int | Unset | None = UNSET
+    skip_hours: tuple[int, ...] | Unset = UNSET
+    validators: Validators | Unset = UNSET
+    seen: bytes | Unset = UNSET
+    volatile_guids: bool | Unset = UNSET
+    next_check_at: dt.datetime | Unset | None = UNSET
+    history: Mapping[str, Any] | Unset | None = UNSET
+    errors: int | Unset = UNSET
+    error: str | Unset | None = UNSET
+    error_detail: str | Unset = UNSET
+    error_since: dt.datetime | Unset | None = UNSET
+    checked_at: dt.datetime | Unset | None = UNSET
+    changed_at: dt.datetime | Unset | None = UNSET
+    moved_to: str | Unset | None = UNSET
+    moved_times: int | Unset = UNSET
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedUpdate:
+    """The end of one feed's pull, to be stored.
+
+    Attributes:
+        token: the claim under which the feed was read; without it nothing of ``fields`` is written.
+        fetched_at: when the fetch was sent; an older fetch never overwrites a newer one's changes.
+        new: entries that are not stored yet, in feed order (newest first, as feeds are written).
+        changed: entries that are stored with another body.
+    """
+
+    feed_id: int
+    token: str
+    fetched_at: dt.datetime
+    new: tuple[NewEntry, ...] = ()
+    changed: tuple[EntryChange, ...] = ()
+    fields: FeedFields = FeedFields()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoreResult:
+    """What became of one :class:`FeedUpdate`.
+
+    Attributes:
+        stored: False when the claim had passed to another writer: nothing of ``fields`` was written.
+        new: entries that became visible, those included that a crashed writer had left.
+        excess: entries above what is kept per feed; above 0 the feed wants a ``retain``.
+    """
+
+    feed_id: int
+    stored: bool
+    new: int = 0
+    last_seq: int = 0
+    excess: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FetchRecord:
+    """One line of a feed's fetch log; ``error`` is an error word, None on success."""
+
+    feed_id: int
+    at: dt.datetime
+    status: int
+    ms: int
+    bytes: int
+    new: int = 0
+    error: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedHealth:
+    """What the feed page shows: the feed, its last fetches (newest first), its error in words."""
+
+    feed: Feed
+    fetches: tuple[FetchRecord, ...]
+    message: str | None
+    next_check_at: dt.datetime | None

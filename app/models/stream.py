@@ -1,0 +1,242 @@
+"""Streams: what is asked for, and the pages, trees and articles that are answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import re
+from collections.abc import Mapping
+
+from app.errors import InvalidError
+from app.models.entry import Entry
+from app.models.subscription import ReadState
+
+_REF = re.compile(r"(all|starred)|(feed|folder)/([1-9][0-9]{0,15})", re.ASCII)
+_CURSOR = re.compile(r"([ab])\.(-?[0-9]{1,15})\.([0-9]{1,16})", re.ASCII)
+MAX_ID = 1 << 53
+
+
+class StreamKind(enum.StrEnum):
+    """What set of entries a stream is."""
+
+    ALL = "all"
+    FEED = "feed"
+    FOLDER = "folder"
+    STARRED = "starred"
+
+
+class Sort(enum.StrEnum):
+    """Orders of a stream. Starred entries have no unread-on-top: it means newest there."""
+
+    UNREAD_ON_TOP = "unread-on-top"
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StreamRef:
+    """Names a stream; its text form is ``all``, ``starred``, ``feed/<id>`` or ``folder/<id>``."""
+
+    kind: StreamKind
+    id: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.id is None else f"{self.kind}/{self.id}"
+
+    @classmethod
+    def parse(cls, text: object) -> StreamRef:
+        """Read the text form.
+
+        Raises:
+            InvalidError: it is not one.
+        """
+        match = _REF.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidError("There is no such list.", field="stream")
+        if match[1]:
+            return cls(StreamKind(match[1]))
+        return cls(StreamKind(match[2]), int(match[3]))
+
+
+class Segment(enum.StrEnum):
+    """The part of a stream that a cursor is in: unread-on-top has two, the others only the first."""
+
+    FIRST = "a"
+    READ = "b"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cursor:
+    """The last row of a page: the next page begins after it. ``at`` in milliseconds."""
+
+    segment: Segment
+    at: int
+    id: int
+
+    def __str__(self) -> str:
+        return f"{self.segment}.{self.at}.{self.id}"
+
+    @classmethod
+    def parse(cls, text: object) -> Cursor:
+        """Read the text form.
+
+        Raises:
+            InvalidError: it is not one.
+        """
+        match = _CURSOR.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+        return cls(Segment(match[1]), int(match[2]), int(match[3]))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StreamQuery:
+    """Asks for a page.
+
+    Attributes:
+        cursor: of the page before, as text; None for the first page.
+        snapshot: of the first page; belongs to ``cursor``. A first page makes a new one.
+        limit: rows, None for the setting ``page_size``.
+    """
+
+    ref: StreamRef
+    sort: Sort = Sort.UNREAD_ON_TOP
+    cursor: str | None = None
+    snapshot: str | None = None
+    limit: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SourceFeed:
+    """A feed as one stream sees it at one moment: its entries' range and the user's read state."""
+
+    feed_id: int
+    first_seq: int
+    last_seq: int
+    newest: int
+    state: ReadState
+
+    @property
+    def unread(self) -> int:
+        """How many entries are unread."""
+        return self.state.count_unread(self.first_seq, self.last_seq)
+
+    @property
+    def total(self) -> int:
+        """How many entries there are."""
+        return self.last_seq - self.first_seq + 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stream as it was at ``at``, kept for a day; pages and mass actions refer to it."""
+
+    token: str
+    user_id: int
+    ref: StreamRef
+    sort: Sort
+    at: dt.datetime
+    feeds: Mapping[int, SourceFeed]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EntryRow:
+    """One row of a list; ``read`` is as it is now, not as it was at the snapshot."""
+
+    id: int
+    feed_id: int
+    feed_title: str
+    title: str
+    url: str | None
+    author: str
+    excerpt: str
+    at: dt.datetime
+    published: dt.datetime | None
+    read: bool
+    starred: bool
+    image: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a stream.
+
+    Attributes:
+        cursor: for the next page, None at the end.
+        snapshot: token for the next pages, ``newer`` and ``mark_all``.
+        split: index of the first row under "Already read", None when this page has no such border.
+        unread: unread entries of the whole stream; None on a continued page.
+    """
+
+    rows: tuple[EntryRow, ...]
+    cursor: str | None
+    snapshot: str
+    split: int | None
+    unread: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Article:
+    """One entry to be read, with its feed's names and the user's own marks."""
+
+    entry: Entry
+    feed_title: str
+    site_url: str | None
+    read: bool
+    starred: bool
+    subscribed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marked:
+    """What single marks changed: feed → by how much its unread count moved."""
+
+    deltas: Mapping[int, int]
+
+    @property
+    def total(self) -> int:
+        """By how much the user's whole unread count moved."""
+        return sum(self.deltas.values())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MassMarked:
+    """What a mass action did; ``undo`` is a token that takes it back for a day."""
+
+    undo: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreeFeed:
+    """A subscription in the tree; ``error`` is the word of a failing feed."""
+
+    feed_id: int
+    title: str
+    site_url: str | None
+    icon: str | None
+    unread: int
+    error: str | None
+    folder_ids: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreeFolder:
+    """A folder with its own feeds and the folders in it; ``unread`` counts each feed below once."""
+
+    id: int
+    name: str
+    parent: int | None
+    unread: int
+    feeds: tuple[TreeFeed, ...]
+    folders: tuple[TreeFolder, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tree:
+    """All of a user's subscriptions: top folders, then feeds that are in none."""
+
+    folders: tuple[TreeFolder, ...]
+    feeds: tuple[TreeFeed, ...]
+    unread: int

@@ -1,0 +1,48 @@
+"""Checks of what comes from outside: ids are numbers, texts are texts (W15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.errors import InvalidError
+from app.models.stream import MAX_ID
+
+TITLE = 512
+
+
+def an_id(value: object, field: str) -> int:
+    """Return an id.
+
+    Raises:
+        InvalidError: not a positive 53-bit integer.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_ID:
+        return value
+    raise InvalidError("This is not an id.", field=field)
+
+
+def some_ids(values: Sequence[object], field: str, most: int) -> list[int]:
+    """Return ids without repeats, in their order.
+
+    Raises:
+        InvalidError: one is not an id, or there are more than ``most``.
+    """
+    if not isinstance(values, list | tuple) or len(values) > most:
+        raise InvalidError(f"At most {most} at once.", field=field)
+    return list(dict.fromkeys(an_id(v, field) for v in values))
+
+
+def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False) -> str:
+    """Return a text without outer spaces and control characters.
+
+    Raises:
+        InvalidError: not a text, too long, or empty where it must not be.
+    """
+    if not isinstance(value, str):
+        raise InvalidError(field=field)
+    text = " ".join("".join(c if c.isprintable() else " " for c in value).split())
+    if len(text) > most:
+        raise InvalidError(f"At most {most} characters.", field=field)
+    if not text and not empty:
+        raise InvalidError("Enter a name.", field=field)
+    return text

@@ -1,0 +1,267 @@
+"""What a user reads: counts, pages, articles, marks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from app import clock, logs
+from app.errors import InvalidError
+from app.gateways.entries import EntryGateway
+from app.gateways.feeds import FeedGateway
+from app.gateways.folders import FolderGateway
+from app.gateways.streams import KeyPage, Sources, StreamGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.models.actor import Actor, Permission
+from app.models.entry import Entry
+from app.models.stream import (
+    Article,
+    Cursor,
+    EntryRow,
+    Marked,
+    MassMarked,
+    Page,
+    Snapshot,
+    StreamKind,
+    StreamQuery,
+    StreamRef,
+    Tree,
+)
+from app.models.subscription import Subscription
+from app.services.access import require
+from app.services.checks import a_text, an_id, some_ids
+from app.services.tree import build_tree
+
+log = logs.get(__name__)
+
+MARKS_MAX = 1000
+PAGE_MAX = 1000
+TOKEN_MAX = 64
+#: A feed's ``read_at`` is written at most so often: it only tells whether anybody reads it at all.
+TOUCH = dt.timedelta(days=1)
+
+
+class ReadingService:
+    """Counts, streams, articles and marks of the actor.
+
+    Args:
+        page_size: rows of a page when the query does not say.
+        snapshot_ttl, undo_ttl: seconds.
+    """
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        feeds: FeedGateway,
+        folders: FolderGateway,
+        entries: EntryGateway,
+        streams: StreamGateway,
+        *,
+        page_size: int,
+        snapshot_ttl: float,
+        undo_ttl: float,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._feeds = feeds
+        self._folders = folders
+        self._entries = entries
+        self._streams = streams
+        self._page_size = page_size
+        self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def tree(self, actor: Actor) -> Tree:
+        """Return the actor's folders and feeds with their unread counts."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        return build_tree(self._folders.of_user(actor.user_id), sources)
+
+    def page(self, actor: Actor, query: StreamQuery) -> Page:
+        """Return a page of a stream.
+
+        Raises:
+            NotFoundError: no such stream of his, or its snapshot has expired.
+            InvalidError: the cursor or limit does not fit.
+        """
+        require(actor, Permission.ENTRY_READ)
+        limit = self._page_size if query.limit is None else query.limit
+        if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
+            raise InvalidError(f"A page has 1 to {PAGE_MAX} rows.", field="limit")
+        if query.cursor is not None:
+            return self._next_page(actor, query, limit)
+        now = clock.now()
+        sources = self._sources(actor, query.ref)
+        feeds = sources.feeds()
+        snapshot = self._streams.open(
+            actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
+        )
+        keys = self._streams.keys(snapshot, None, limit)
+        return self._present(snapshot, keys, sources, sum(f.unread for f in feeds.values()))
+
+    def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
+        cursor = Cursor.parse(query.cursor)
+        snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
+        if snapshot.ref != query.ref or snapshot.sort is not query.sort:
+            raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
+        return self._present(snapshot, self._streams.keys(snapshot, cursor, limit), None, None)
+
+    def _present(
+        self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, unread: int | None
+    ) -> Page:
+        user_id = snapshot.user_id
+        if sources is None or snapshot.ref.kind is StreamKind.STARRED:
+            feed_ids = list({k.feed_id for k in page.keys})
+            sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids))
+        found = self._streams.rows(page.keys)
+        starred = self._streams.starred(user_id, page.keys)
+        anyones = snapshot.ref.kind is StreamKind.STARRED
+        rows, split = [], page.split
+        for place, key in enumerate(page.keys):
+            if key.id in found and (anyones or key.feed_id in sources.subscriptions):
+                rows.append(_row(found[key.id], sources, key.id in starred))
+            elif page.split is not None and split is not None and place < page.split:
+                split -= 1
+        return Page(tuple(rows), str(page.cursor) if page.cursor else None, snapshot.token, split, unread)
+
+    def _sources(self, actor: Actor, ref: StreamRef) -> Sources:
+        return self._streams.sources(self._of_stream(actor, ref))
+
+    def _of_stream(self, actor: Actor, ref: StreamRef) -> Sequence[Subscription]:
+        user_id = actor.user_id
+        match ref.kind:
+            case StreamKind.ALL:
+                return self._subscriptions.of_user(user_id)
+            case StreamKind.FEED:
+                return [self._subscriptions.get(user_id, an_id(ref.id, "stream"))]
+            case StreamKind.FOLDER:
+                folders = self._folders.below(user_id, an_id(ref.id, "stream"))
+                return self._subscriptions.in_folders(user_id, folders)
+            case _:
+                return []
+
+    def newer(self, actor: Actor, snapshot: str) -> int:
+        """Return how many entries a stream has got since a snapshot ("12 new").
+
+        Raises:
+            NotFoundError: the snapshot expired, or was never his.
+        """
+        require(actor, Permission.ENTRY_READ)
+        _, lasts = self._streams.lasts(
+            actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), clock.now()
+        )
+        return self._streams.newer(lasts, set(self._subscriptions.feed_ids(actor.user_id)))
+
+    def article(self, actor: Actor, entry_id: int) -> Article:
+        """Return an entry with its body; marks nothing.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+        """
+        require(actor, Permission.ENTRY_READ)
+        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id, [entry.feed_id]))
+        cards = sources.cards or self._feeds.cards([entry.feed_id])
+        sources = Sources(sources.subscriptions, cards)
+        card, mine = cards.get(entry.feed_id), sources.subscriptions.get(entry.feed_id)
+        return Article(
+            entry=entry,
+            feed_title=sources.title(entry.feed_id),
+            site_url=card.site_url if card else None,
+            read=_is_read(entry, sources),
+            starred=self._entries.is_starred(actor.user_id, entry.id),
+            subscribed=mine is not None,
+        )
+
+    def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
+        """Mark entries as read, or keep them unread; twice is the same as once.
+
+        Ids that are gone or not his are left out, as long as one is.
+
+        Raises:
+            NotFoundError: none of them is an entry of his feeds.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
+        by_feed: dict[int, list[int]] = {}
+        for key in self._entries.locate(actor.user_id, wanted):
+            by_feed.setdefault(key.feed_id, []).append(key.seq)
+        cards = self._feeds.cards(list(by_feed))
+        deltas = {
+            f: self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
+            for f, seqs in by_feed.items()
+        }
+        now = clock.now()
+        if old := [f for f, c in cards.items() if c.read_at is None or c.read_at < now - TOUCH]:
+            self._feeds.touch(old, now)
+        return Marked(deltas)
+
+    def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
+        """Mark a whole stream as read, up to what the snapshot held; without one, up to now.
+
+        Raises:
+            NotFoundError: no such stream of his, or the snapshot has expired.
+            InvalidError: starred entries are no such stream, or the snapshot is of another one.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        if ref.kind is StreamKind.STARRED:
+            raise InvalidError("Starred entries are marked one by one.", field="stream")
+        now = clock.now()
+        feed_ids = self._feed_ids(actor, ref)
+        cards = self._feeds.cards(feed_ids)
+        lasts = {f: card.last_seq for f, card in cards.items()}
+        if snapshot is not None:
+            then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
+            if then != ref:
+                raise InvalidError("This list was another one. Reload it.", field="snapshot")
+            lasts = {f: seen[f] for f in lasts if f in seen}
+        marked = self._subscriptions.mark_all(actor.user_id, cards, lasts, now + self._undo_ttl)
+        log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
+        return marked
+
+    def _feed_ids(self, actor: Actor, ref: StreamRef) -> list[int]:
+        if ref.kind is StreamKind.ALL:
+            return self._subscriptions.feed_ids(actor.user_id)
+        return [s.feed_id for s in self._of_stream(actor, ref)]
+
+    def undo(self, actor: Actor, token: str) -> None:
+        """Take back a ``mark_all``; what was marked one by one since then stays.
+
+        Raises:
+            NotFoundError: it was too long ago, was undone already, or was never his.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        self._subscriptions.undo(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())
+        log.info("mark_undone", user_id=actor.user_id)
+
+    def star(self, actor: Actor, entry_id: int, on: bool) -> bool:
+        """Star or unstar an entry; return whether that changed anything.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        return self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
+
+
+def _is_read(entry: Entry, sources: Sources) -> bool:
+    mine, card = sources.subscriptions.get(entry.feed_id), sources.cards.get(entry.feed_id)
+    if mine is None or card is None or entry.seq < card.first_seq:
+        return True
+    return mine.state.is_read(entry.seq)
+
+
+def _row(entry: Entry, sources: Sources, starred: bool) -> EntryRow:
+    return EntryRow(
+        id=entry.id,
+        feed_id=entry.feed_id,
+        feed_title=sources.title(entry.feed_id),
+        title=entry.title,
+        url=entry.url,
+        author=entry.author,
+        excerpt=entry.excerpt,
+        at=entry.at,
+        published=entry.published,
+        read=_is_read(entry, sources),
+        starred=starred,
+        image=entry.image,
+    )

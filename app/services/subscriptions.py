@@ -1,0 +1,138 @@
+"""What a user does with his subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from app import clock, logs
+from app.errors import ExistsError, feed_message
+from app.gateways.feeds import FeedGateway
+from app.gateways.folders import FolderGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.models.actor import Actor, Permission
+from app.models.feed import FeedHealth
+from app.models.jobs import Job, Queue, Task, Ticket
+from app.models.subscription import Subscribed, Subscription
+from app.ports import JobPort
+from app.services.access import require
+from app.services.checks import a_text, an_id, some_ids
+
+log = logs.get(__name__)
+
+URL_MAX = 2048
+FOLDERS_MAX = 50
+FETCHES = 20
+
+
+class SubscriptionService:
+    """Subscribe, edit, refresh, unsubscribe, and a feed's health."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        feeds: FeedGateway,
+        folders: FolderGateway,
+        jobs: JobPort,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._feeds = feeds
+        self._folders = folders
+        self._jobs = jobs
+
+    def subscribe(
+        self, actor: Actor, url: str, *, title: str | None = None, folder_id: int | None = None
+    ) -> Subscribed:
+        """Subscribe to a feed's address; twice is the same as once.
+
+        A feed without entries is pulled at once: the answer's ticket is that job's.
+
+        Raises:
+            InvalidError: the address is too long or empty.
+            NotFoundError: he has no such folder.
+            TooLargeError: he has as many subscriptions as he may.
+            StoreError: MongoDB or Redis does not answer; a subscription that was stored is pulled by
+                the updater.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        url = a_text(url, "url", most=URL_MAX)
+        folder_ids = () if folder_id is None else (an_id(folder_id, "folder_id"),)
+        self._folders.check(actor.user_id, folder_ids)
+        now = clock.now()
+        feed = self._feeds.get_or_create(url, now=now)
+        name = a_text(title or "", "title", empty=True)
+        wanted = Subscription(0, actor.user_id, feed.id, name, folder_ids)
+        try:
+            subscription, existed = self._subscriptions.add(wanted, feed, now), False
+        except ExistsError:
+            subscription, existed = self._subscriptions.get(actor.user_id, feed.id), True
+        ticket = None if feed.last_seq else self._pull([feed.id])[0].id
+        log.info("subscribed", user_id=actor.user_id, feed_id=feed.id, existed=existed)
+        return Subscribed(subscription, existed, ticket)
+
+    def get(self, actor: Actor, feed_id: int) -> Subscription:
+        """Return one subscription.
+
+        Raises:
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+
+    def unsubscribe(self, actor: Actor, feed_id: int) -> None:
+        """End a subscription; starred entries stay.
+
+        Raises:
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        self._subscriptions.remove(actor.user_id, an_id(feed_id, "feed_id"))
+        log.info("unsubscribed", user_id=actor.user_id, feed_id=feed_id)
+
+    def edit(
+        self, actor: Actor, feed_id: int, *, title: str | None = None, folder_ids: Sequence[int] | None = None
+    ) -> Subscription:
+        """Give a subscription another name or other folders; what is None stays.
+
+        Raises:
+            NotFoundError: he has no such subscription or folder.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        changes: dict[str, Any] = {}
+        if title is not None:
+            changes["title"] = a_text(title, "title", empty=True)
+        if folder_ids is not None:
+            changes["folder_ids"] = some_ids(folder_ids, "folder_ids", FOLDERS_MAX)
+            self._folders.check(actor.user_id, changes["folder_ids"])
+        return self._subscriptions.edit(actor.user_id, an_id(feed_id, "feed_id"), changes)
+
+    def refresh(self, actor: Actor, feed_id: int | None = None) -> list[Ticket]:
+        """Pull one feed now, or all; one job per feed, so that each result comes as early as it can.
+
+        Raises:
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.FEED_REFRESH)
+        if feed_id is None:
+            return self._pull(self._subscriptions.feed_ids(actor.user_id))
+        subscription = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+        return self._pull([subscription.feed_id])
+
+    def _pull(self, feed_ids: Sequence[int]) -> list[Ticket]:
+        return self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [f]}, Queue.PULL) for f in feed_ids])
+
+    def health(self, actor: Actor, feed_id: int) -> FeedHealth:
+        """Return a feed's state, its last fetches and its error in words.
+
+        Raises:
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.FEED_SEE)
+        subscription = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+        feed = self._feeds.get(subscription.feed_id)
+        return FeedHealth(
+            feed=feed,
+            fetches=tuple(self._feeds.fetches(feed.id, FETCHES)),
+            message=feed_message(feed.error) if feed.error else None,
+            next_check_at=feed.next_check_at,
+        )

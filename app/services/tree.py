@@ -1,0 +1,59 @@
+"""Builds the tree of folders and feeds; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.gateways.streams import Sources, source_of
+from app.models.folder import Folder
+from app.models.stream import Tree, TreeFeed, TreeFolder
+
+
+def build_tree(folders: Sequence[Folder], sources: Sources) -> Tree:
+    """Return folders in their order, feeds by name; folders whose parent is gone lie at the top."""
+    feeds = sorted(_feeds(sources), key=lambda f: f.title.casefold())
+    known = {f.id for f in folders}
+    inside: dict[int, list[TreeFeed]] = {f: [] for f in known}
+    loose: list[TreeFeed] = []
+    for feed in feeds:
+        homes = known.intersection(feed.folder_ids)
+        for folder_id in homes:
+            inside[folder_id].append(feed)
+        if not homes:
+            loose.append(feed)
+    children: dict[int | None, list[Folder]] = {}
+    for folder in folders:
+        children.setdefault(folder.parent if folder.parent in known else None, []).append(folder)
+    tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
+    return Tree(tops, tuple(loose), sum(f.unread for f in feeds))
+
+
+def _folder(
+    folder: Folder, children: dict[int | None, list[Folder]], inside: dict[int, list[TreeFeed]]
+) -> tuple[TreeFolder, dict[int, int]]:
+    """Return a folder, and the unread counts of all feeds below it: one may lie in two of them."""
+    below = [_folder(child, children, inside) for child in children.get(folder.id, ())]
+    counts = {f.feed_id: f.unread for f in inside[folder.id]}
+    for _, more in below:
+        counts.update(more)
+    feeds = tuple(inside[folder.id])
+    made = TreeFolder(
+        folder.id, folder.name, folder.parent, sum(counts.values()), feeds, tuple(f for f, _ in below)
+    )
+    return made, counts
+
+
+def _feeds(sources: Sources) -> list[TreeFeed]:
+    return [
+        TreeFeed(
+            feed_id=feed_id,
+            title=mine.title or card.title or card.url,
+            site_url=card.site_url,
+            icon=card.icon,
+            unread=source_of(mine, card).unread,
+            error=card.error,
+            folder_ids=mine.folder_ids,
+        )
+        for feed_id, mine in sources.subscriptions.items()
+        if (card := sources.cards.get(feed_id)) is not None
+    ]
