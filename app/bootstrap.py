@@ -14,8 +14,11 @@ from __future__ import annotations
 import datetime as dt
 from functools import cached_property
 
+import redis
+
 from app import embedded
 from app.config import Settings
+from app.gateways.accounts import AccountGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
@@ -25,18 +28,25 @@ from app.gateways.numbering import EntryWriter
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.jobs import RedisJobs
+from app.limits import RedisLimiter
 from app.mappers import indexes
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.feeds import FeedMapper, FetchMapper
 from app.mappers.folders import FolderMapper
+from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
+from app.mappers.sessions import SessionMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.store import Store
 from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.users import UserMapper
 from app.models.subscription import StartRule
+from app.services.accounts import AccountService
 from app.services.folders import FolderService
+from app.services.passwords import Hasher
 from app.services.reading import ReadingService
+from app.services.sign_in import SignInService
 from app.services.subscriptions import SubscriptionService
 
 
@@ -54,6 +64,9 @@ class Mappers:
         self.marks = MarkMapper(database)
         self.snapshots = SnapshotMapper(database)
         self.undos = UndoMapper(database)
+        self.users = UserMapper(database)
+        self.sessions = SessionMapper(database)
+        self.invites = InviteMapper(database)
 
 
 class Gateways:
@@ -71,6 +84,7 @@ class Gateways:
         )
         self.folders = FolderGateway(m.folders, m.subscriptions)
         self.entries = EntryGateway(store, m.entries, m.keys, m.marks, m.subscriptions)
+        self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
 
 
@@ -128,14 +142,39 @@ class Services:
         """Folders."""
         return FolderService(self.gateways.folders)
 
+    # -- accounts
+    @cached_property
+    def hasher(self) -> Hasher:
+        """Password hashes; one per process, as it bounds their memory."""
+        return Hasher(self.settings)
+
+    @cached_property
+    def limiter(self) -> RedisLimiter:
+        """How often something may be tried."""
+        # Short: without Redis a log-in falls back to this process's own count at once.
+        client = redis.Redis.from_url(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
+        return RedisLimiter(client)
+
+    @cached_property
+    def sign_in(self) -> SignInService:
+        """Sign up, log in, come back, log out."""
+        return SignInService(self.gateways.accounts, self.hasher, self.limiter, self.settings)
+
+    @cached_property
+    def accounts(self) -> AccountService:
+        """Password, sessions, invitations, messages for the next page."""
+        return AccountService(self.gateways.accounts, self.hasher, self.limiter)
+
     # -- the whole
     def ensure_indexes(self) -> None:
         """Create all indexes; safe to call again and from several processes at once."""
         indexes.ensure(self.store.database)
+        for mapper in (self.mappers.users, self.mappers.sessions, self.mappers.invites):
+            mapper.ensure_indexes()
 
     def close(self) -> None:
         """Close the connections that were opened."""
-        for name in ("jobs", "store"):
+        for name in ("limiter", "jobs", "store"):
             if (part := self.__dict__.get(name)) is not None:
                 part.close()
 

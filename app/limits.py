@@ -14,13 +14,11 @@ from typing import Any, cast
 import redis
 
 from app import logs
+from app.models import keys
 
 log = logs.get(__name__)
 
 FIRST_DELAY = 15
-
-#: ``eventr:try:<what>:<who>``: tries (string, expires with the window); with ``:gate``: exists while closed.
-PREFIX = "eventr:try:"
 
 _TRY = """
 local wait = redis.call('TTL', KEYS[2])
@@ -76,9 +74,9 @@ class RedisLimiter:
         self._fallback = MemoryLimiter()
 
     def wait(self, who: str, limit: int, window: int) -> int:
-        keys = [PREFIX + who, f"{PREFIX}{who}:gate"]
+        names = [keys.TRIES + who, f"{keys.TRIES}{who}:gate"]
         try:
-            return int(cast(Any, self._script(keys=keys, args=[limit, window, FIRST_DELAY])))
+            return int(cast(Any, self._script(keys=names, args=[limit, window, FIRST_DELAY])))
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
             return self._fallback.wait(who, limit, window)
@@ -86,6 +84,10 @@ class RedisLimiter:
     def reset(self, who: str) -> None:
         self._fallback.reset(who)
         try:
-            self._redis.delete(PREFIX + who, f"{PREFIX}{who}:gate")
+            self._redis.delete(keys.TRIES + who, f"{keys.TRIES}{who}:gate")
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._redis.close()

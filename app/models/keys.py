@@ -43,6 +43,10 @@ ALIVE = "eventr:alive:"
 #: string · token of the one updater · its lease.
 UPDATER_LEASE = "eventr:lease:updater"
 
+#: string · how often something was tried: ``eventr:try:<what>:<who>`` · with its window. With ``:gate``
+#: at its end: exists while no further try is let in · seconds to minutes.
+TRIES = "eventr:try:"
+
 ALIVE_SECONDS = 15
 #: Newest entries kept in EVENTS, roughly.
 EVENTS_KEPT = 20_000
