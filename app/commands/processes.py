@@ -18,6 +18,7 @@ import setproctitle
 
 from app import embedded, logs
 from app.commands import ports
+from app.commands.secret import with_secret_key
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
 from app.errors import StartupError
@@ -75,7 +76,7 @@ def web() -> None:
     """Run the web tier (gunicorn)."""
     # Flask would take it for its own switch; a debugger on a public port runs anyone's code (W19).
     os.environ.pop("FLASK_DEBUG", None)
-    settings = prepare("web")
+    settings = with_secret_key(prepare("web"))
     ports.require_free(settings.host, settings.port)
     _gunicorn(settings)
 

@@ -24,11 +24,11 @@ from redis.retry import Retry
 from app import embedded, logs
 from app.commands import ports
 from app.commands.requirements import require_libraries
+from app.commands.secret import with_secret_key
 from app.config import Settings, env_name
 from app.embedded.child import poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
 from app.models import keys
-from app.web.keyfile import secret_key
 
 #: Our processes, in the order of their start: who is asked comes before who asks.
 PROCESSES = ("controller", "manager", "updater", "web")
@@ -52,9 +52,8 @@ def up() -> None:
     with _stop_requests() as stop, embedded.only_instance(settings) as layout:
         _log_to_file(layout)
         port = ports.require_free(settings.host, settings.port)
-        settings = dataclasses.replace(settings, home=layout.home, port=port)
-        secret_key(settings)  # made or refused here, before anything runs that would die of it
-        _run(settings, stop)
+        # The key too is made or refused here, before anything runs that would die of it.
+        _run(with_secret_key(dataclasses.replace(settings, home=layout.home, port=port)), stop)
 
 
 class Stop:

@@ -152,7 +152,11 @@ class Supervisor:
             state = self._states[name]
             state.next_start = None
             process, state.process = state.process, None
-            if process is not None and not child.stop(process, self.parts[name].grace, cancelled):
+            if process is None:
+                continue
+            if child.stop(process, self.parts[name].grace, cancelled):
+                log.info("part_stopped", part=name, pid=process.pid, code=process.returncode)
+            else:
                 log.warning("part_killed", part=name, pid=process.pid)
 
     def _start(self, name: str) -> None:

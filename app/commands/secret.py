@@ -1,0 +1,59 @@
+"""The secret key of a one-machine set-up: made at the first start, kept in HOME (security.md W19)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+from pathlib import Path
+
+from app.config import Settings
+from app.embedded.layout import Layout
+from app.errors import SettingsError, StartupError
+from app.web import keyfile
+
+
+def with_secret_key(settings: Settings) -> Settings:
+    """Return the settings with a secret key: the set one, else the one in HOME/secret_key.
+
+    Raises:
+        SettingsError: the key is weak, or its file can be read by others.
+        StartupError: the file cannot be read or made.
+    """
+    if not settings.secret_key:
+        layout = Layout.of(settings)
+        layout.make()
+        settings = dataclasses.replace(settings, secret_key=_read_or_make(layout.secret_key))
+    keyfile.secret_key(settings)
+    return settings
+
+
+def _read_or_make(path: Path) -> str:
+    try:
+        if not path.exists():
+            _make(path)
+        if path.stat().st_mode & 0o077:
+            raise SettingsError(f"{path} can be read by others: run chmod 600 on it, or remove it.")
+        key = path.read_text().strip()
+    except OSError as e:
+        raise StartupError(f"The secret key {path} cannot be read or made ({e.strerror}).") from e
+    if not key:
+        raise SettingsError(f"{path} is empty: remove it, and the next start makes a new one.")
+    return key
+
+
+def _make(path: Path) -> None:
+    # Written apart and then linked: two processes that start at once end up with the same key, and
+    # a kill in between leaves no half of one.
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(48) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # the other process was first, and its key is the one
+    finally:
+        draft.unlink()

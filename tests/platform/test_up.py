@@ -1,0 +1,213 @@
+"""``eventr up`` for real: comes up, answers, survives kills, stops cleanly, says what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+
+from app import embedded
+from app.commands.up import PROCESSES, STOP_ORDER
+from app.config import Settings
+from app.embedded import child
+from tests.support.imports import REPO
+from tests.support.up import Up, kill_all, living
+
+Eventually = Callable[..., Any]
+Start = Callable[..., Up]
+PARTS = {*PROCESSES, "mongodb", "redis"}
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that does not exist yet."""
+    folder = Path(tempfile.mkdtemp(prefix="eventr-up-"))
+    yield folder / "var"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Start]:
+    """Starts ``eventr up`` on the home; whatever is left at the end is killed."""
+    with contextlib.ExitStack() as cleanup:
+
+        def run(at: Path = home, **options: Any) -> Up:
+            up = Up(at, **options)
+            cleanup.callback(up.kill)
+            return up
+
+        yield run
+
+
+def _doctor(up: Up) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "doctor", "--json"],
+        cwd=REPO,
+        env={**os.environ, "EVENTR_HOME": str(up.home), "EVENTR_PORT": str(up.port)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == (0 if report["ok"] else 1)
+    return report
+
+
+def _words(report: dict[str, Any]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for finding in report["checks"]:
+        found.setdefault(finding["check"], set()).add(finding["word"])
+    return found
+
+
+def _database(up: Up) -> pymongo.MongoClient[dict[str, Any]]:
+    return pymongo.MongoClient(embedded.resolved(up.settings).mongodb_uri)
+
+
+def _locks_are_free(home: Path) -> bool:
+    for path in (home / "run").glob("*.lock"):
+        descriptor = child.try_lock(path)
+        if descriptor is None:
+            return False
+        os.close(descriptor)
+    return True
+
+
+@pytest.mark.timeout(400)
+def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(home: Path, start: Start) -> None:
+    up = start().wait_ready()
+    assert f"http://127.0.0.1:{up.port}" in up.output
+    assert str(home / "data") in up.output
+    assert str(home / "log") in up.output
+    assert up.status() == 200
+    assert up.pids().keys() == PARTS
+    report = _doctor(up)
+    assert report["ok"], report
+    assert _words(report)["processes"] == {"ok"}
+    assert _words(report)["indexes"] == {"ok"}
+    with _database(up) as client:
+        client["kept"]["one"].insert_one({"_id": 1})
+    processes = up.processes()
+    assert len(processes) > len(PARTS)
+
+    assert up.stop(signal.SIGINT) == 0, up.report()
+    assert living(processes) == []
+    assert _locks_are_free(home)
+    assert up.status() is None
+    stopped = re.findall(r"part_stopped part=(\w+)", up.log())
+    assert tuple(stopped) == STOP_ORDER, "explicit order; and nobody had to be killed"
+    assert not _words(_doctor(up))["mongodb"] - {"fail"}
+
+    key = (home / "secret_key").read_text()
+    again = start().wait_ready()
+    with _database(again) as client:
+        assert client["kept"]["one"].find_one() == {"_id": 1}
+    assert (home / "secret_key").read_text() == key
+    assert again.stop(signal.SIGTERM) == 0
+
+
+@pytest.mark.timeout(400)
+def test_up_brings_back_each_part_that_is_killed(start: Start, eventually: Eventually) -> None:
+    up = start().wait_ready()
+    before = up.pids()
+    for part in sorted(PARTS):
+        os.kill(before[part], signal.SIGKILL)
+        eventually(lambda part=part: up.pids()[part] != before[part], 60, f"{part} is started again")
+
+    def well() -> bool:
+        report = _doctor(up)
+        return up.status() == 200 and report["ok"] and _words(report)["processes"] == {"ok"}
+
+    eventually(well, 90, "all is well again")
+    assert up.process.poll() is None
+    assert up.stop() == 0
+
+
+@pytest.mark.timeout(400)
+def test_up_comes_up_after_a_kill_of_everything(home: Path, start: Start, eventually: Eventually) -> None:
+    up = start().wait_ready()
+    with _database(up) as client:
+        client["kept"]["one"].insert_one({"_id": 1})
+    processes = up.processes()
+    kill_all(processes)
+    eventually(lambda: living(processes) == [], 30)
+
+    again = start(port=up.port).wait_ready()
+    with _database(again) as client:
+        assert client["kept"]["one"].find_one() == {"_id": 1}
+    processes = again.processes()
+    again.process.kill()
+    eventually(lambda: living(processes) == [], 60, "children end with a killed parent")
+    assert start(port=up.port).wait_ready().stop() == 0
+
+
+def _sentence(up: Up) -> str:
+    assert up.wait_ended() == 1
+    lines = up.output.strip().splitlines()
+    assert lines, "it says why"
+    assert lines[-1].startswith("eventr: ")
+    assert len([line for line in lines if line.startswith("eventr: ")]) == 1
+    assert "Traceback" not in up.output
+    return lines[-1]
+
+
+def test_a_second_instance_says_which_one_runs(home: Path, start: Start) -> None:
+    with embedded.only_instance(Settings(home=home)):
+        sentence = _sentence(start())
+    assert f"Eventr already runs on {home} (process {os.getpid()})" in sentence
+    assert "EVENTR_HOME" in sentence
+    assert not (home / "data" / "mongodb").exists(), "it has touched nothing"
+
+
+def test_a_taken_port_is_named(start: Start) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        sentence = _sentence(start(port=port))
+    assert f"Port {port} of 127.0.0.1 is taken" in sentence
+    assert "EVENTR_PORT" in sentence
+
+
+def test_a_port_that_nobody_may_have_is_named(start: Start) -> None:
+    assert "EVENTR_HOST" in _sentence(start(EVENTR_HOST="192.0.2.1"))
+
+
+def test_a_folder_that_cannot_be_written_is_named(home: Path, start: Start) -> None:
+    # Below a file: that fails for the administrator too, whom permissions do not stop.
+    home.write_text("a file")
+    sentence = _sentence(start(home / "var"))
+    assert f"The folder {home / 'var'} cannot be written to" in sentence
+    assert "EVENTR_HOME" in sentence
+
+
+def test_a_missing_library_is_named(home: Path, start: Start) -> None:
+    shadow = home.parent / "shadow"
+    shadow.mkdir()
+    (shadow / "pycurl.py").write_text("raise ImportError('libcurl.so.4: cannot open shared object file')")
+    sentence = _sentence(start(PYTHONPATH=str(shadow)))
+    assert "pycurl cannot be loaded (libcurl.so.4: cannot open shared object file)" in sentence
+    assert "make run" in sentence
+
+
+def test_a_wrong_setting_is_named(start: Start) -> None:
+    assert "EVENTR_POLL_MIN is 'soon', but must be a number" in _sentence(start(EVENTR_POLL_MIN="soon"))
+
+
+@pytest.mark.parametrize("key", ["short", "a" * 64])
+def test_W19_a_weak_key_ends_the_start(start: Start, key: str) -> None:
+    assert "EVENTR_SECRET_KEY" in _sentence(start(EVENTR_SECRET_KEY=key))

@@ -1,0 +1,145 @@
+"""Runs a real ``eventr up`` in a home of its own, and sees what it leaves behind."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+
+from app.config import Settings
+from app.embedded.child import poll
+from tests.support.imports import REPO
+
+#: A first start with all its imports, on a machine that has other things to do.
+START = 120.0
+
+
+class Up:
+    """One ``eventr up``; ``environment`` adds to its settings."""
+
+    def __init__(self, home: Path, port: int = 0, **environment: str) -> None:
+        self.home = home
+        self.port = port or free_port()
+        given = {
+            "EVENTR_HOME": str(home),
+            "EVENTR_PORT": str(self.port),
+            "EVENTR_WEB_WORKERS": "1",
+            "EVENTR_EMBEDDED_CACHE": str(1 << 28),
+            **environment,
+        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTR_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "app", "up"],
+            cwd=REPO,
+            env={**kept, **given},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._lines: list[str] = []
+        # Read all the time: a full pipe would stop the process under test.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(home=self.home, port=self.port)
+
+    @property
+    def output(self) -> str:
+        return "".join(self._lines)
+
+    def wait_ready(self) -> Up:
+        poll(lambda: "Eventr runs at" in self.output or self.process.poll() is not None, START, step=0.05)
+        assert "Eventr runs at" in self.output, self.report()
+        return self
+
+    def wait_ended(self, timeout: float = 90.0) -> int:
+        code = self.process.wait(timeout)
+        self._reader.join(timeout)
+        return code
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.wait_ended()
+
+    def processes(self) -> list[psutil.Process]:
+        """Return ``eventr up`` and all its descendants."""
+        top = psutil.Process(self.process.pid)
+        return [top, *top.children(recursive=True)]
+
+    def log(self, name: str = "up") -> str:
+        path = self.home / "log" / f"{name}.log"
+        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    def pids(self) -> dict[str, int]:
+        """Return the newest process of each part, as the log tells it."""
+        return {m["part"]: int(m["pid"]) for m in _STARTED.finditer(self.log())}
+
+    def status(self, path: str = "/healthz") -> int | None:
+        """Return the status of a GET, or None where nobody answers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except OSError:
+            return None
+        finally:
+            connection.close()
+
+    def report(self) -> str:
+        logs = {path.name: path.read_text("utf-8", "replace")[-1500:] for path in self.home.glob("log/*.log")}
+        return "\n".join([self.output, *(f"--- {name}\n{text}" for name, text in logs.items())])
+
+    def kill(self) -> None:
+        """End everything, for the end of a test that went wrong."""
+        if self.process.poll() is None:
+            kill_all(self.processes())
+        self.wait_ended()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.append(line)
+
+
+_STARTED = re.compile(r"part_started part=(?P<part>\w+) pid=(?P<pid>\d+)")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def kill_all(processes: list[psutil.Process]) -> None:
+    """Send SIGKILL to all, parents first, before any of them can react."""
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue  # it died with its parent
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Return those that still run; a zombie that nobody has reaped yet does not."""
+    return [p for p in processes if p.is_running() and _status(p) != psutil.STATUS_ZOMBIE]
+
+
+def _status(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.NoSuchProcess:
+        return str(psutil.STATUS_ZOMBIE)
