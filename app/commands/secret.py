@@ -45,8 +45,8 @@ def _read_or_make(path: Path) -> str:
 def _make(path: Path) -> None:
     # Written apart and then linked: two processes that start at once end up with the same key, and
     # a kill in between leaves no half of one.
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(48) + "\n")
         file.flush()

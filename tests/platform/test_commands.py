@@ -1,0 +1,278 @@
+"""``eventr settings``, ``eventr doctor`` and what the processes are started with."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from click.testing import CliRunner, Result
+
+from app import cli, config, embedded
+from app.commands import doctor, ports, processes, requirements, secret
+from app.commands.doctor import Finding, Word
+from app.config import Settings
+from app.embedded import child
+from app.errors import SettingsError, StartupError
+
+
+def _run(*words: str, **environment: str) -> Result:
+    return CliRunner().invoke(cli.cli, list(words), env=environment)
+
+
+# -- settings
+
+
+def test_settings_show_values_and_hide_secrets() -> None:
+    secret_text = "s3cret-" + "0123456789abcdef" * 2
+    result = _run(
+        "settings",
+        "--json",
+        EVENTR_SECRET_KEY=secret_text,
+        EVENTR_MONGODB_URI="mongodb://user:s3cret@db/",
+        EVENTR_PORT="9",
+    )
+    assert "s3cret" not in result.stdout
+    table = json.loads(result.stdout)
+    assert set(table) == {field.name for field in dataclasses.fields(Settings)}
+    assert table["port"] == {
+        "name": "port",
+        "env": "EVENTR_PORT",
+        "value": "9",
+        "default": "8080",
+        "help": table["port"]["help"],
+        "secret": False,
+    }
+    assert table["secret_key"]["value"] == "•••"
+    assert all(row["help"] for row in table.values())
+
+
+def test_settings_as_text_say_what_was_changed() -> None:
+    lines = _run("settings", EVENTR_PORT="9").stdout.splitlines()
+    assert "EVENTR_PORT = 9   (default 8080)" in lines
+    assert "EVENTR_HOST = 127.0.0.1" in lines
+
+
+# -- doctor
+
+
+def _findings(run: Iterator[Finding]) -> dict[Word, list[str]]:
+    found: dict[Word, list[str]] = {}
+    for finding in run:
+        found.setdefault(finding.word, []).append(finding.text)
+    return found
+
+
+def test_doctor_is_content_with_good_servers(services: Any, settings: Settings) -> None:
+    assert set(_findings(doctor.check_mongodb(settings))) == {Word.OK}
+    assert Word.FAIL not in _findings(doctor.check_redis(settings))
+
+
+def test_doctor_names_missing_indexes(db: Any, settings: Settings) -> None:
+    assert any("Missing: " in text for text in _findings(doctor.check_mongodb(settings))[Word.WARN])
+
+
+def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
+    result = _run("doctor", EVENTR_HOME=str(tmp_path / "home"))
+    assert result.exit_code == 1
+    rows = [line.split(None, 2) for line in result.stdout.splitlines()]
+    failed = {check: text for word, check, text in rows if word == "fail"}
+    assert set(failed) == {"mongodb", "redis"}
+    assert all("start 'eventr up'" in text for text in failed.values())
+    assert not (tmp_path / "home").exists(), "it changes nothing"
+
+
+def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client: redis.Redis) -> None:
+    redis_client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        found = _findings(doctor.check_redis(settings))
+    finally:
+        redis_client.config_set("maxmemory-policy", "noeviction")
+    assert any("loses jobs" in text for text in found[Word.FAIL])
+
+
+@pytest.mark.parametrize(
+    ("version", "word"),
+    [
+        ("6.0.9", "fail"),
+        ("6.2.14", "warn"),
+        ("6.2.20", "ok"),
+        ("7.0.15", "warn"),
+        ("8.2.1", "warn"),
+        ("8.4.0", "ok"),
+    ],
+)
+def test_J02_doctor_knows_the_releases_of_redis(version: str, word: str) -> None:
+    assert doctor._redis_version({"redis_version": version}).word == word
+
+
+def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:
+    assert doctor._replica_set({"setName": "rs0"}).word is Word.OK
+    assert doctor._replica_set({"msg": "isdbgrid"}).word is Word.OK
+    assert "--replSet" in doctor._replica_set({}).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, "ok"),
+        ({"host": "0.0.0.0"}, "warn"),
+        ({"host": "0.0.0.0", "base_url": "https://r.example"}, "ok"),
+        ({"base_url": "http://r.example"}, "warn"),
+    ],
+)
+def test_doctor_sees_settings_that_do_not_fit_together(changes: dict[str, Any], word: str) -> None:
+    assert [f.word for f in doctor.check_settings(Settings(**changes))] == [word]
+
+
+def test_doctor_reports_a_wrong_setting_as_a_finding() -> None:
+    result = _run("doctor", "--json", EVENTR_PORT="many")
+    assert result.exit_code == 1
+    assert "EVENTR_PORT" in json.loads(result.stdout)["checks"][0]["text"]
+
+
+# -- the secret key
+
+
+@pytest.fixture
+def home() -> Iterator[Settings]:
+    folder = Path(tempfile.mkdtemp(prefix="eventr-home-"))
+    yield Settings(home=folder)
+    shutil.rmtree(folder)
+
+
+def test_W19_a_key_is_made_once_and_for_this_user_alone(home: Settings) -> None:
+    key = secret.with_secret_key(home).secret_key
+    path = home.home / "secret_key"
+    assert len(key) >= 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert secret.with_secret_key(home).secret_key == key
+    path.unlink()
+    assert secret.with_secret_key(home).secret_key != key
+
+
+def test_W19_processes_that_start_at_once_get_the_same_key(home: Settings) -> None:
+    barrier, keys = threading.Barrier(8), set()
+
+    def make() -> None:
+        barrier.wait(30)
+        keys.add(secret.with_secret_key(home).secret_key)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(keys) == 1
+    assert [p.name for p in home.home.iterdir() if "secret" in p.name] == ["secret_key"]
+
+
+def test_W19_a_key_that_others_can_read_is_refused(home: Settings) -> None:
+    secret.with_secret_key(home)
+    (home.home / "secret_key").chmod(0o644)
+    with pytest.raises(SettingsError, match="chmod 600"):
+        secret.with_secret_key(home)
+
+
+@pytest.mark.parametrize("text", ["", "short", "a" * 64])
+def test_W19_a_weak_key_in_the_file_is_refused(home: Settings, text: str) -> None:
+    path = home.home / "secret_key"
+    path.write_text(text)
+    path.chmod(0o600)
+    with pytest.raises(SettingsError):
+        secret.with_secret_key(home)
+
+
+def test_W19_debug_cannot_be_switched_on_from_outside(
+    monkeypatch: pytest.MonkeyPatch, servers: embedded.Running
+) -> None:
+    monkeypatch.setenv("FLASK_DEBUG", "1")
+    for name, value in {
+        "EVENTR_MONGODB_URI": servers.mongodb_uri,
+        "EVENTR_REDIS_URL": servers.redis_url,
+        "EVENTR_SECRET_KEY": "0123456789abcdefghijklmnopqrstuvwxyz",
+        "EVENTR_PORT": "0",
+    }.items():
+        monkeypatch.setenv(name, value)
+    seen: list[str | None] = []
+    monkeypatch.setattr(processes, "_gunicorn", lambda settings: seen.append(os.environ.get("FLASK_DEBUG")))
+    processes.web.main([], standalone_mode=False)
+    assert seen == [None]
+
+
+# -- the web tier
+
+
+def test_gunicorn_leaves_nothing_open() -> None:
+    options = processes.gunicorn_options(Settings(host="::1", port=1))
+    assert options["bind"] == "[::1]:1"
+    assert options["umask"] == 0o077
+    assert options["control_socket_disable"] is True
+    assert options["header_map"] == "refuse"
+    assert options["forwarded_allow_ips"] == ""
+    from gunicorn.config import Config
+
+    known = Config()
+    for name, value in options.items():
+        known.set(name, value)  # an unknown name or a wrong value raises
+
+
+def test_port_0_gives_a_free_port() -> None:
+    assert ports.require_free("127.0.0.1", 0) > 0
+
+
+def test_a_host_without_address_is_named() -> None:
+    with pytest.raises(StartupError, match=r"EVENTR_HOST 300\.1\.1\.1 is not an address"):
+        ports.require_free("300.1.1.1", 0)
+
+
+def test_a_process_alone_says_that_its_servers_are_missing(
+    home: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENTR_HOME", str(home.home))
+    with pytest.raises(
+        StartupError, match=r"MongoDB does not run: start everything with 'eventr up', or set"
+    ):
+        processes.prepare("manager")
+
+
+# -- libraries and locks
+
+
+def test_libraries_that_are_there_are_no_problem() -> None:
+    assert list(requirements.library_problems()) == []
+
+
+def test_a_missing_and_an_old_library_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["no-such-thing>=1.0", "click>=999.1", "pytest>=999; extra == 'dev'"]
+    monkeypatch.setattr(requirements.metadata, "requires", lambda name: lines)
+    with pytest.raises(StartupError, match=r"no-such-thing is missing\. Run 'make run'"):
+        requirements.require_libraries()
+    assert [text.split(" is ")[0] for text in requirements.library_problems(native=())] == [
+        "The Python library no-such-thing",
+        "The Python library click",
+    ]
+
+
+def test_a_lock_is_held_by_one_and_ends_with_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with (
+        child.locked(path, "held by {}".format), pytest.raises(StartupError, match=f"held by {os.getpid()}"),
+        child.locked(path, "held by {}".format),
+    ):
+        pass
+    with child.locked(path, str):
+        assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_every_setting_has_one_variable() -> None:
+    assert config.env_name("fetch_allow") == "EVENTR_FETCH_ALLOW"
