@@ -18,6 +18,7 @@ import redis
 
 from app import embedded
 from app.config import Settings
+from app.feeds.fetch import Fetcher
 from app.gateways.accounts import AccountGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
@@ -45,6 +46,7 @@ from app.models.subscription import StartRule
 from app.services.accounts import AccountService
 from app.services.folders import FolderService
 from app.services.passwords import Hasher
+from app.services.pull import PullService
 from app.services.reading import ReadingService
 from app.services.sign_in import SignInService
 from app.services.subscriptions import SubscriptionService
@@ -142,6 +144,12 @@ class Services:
         """Folders."""
         return FolderService(self.gateways.folders)
 
+    # -- feeds
+    @cached_property
+    def pull(self) -> PullService:
+        """Which feeds are due, and pulling them; for workers and the updater."""
+        return PullService(self.gateways.feeds, self.settings)
+
     # -- accounts
     @cached_property
     def hasher(self) -> Hasher:
@@ -182,3 +190,8 @@ class Services:
 def build(settings: Settings) -> Services:
     """Return the services for these settings, those of the embedded servers where none are named."""
     return Services(embedded.resolved(settings))
+
+
+def fetcher(settings: Settings) -> Fetcher:
+    """Return the fetcher of a worker process; a context manager."""
+    return Fetcher(settings)

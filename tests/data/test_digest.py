@@ -1,0 +1,197 @@
+"""What a fetch means for a feed, as data: no store, no socket."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import random
+
+import pytest
+
+from app.config import Settings
+from app.errors import FetchError
+from app.gateways.digest import MOVES, Digest, Digester
+from app.models.feed import UNSET, Feed, FeedFields
+from app.models.fetched import Fetched, FetchRequest, Validators
+from tests.support import corpus
+
+NOW = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
+HOUR = dt.timedelta(hours=1)
+URL = "https://blog.example/feed"
+
+
+def item(number: int, when: dt.datetime | None = None, body: str = "text") -> str:
+    date = f"<pubDate>{when:%a, %d %b %Y %H:%M:%S} GMT</pubDate>" if when else ""
+    return (
+        f"<item><title>Post {number}</title><link>/p{number}</link><guid>g{number}</guid>{date}"
+        f"<description>&lt;p onclick=x&gt;{body} {number}&lt;/p&gt;</description></item>"
+    )
+
+
+def rss(*items: str, head: str = "") -> bytes:
+    return f"<rss version='2.0'><channel><title>Blog</title>{head}{''.join(items)}</channel></rss>".encode()
+
+
+def feed(**fields: object) -> Feed:
+    base = Feed(id=7, url=URL, url_key="k", created=NOW - 9 * HOUR, claim_token="t")
+    return dataclasses.replace(base, **fields)
+
+
+def answer(body: bytes | None = None, **fields: object) -> Fetched:
+    base = Fetched(FetchRequest(URL, key=7), 200, URL, body=body, validators=Validators(etag='"1"'))
+    return dataclasses.replace(base, **fields)
+
+
+def digest(known: Feed, fetched: Fetched, now: dt.datetime = NOW) -> Digest:
+    return Digester(Settings(), random.Random(1)).digest(known, fetched, now)
+
+
+def after(known: Feed, result: Digest) -> Feed:
+    """Return the feed as the store would hold it after this digest."""
+    fields = {
+        f.name: value
+        for f in dataclasses.fields(FeedFields)
+        if (value := getattr(result.update.fields, f.name)) is not UNSET
+    }
+    return dataclasses.replace(known, **fields)
+
+
+def test_first_fetch_sorts_by_published_never_in_the_future() -> None:
+    body = rss(item(1, NOW + HOUR), item(2, NOW - HOUR), item(3))
+
+    new = digest(feed(), answer(body)).update.new
+
+    assert [entry.at for entry in new] == [NOW, NOW - HOUR, NOW - 2 * dt.timedelta(milliseconds=1)]
+    assert [entry.arrived for entry in new] == [NOW] * 3
+
+
+def test_later_fetch_puts_what_is_new_above_what_was_seen() -> None:
+    body = rss(item(1, NOW - 20 * HOUR), item(2, NOW - HOUR / 4), item(3))
+
+    new = digest(feed(checked_at=NOW - HOUR), answer(body)).update.new
+
+    assert [entry.at for entry in new] == [NOW - HOUR, NOW - HOUR / 4, NOW - 2 * dt.timedelta(milliseconds=1)]
+
+
+def test_entries_are_sanitised_absolute_and_have_an_excerpt() -> None:
+    (entry,) = digest(feed(), answer(rss(item(4)))).update.new
+
+    assert entry.url == "https://blog.example/p4"
+    assert "onclick" not in entry.content + entry.summary
+    assert entry.excerpt == "text 4"
+
+
+def test_second_fetch_finds_only_what_is_new_and_what_changed() -> None:
+    first = digest(feed(), answer(rss(item(1), item(2))))
+    known = after(feed(), first)
+
+    second = digest(known, answer(rss(item(3), item(1), item(2, body="better"))), NOW + HOUR)
+
+    assert [entry.title for entry in second.update.new] == ["Post 3"]
+    assert [change.title for change in second.update.changed] == ["Post 2"]
+    assert second.update.fields.changed_at == NOW + HOUR
+    third = digest(
+        after(known, second), answer(rss(item(3), item(1), item(2, body="better"))), NOW + 2 * HOUR
+    )
+    assert not third.update.new
+    assert not third.update.changed
+    assert third.update.fields.changed_at is UNSET
+
+
+def test_unchanged_keeps_validators_that_the_answer_leaves_out() -> None:
+    known = feed(validators=Validators('"1"', "yesterday", b"h" * 16), checked_at=NOW - HOUR)
+
+    result = digest(known, answer(unchanged=True, status=304, validators=Validators()))
+
+    assert result.update.fields.validators is UNSET
+    assert result.update.fields.checked_at == NOW
+    assert result.plan.next_check_at > NOW
+    assert result.record.error is None
+
+
+def test_unchanged_still_heeds_what_the_feed_asked_for() -> None:
+    known = feed(skip_hours=tuple(set(range(24)) - {20}), checked_at=NOW - HOUR)
+
+    plan = digest(known, answer(unchanged=True, status=304)).plan
+
+    assert plan.reason == "skip_hours"
+
+
+@pytest.mark.parametrize(
+    ("error", "ends"),
+    [("http_500", False), ("dns_failed", False), ("timeout", False), ("gone", True)],
+)
+def test_error_is_kept_with_its_word_and_backs_off(error: str, ends: bool) -> None:
+    known = feed(errors=2, error_since=NOW - HOUR)
+
+    result = digest(known, answer(error=FetchError(error, "why")))
+
+    fields = result.update.fields
+    assert (fields.errors, fields.error, fields.error_detail) == (3, error, "why")
+    assert fields.error_since == NOW - HOUR
+    assert (fields.next_check_at is None) is ends
+    assert result.record.error == error
+    assert fields.seen is UNSET
+    assert fields.validators is UNSET, "a failed fetch must not make the next one look unchanged"
+
+
+def test_retry_after_is_kept_with_an_error() -> None:
+    result = digest(feed(), answer(status=429, retry_after=7200, error=FetchError("http_429")))
+
+    assert result.plan.next_check_at - NOW >= 2 * HOUR
+
+
+def test_success_clears_the_error() -> None:
+    known = feed(errors=3, error="timeout", error_detail="x", error_since=NOW - HOUR)
+
+    fields = digest(known, answer(rss(item(1)))).update.fields
+
+    assert (fields.errors, fields.error, fields.error_detail, fields.error_since) == (0, None, "", None)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html><title>x</title></html>", b"\0\1\2", b"plain words"])
+def test_what_is_no_feed_is_an_error_and_nothing_else_changes(body: bytes) -> None:
+    result = digest(feed(title="Blog"), answer(body))
+
+    assert result.record.error
+    assert not result.update.new
+    assert result.update.fields.title is UNSET
+
+
+def test_permanent_move_is_believed_after_three_equal_answers() -> None:
+    known, body = feed(), rss(item(1))
+    for times in range(1, MOVES + 1):
+        result = digest(known, answer(body, permanent_url="https://new.example/feed"), NOW + times * HOUR)
+        known = after(known, result)
+        assert result.moved_to == ("https://new.example/feed" if times == MOVES else None)
+
+
+def test_permanent_move_is_forgotten_when_the_next_answer_differs() -> None:
+    known = feed(moved_to="https://new.example/feed", moved_times=MOVES - 1)
+
+    elsewhere = digest(known, answer(rss(item(1)), permanent_url="https://other.example/feed"))
+    back = digest(known, answer(rss(item(1))))
+
+    assert (elsewhere.moved_to, elsewhere.update.fields.moved_times) == (None, 1)
+    assert (back.moved_to, back.update.fields.moved_to) == (None, None)
+
+
+def test_only_what_a_feed_says_differently_is_written() -> None:
+    known = feed(title="Blog", site_url=None, language=None)
+
+    fields = digest(known, answer(rss(item(1), head="<language>de</language>"))).update.fields
+
+    assert fields.title is UNSET
+    assert fields.language == "de"
+
+
+def test_genuine_feeds_bring_each_entry_exactly_once() -> None:
+    for row in corpus.genuine_feeds()[::4]:
+        fetched = answer(row.read(), content_type="application/xml")
+        first = digest(feed(), fetched)
+        assert first.record.error is None, row.path
+        again = digest(after(feed(), first), fetched, NOW + HOUR)
+        assert not again.update.new, row.path
+        assert not again.update.changed, row.path
+        hashes = [entry.guid_hash for entry in first.update.new]
+        assert len(hashes) == len(set(hashes)), row.path

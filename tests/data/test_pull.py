@@ -1,0 +1,207 @@
+"""Pulling feeds on real parts: a real server on loopback, the real fetcher, a real MongoDB."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from app import bootstrap, clock
+from app.bootstrap import Services
+from app.config import Settings
+from app.models.actor import Actor
+from app.models.feed import DueFeed, Feed
+from app.services.pull import HOST_SHARE, PullResult, batches
+from tests.support import corpus
+from tests.support.rawserver import RawServer, Reply, file_reply
+
+ALICE = Actor(1)
+RSS = b"<rss version='2.0'><channel><title>Blog</title>%s</channel></rss>"
+ITEM = b"<item><title>Post %d</title><guid>g%d</guid><description>body %d</description></item>"
+
+
+def rss(*numbers: int) -> bytes:
+    return RSS % b"".join(ITEM % (n, n, n) for n in numbers)
+
+
+class Site:
+    """A server on loopback whose feeds are followed by one reader."""
+
+    def __init__(self, server: RawServer, services: Services, settings: Settings) -> None:
+        self.server, self.services = server, services
+        self._settings = dataclasses.replace(settings, fetch_allow=(server.origin,))
+
+    def follow(self, path: str) -> Feed:
+        subscribed = self.services.subscriptions.subscribe(ALICE, self.server.url(path))
+        return self.feed(subscribed.subscription.feed_id)
+
+    def feed(self, feed_id: int) -> Feed:
+        return self.services.gateways.feeds.get(feed_id)
+
+    def pull(self, feed_ids: Sequence[int], **options: Any) -> PullResult:
+        async def run() -> PullResult:
+            with bootstrap.fetcher(self._settings) as fetcher:
+                return await self.services.pull.pull(feed_ids, fetcher, **options)
+
+        return asyncio.run(run())
+
+    def unread(self, feed_id: int) -> int:
+        tree = self.services.reading.tree(ALICE)
+        return next(f.unread for f in tree.feeds if f.feed_id == feed_id)
+
+
+@pytest.fixture
+def site(services: Services, settings: Settings) -> Any:
+    with RawServer({}) as server:
+        yield Site(server, services, settings)
+
+
+def test_pull_stores_what_is_new_once(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(2, 1)))
+    feed = site.follow("/feed")
+
+    first = site.pull([feed.id])
+    site.server.set("/feed", file_reply(rss(3, 2, 1)))
+    second = site.pull([feed.id])
+    third = site.pull([feed.id])
+
+    assert (first.new, second.new, third.new) == (2, 1, 0)
+    assert third.unchanged == 1
+    assert site.feed(feed.id).last_seq == 3
+    assert site.feed(feed.id).title == "Blog"
+    assert site.unread(feed.id) == 3
+
+
+def test_pull_keeps_going_past_broken_feeds(site: Site) -> None:
+    good = corpus.genuine_feeds()[10]
+    answers = {
+        "/good": file_reply(good.read()),
+        "/gone": Reply(status=410),
+        "/fault": Reply(status=500),
+        "/page": file_reply(b"<html><title>Hello</title><p>words</html>"),
+        "/empty": file_reply(b""),
+    }
+    for path, reply in answers.items():
+        site.server.set(path, reply)
+    feeds = {path: site.follow(path) for path in answers}
+    dead = site.services.subscriptions.subscribe(ALICE, "http://127.0.0.1:1/feed").subscription.feed_id
+
+    result = site.pull([*(f.id for f in feeds.values()), dead])
+
+    words = {path: site.feed(f.id).error for path, f in feeds.items()}
+    assert words == {
+        "/good": None,
+        "/gone": "gone",
+        "/fault": "http_500",
+        "/page": "html_page",
+        "/empty": "empty",
+    }
+    assert site.feed(dead).error in ("refused", "connect_failed")
+    assert (result.feeds, result.errors) == (6, 5)
+    assert site.feed(feeds["/good"].id).last_seq > 0
+    assert site.feed(feeds["/gone"].id).next_check_at is None
+    assert {len(site.services.gateways.feeds.fetches(f.id)) for f in feeds.values()} == {1}
+
+
+def test_pull_of_a_system_job_skips_what_is_not_due(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    site.pull([feed.id])
+
+    again = site.pull([feed.id], only_due=True)
+
+    assert (again.feeds, again.skipped) == (0, 1)
+    assert len(site.server.seen("/feed")) == 1
+    assert site.feed(feed.id).claim_token is None
+
+
+def test_pull_skips_what_another_is_pulling_unless_that_one_died(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    site.services.gateways.feeds.claim([feed.id], "died", clock.now(), 60)
+
+    blocked = site.pull([feed.id])
+    taken_over = site.pull([feed.id], dead=["died"])
+
+    assert (blocked.skipped, blocked.feeds) == (1, 0)
+    assert (taken_over.skipped, taken_over.new) == (0, 1)
+
+
+def test_cancelled_pull_stores_what_came_and_gives_back_the_rest(site: Site) -> None:
+    site.server.set("/fast", file_reply(rss(1)))
+    site.server.set("/slow", Reply(body=rss(1), delay=30))
+    fast, slow = site.follow("/fast"), site.follow("/slow")
+
+    async def run() -> None:
+        stored = asyncio.Event()
+        with bootstrap.fetcher(site._settings) as fetcher:
+            work = asyncio.create_task(
+                site.services.pull.pull([fast.id, slow.id], fetcher, progress=lambda _: stored.set())
+            )
+            async with asyncio.timeout(20):
+                await stored.wait()
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+
+    asyncio.run(run())
+
+    assert site.feed(fast.id).last_seq == 1
+    assert site.feed(slow.id).claim_token is None
+    assert site.feed(slow.id).errors == 0
+
+
+def test_permanent_redirect_moves_the_feed_after_three_answers(site: Site) -> None:
+    target = site.server.url("/new")
+    site.server.set("/old", Reply(status=301, headers=(("Location", target),)))
+    site.server.set("/new", file_reply(rss(1)))
+    feed = site.follow("/old")
+
+    urls = []
+    for _ in range(3):
+        site.pull([feed.id])
+        urls.append(site.feed(feed.id).url)
+
+    assert urls == [feed.url, feed.url, target]
+
+
+def test_suspect_feed_rests_with_its_reason_until_it_can_be_read(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+
+    site.services.pull.suspect(feed.id, "third")
+    rests = site.feed(feed.id)
+    site.pull([feed.id])
+
+    assert rests.error == "crashed"
+    assert rests.next_check_at is not None
+    assert (rests.next_check_at - clock.now()).total_seconds() > 80000
+    assert site.feed(feed.id).error is None
+
+
+def test_due_feeds_come_in_batches_until_they_are_pulled(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+
+    before = site.services.pull.due_batches(clock.now(), 100)
+    site.pull([feed.id])
+    after = site.services.pull.due_batches(clock.now(), 100)
+
+    assert (before, after) == ([[feed.id]], [])
+
+
+def test_batches_hold_each_feed_once_and_spread_a_host() -> None:
+    due = [DueFeed(i, "big.example" if i % 2 else f"h{i}.example") for i in range(400)]
+
+    found = batches(due, 50)
+
+    assert sorted(i for batch in found for i in batch) == list(range(400))
+    assert max(map(len, found)) <= 50
+    assert len(found) == 8
+    assert max(sum(i % 2 for i in batch) for batch in found) < 50
+    assert batches([], 50) == []
+    alone = batches([DueFeed(i, "one.example") for i in range(HOST_SHARE)], 50)
+    assert alone == [list(range(HOST_SHARE))]
