@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from app import bootstrap
 from app.config import Settings
 from app.jobs import RedisJobs
 from workers.endings import Report
@@ -20,31 +21,21 @@ class Resources:
         self.settings = settings
 
     @cached_property
-    def jobs(self) -> RedisJobs:
-        """The enqueue port."""
-        return RedisJobs(self.settings)
-
-    @cached_property
-    def services(self) -> Any:
+    def services(self) -> bootstrap.Services:
         """All services, as every process builds them."""
-        from app import bootstrap
-
         return bootstrap.build(self.settings)
 
     @cached_property
     def fetcher(self) -> Any:
         """The one fetcher, whose connections and per-host limits all batches share."""
-        from app import bootstrap
-
         return bootstrap.fetcher(self.settings).__enter__()
 
     def close(self) -> None:
         """Close what was made, the users of others first."""
         if (fetcher := self.__dict__.pop("fetcher", None)) is not None:
             fetcher.__exit__(None, None, None)
-        for name in ("services", "jobs"):
-            if (part := self.__dict__.pop(name, None)) is not None:
-                part.close()
+        if (services := self.__dict__.pop("services", None)) is not None:
+            services.close()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class Context:
     _sink: Callable[[Report], None]
 
     @property
-    def services(self) -> Any:
+    def services(self) -> bootstrap.Services:
         """All services, shared by the jobs of this process."""
         return self._resources.services
 
@@ -74,7 +65,7 @@ class Context:
     @property
     def jobs(self) -> RedisJobs:
         """Enqueue further jobs."""
-        return self._resources.jobs
+        return self._resources.services.jobs
 
     @property
     def parents(self) -> tuple[str, ...]:
