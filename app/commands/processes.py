@@ -6,6 +6,7 @@ processes are kept alive is the business of ``eventr up`` or of the machine's se
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -77,8 +78,21 @@ def web() -> None:
     # Flask would take it for its own switch; a debugger on a public port runs anyone's code (W19).
     os.environ.pop("FLASK_DEBUG", None)
     settings = with_secret_key(prepare("web"))
+    ensure_indexes(settings)
     ports.require_free(settings.host, settings.port)
     _gunicorn(settings)
+
+
+def ensure_indexes(settings: Settings) -> None:
+    """Create the indexes that are missing, before anybody writes what they forbid.
+
+    Raises:
+        StoreError: MongoDB does not answer.
+    """
+    from app import bootstrap  # all of Eventr: the other processes start without it
+
+    with contextlib.closing(bootstrap.build(settings)) as services:
+        services.ensure_indexes()
 
 
 def _gunicorn(settings: Settings) -> None:

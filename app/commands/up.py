@@ -23,6 +23,7 @@ from redis.retry import Retry
 
 from app import embedded, logs
 from app.commands import ports
+from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
 from app.config import Settings, env_name
@@ -92,6 +93,7 @@ def _run(settings: Settings, stop: Stop) -> None:
     click.echo("Eventr starts …")
     try:
         supervisor.start([server.name for server in running.servers])
+        ensure_indexes(running.settings)
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.wanted):
             click.echo(_welcome(settings, layout))

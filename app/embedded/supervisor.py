@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -27,6 +28,7 @@ DEATHS_AT_START = 3
 #: A log file is set aside when it is larger than this, and so many old ones are kept.
 LOG_BYTES = 10 << 20
 LOGS_KEPT = 3
+_ERROR = re.compile(r"[\w.]+(Error|Exception)\b|eventr: ")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -193,10 +195,13 @@ class Supervisor:
 
 def _last_words(path: Path) -> str:
     try:
-        lines = path.read_text("utf-8", "replace").strip().splitlines()
+        lines = path.read_text("utf-8", "replace").strip().splitlines()[-60:]
     except OSError:
         return "."
-    return f' ("{lines[-1][:300]}").' if lines else "."
+    # A traceback's last line says what went wrong; what a server adds below it does not.
+    errors = [line for line in lines if _ERROR.match(line)]
+    said = (errors or lines or [""])[-1][:300]
+    return f' ("{said}").' if said else "."
 
 
 def rotate(path: Path, limit: int = LOG_BYTES) -> None:
