@@ -1,0 +1,49 @@
+"""Eventr, a social feed reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from app.bootstrap import Services
+    from app.config import Settings
+
+
+def create_app(settings: Settings, services: Services | None = None) -> Flask:
+    """Build the web application; it connects to nothing before the first request.
+
+    Args:
+        services: ready-made ones (tests, benchmarks); else built from the settings.
+
+    Raises:
+        SettingsError: the secret key is weak.
+        StartupError: the secret key cannot be kept.
+    """
+    # Imported here: the feed tools of the command line import this package too and need no Flask.
+    from flask import Flask
+
+    from app import bootstrap
+    from app.web import compress, context, errors, headers, hosts, keyfile, pages, render, sessions
+    from app.web.assets import Assets
+
+    app = Flask(__name__, static_folder=None, template_folder="web/templates")
+    base_url = hosts.base_url(settings)
+    app.extensions["eventr"] = context.Web(
+        settings=settings,
+        services=services or bootstrap.build(settings),
+        assets=Assets(),
+        secret_key=keyfile.secret_key(settings),
+        base_url=base_url,
+    )
+    # After-request functions run in reverse: compression must see the final headers and body.
+    compress.install(app)
+    headers.install(app, base_url)
+    hosts.install(app, settings)
+    sessions.install(app)
+    render.install(app)
+    errors.install(app)
+    for blueprint in pages.BLUEPRINTS:
+        app.register_blueprint(blueprint)
+    return app

@@ -1,0 +1,1 @@
+"""HTTP: a handler parses, calls one service and presents; nothing here decides."""

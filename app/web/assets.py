@@ -1,0 +1,77 @@
+"""Static files: read once at start, named by their hash, kept by browsers for ever, compressed beforehand."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+from app.web import bundle
+
+STATIC = Path(__file__).resolve().parents[2] / "static"
+ENTRY = "app"
+#: The order is the cascade: tokens, then elements, then components, then screens.
+STYLES = ("tokens", "base", "controls", "shell", "tree", "list", "article", "forms")
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asset:
+    """One file as it goes over the wire; ``packed`` is its gzip form."""
+
+    path: str
+    type: str
+    body: bytes
+    packed: bytes
+
+
+class Assets:
+    """All static files by their hashed address, and the address of each by its plain name."""
+
+    def __init__(self, folder: Path = STATIC) -> None:
+        self._by_path: dict[str, Asset] = {}
+        self._urls: dict[str, str] = {}
+        self._add("app.css", bundle.stylesheet([_read(folder / "css" / f"{s}.css") for s in STYLES]))
+        modules = {p.stem: _read(p) for p in sorted((folder / "js").glob("*.js"))}
+        self._add("app.js", bundle.javascript(modules, ENTRY))
+        for path in sorted((folder / "img").iterdir()):
+            self._add(path.name, _read(path))
+        for name, file in _vendored(folder / "vendor").items():
+            self._add(name, _read(file))
+
+    def _add(self, name: str, text: str) -> None:
+        body = text.encode()
+        stem, _, suffix = name.rpartition(".")
+        path = f"{stem}.{hashlib.sha256(body).hexdigest()[:12]}.{suffix}"
+        packed = gzip.compress(body, 9, mtime=0)
+        self._by_path[path] = Asset(path, _TYPES[f".{suffix}"], body, packed)
+        self._urls[name] = f"/static/{path}"
+
+    def url(self, name: str) -> str:
+        """Return the hashed address of a file, ``app.css`` → ``/static/app.3f….css``."""
+        return self._urls[name]
+
+    def get(self, path: str) -> Asset | None:
+        """Return the file at an address below ``/static/``."""
+        return self._by_path.get(path)
+
+    @property
+    def all(self) -> tuple[Asset, ...]:
+        """All files."""
+        return tuple(self._by_path.values())
+
+
+def _read(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def _vendored(folder: Path) -> dict[str, Path]:
+    listed = json.loads(_read(folder / "vendor.json"))
+    return {entry["serve_as"]: folder / entry["folder"] / entry["file"] for entry in listed}

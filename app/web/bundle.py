@@ -1,0 +1,59 @@
+"""ES modules become one file when the server starts, so that a page costs one request and no build step.
+
+The convention of ``static/js`` makes this a matter of two patterns. Imports stand on one line each:
+``import { a, b } from "./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``.
+Exports are ``export function``, ``export async function``, ``export const`` or ``export class``.
+Each module keeps its own scope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_IMPORT = re.compile(r'^import (?:(?:\* as )?(\{[^}]*\}|\w+) from )?"\./([\w-]+)\.js";$', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) (\w+))", re.M)
+_NAME = re.compile(r"^export (?:async function|function|const|class) (\w+)", re.M)
+_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*?(?:.|\n)*?\*/)[ \t]*\n", re.M)
+_INDENT = re.compile(r"^[ \t]+", re.M)
+
+
+def javascript(modules: Mapping[str, str], entry: str) -> str:
+    """Return one script from modules by name (without ``.js``), the entry module last.
+
+    Raises:
+        ValueError: an import that is not of the convention's form, or goes in a circle.
+    """
+    order: list[str] = []
+    _visit(entry, modules, order, ())
+    return "".join(_wrapped(name, modules[name]) for name in order)
+
+
+def _visit(name: str, modules: Mapping[str, str], order: list[str], path: tuple[str, ...]) -> None:
+    if name in path:
+        raise ValueError(f"static/js: {' → '.join((*path, name))} is a circle")
+    if name in order:
+        return
+    for match in _IMPORT.finditer(modules[name]):
+        _visit(match[2], modules, order, (*path, name))
+    order.append(name)
+
+
+def _wrapped(name: str, source: str) -> str:
+    exports = ", ".join(_NAME.findall(source))
+    body = _IMPORT.sub(lambda m: f"const {m[1]} = {_variable(m[2])};" if m[1] else "", source)
+    body = _EXPORT.sub("", body)
+    if re.search(r"^(?:import|export)\b", body, re.M):
+        raise ValueError(f"static/js/{name}.js has an import or export that the bundle does not know")
+    body = _INDENT.sub("", _COMMENT.sub("", body))
+    return f"const {_variable(name)} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();\n"
+
+
+def _variable(name: str) -> str:
+    return "m_" + name.replace("-", "_")
+
+
+def stylesheet(parts: list[str]) -> str:
+    """Return one stylesheet without comments and indentation."""
+    css = re.sub(r"/\*.*?\*/", "", "".join(parts), flags=re.S)
+    return re.sub(r"\s*\n\s*", "\n", css).strip() + "\n"

@@ -1,0 +1,31 @@
+"""Pages go out compressed. Their only secret, the CSRF token, is masked anew on each page (csrf.py)."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, request
+from isal import igzip
+
+#: Below this an answer fits into one packet anyway.
+MIN_BYTES = 860
+#: isal's best level: near zlib's 4 in size at a fifth of its time.
+LEVEL = 3
+_TYPES = ("text/html", "application/json", "text/plain")
+
+
+def install(app: Flask) -> None:
+    """Compress what is worth it after each request of ``app``."""
+    app.after_request(_compress)
+
+
+def _compress(response: Response) -> Response:
+    if response.mimetype not in _TYPES or response.direct_passthrough or response.is_streamed:
+        return response
+    response.vary.add("Accept-Encoding")
+    body = response.get_data()
+    if len(body) < MIN_BYTES or not request.accept_encodings.quality("gzip"):
+        return response
+    if response.headers.get("Content-Encoding"):
+        return response
+    response.set_data(igzip.compress(body, LEVEL))
+    response.headers["Content-Encoding"] = "gzip"
+    return response

@@ -1,0 +1,70 @@
+"""What a request knows: services, settings, who is asking. Typed ways to Flask's globals."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import cast
+
+from flask import current_app, g
+
+from app.bootstrap import Services
+from app.config import Settings
+from app.errors import AuthRequiredError
+from app.models.actor import Actor
+from app.models.user import Session, User
+from app.web.assets import Assets
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Web:
+    """What the web tier was made with."""
+
+    settings: Settings
+    services: Services
+    assets: Assets
+    secret_key: bytes
+    base_url: str
+
+    @property
+    def secure(self) -> bool:
+        """Whether people come by HTTPS."""
+        return self.base_url.startswith("https://")
+
+
+def web() -> Web:
+    """Return what this application was made with."""
+    return cast(Web, current_app.extensions["eventr"])
+
+
+def services() -> Services:
+    """Return the services."""
+    return web().services
+
+
+def user() -> User | None:
+    """Return who is logged in, if anyone."""
+    return cast("User | None", g.get("user"))
+
+
+def session() -> Session:
+    """Return the session of who is logged in.
+
+    Raises:
+        AuthRequiredError: nobody is.
+    """
+    current = g.get("session")
+    if current is None:
+        raise AuthRequiredError
+    return cast(Session, current)
+
+
+def actor() -> Actor:
+    """Return who is asking, as services want him.
+
+    Raises:
+        AuthRequiredError: nobody is logged in.
+    """
+    current = user()
+    if current is None:
+        raise AuthRequiredError
+    return current.actor

@@ -1,0 +1,70 @@
+"""Forged requests are refused twice over: by where they come from and by a token (security.md W03)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from urllib.parse import urlsplit
+
+from flask import Request
+
+from app.errors import ForbiddenError
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+FIELD = "csrf_token"
+HEADER = "X-CSRF-Token"
+
+
+def make(key: bytes, session_token: str) -> str:
+    """Return the token for a page: the session's secret under a fresh mask.
+
+    The mask makes each page's token different, so that compressed pages do not reveal it (BREACH).
+    """
+    secret = _secret(key, session_token)
+    mask = secrets.token_bytes(len(secret))
+    return base64.urlsafe_b64encode(mask + _xor(mask, secret)).decode()
+
+
+def fits(key: bytes, session_token: str, sent: str) -> bool:
+    """Return whether a token that came with a request belongs to its session; in constant time."""
+    try:
+        raw = base64.urlsafe_b64decode(sent.encode("ascii"))
+    except ValueError:
+        return False
+    if len(raw) != 64:
+        return False
+    return hmac.compare_digest(_xor(raw[:32], raw[32:]), _secret(key, session_token))
+
+
+def _secret(key: bytes, session_token: str) -> bytes:
+    return hmac.new(key, b"csrf|" + session_token.encode(), hashlib.sha256).digest()
+
+
+def _xor(a: bytes, b: bytes) -> bytes:
+    return bytes(x ^ y for x, y in zip(a, b, strict=True))
+
+
+def check(request: Request, key: bytes, session_token: str | None) -> None:
+    """Let a request through or not.
+
+    Raises:
+        ForbiddenError: it came from elsewhere, or its token is missing or another session's.
+    """
+    if request.method in SAFE_METHODS:
+        return
+    if not _from_here(request):
+        raise ForbiddenError("This request came from another site. Open the page here and try again.")
+    sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
+    if not session_token or not fits(key, session_token, sent):
+        raise ForbiddenError("This page is too old. Reload it and try again.")
+
+
+def _from_here(request: Request) -> bool:
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = urlsplit(request.headers.get("Origin", ""))
+    # The host is one of ours by now: TRUSTED_HOSTS has refused all others (W10).
+    return bool(origin.netloc) and (origin.scheme, origin.netloc) == (request.scheme, request.host)

@@ -1,0 +1,110 @@
+"""Errors as people see them: one page, one JSON shape, never internals (security.md V03)."""
+
+from __future__ import annotations
+
+import secrets
+from urllib.parse import quote
+
+from flask import Flask, Response, jsonify, make_response, redirect, request
+from werkzeug.exceptions import HTTPException
+
+from app import logs
+from app.errors import AuthRequiredError, EventrError, RateLimitedError, StoreError
+from app.web.render import template
+
+log = logs.get(__name__)
+
+TITLES = {
+    400: "That did not fit",
+    401: "Log in first",
+    403: "Not allowed",
+    404: "Nothing here",
+    405: "Not this way",
+    409: "Already there",
+    410: "Gone",
+    413: "Too large",
+    422: "The site is at fault",
+    429: "Slow down",
+    503: "Back in a moment",
+}
+_SENTENCES = {
+    400: "The request could not be understood.",
+    404: "There is nothing at this address, or it is not yours to see.",
+    405: "This address does not work like that.",
+    413: "That is larger than this server accepts.",
+}
+
+
+def install(app: Flask) -> None:
+    """Render every error of ``app``."""
+    app.register_error_handler(EventrError, _ours)
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def _ours(error: Exception) -> Response:
+    assert isinstance(error, EventrError)  # noqa: S101 — registered for it
+    log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
+    response = answer(error.http_status, error.word, error.message, error)
+    if isinstance(error, AuthRequiredError) and not wants_json():
+        if for_script():
+            response.headers["HX-Redirect"] = "/login"
+        elif request.method == "GET":
+            return make_response(redirect(f"/login?next={quote(_here())}", 303))
+    return response
+
+
+def _http(error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 — registered for it
+    status = error.code or 500
+    if error.response is not None or 300 <= status < 400:
+        return make_response(error.get_response())
+    response = answer(status, f"http_{status}", _SENTENCES.get(status, "This did not work."))
+    for name, value in error.get_headers():
+        if name in ("Allow", "Retry-After"):
+            response.headers[name] = value
+    return response
+
+
+def _unexpected(error: Exception) -> Response:
+    incident = secrets.token_hex(4)
+    log.error("request_failed", exc_info=True, incident=incident, path=_rule())
+    return answer(
+        500, "error", f"Something went wrong on our side. Try again in a minute; it is noted as {incident}."
+    )
+
+
+def answer(status: int, word: str, message: str, error: EventrError | None = None) -> Response:
+    """Return an error as JSON or as a page, whichever the client asked for."""
+    if wants_json():
+        response = make_response(jsonify(error=word, message=message), status)
+    else:
+        title = TITLES.get(status, "Something went wrong")
+        name = "parts/problem.html" if for_script() else "pages/error.html"
+        page = template(name, status=status, title=title, message=message)
+        response = make_response(page, status)
+    if isinstance(error, StoreError):
+        response.headers["Retry-After"] = "10"
+    if isinstance(error, RateLimitedError):
+        response.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
+    return response
+
+
+def wants_json() -> bool:
+    """Return whether the client is a script."""
+    best = request.accept_mimetypes.best_match(["text/html", "application/json"])
+    return best == "application/json" or request.path.startswith("/api/")
+
+
+def for_script() -> bool:
+    """Return whether the answer becomes a part of a page."""
+    return "HX-Request" in request.headers
+
+
+def _here() -> str:
+    return request.full_path.rstrip("?") if request.query_string else request.path
+
+
+def _rule() -> str:
+    # The rule and not the address: addresses can hold what does not belong in a log.
+    return str(request.url_rule) if request.url_rule else "-"

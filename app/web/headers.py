@@ -1,0 +1,73 @@
+"""Headers of every answer, errors included (security.md H08, H11, W18)."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, g
+
+#: Pictures of entries still come from their own sites, as there is no image proxy yet: so any http(s)
+#: image may load. With the proxy this becomes ``'self' data:``, and nothing else changes.
+IMAGE_SOURCES = "'self' data: https: http:"
+
+CSP = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        f"img-src {IMAGE_SOURCES}",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "media-src 'self'",
+        "frame-src 'self' https://www.youtube-nocookie.com https://player.vimeo.com",
+        "manifest-src 'self'",
+        "worker-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types eventr",
+    )
+)
+
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+def install(app: Flask, base_url: str) -> None:
+    """Set the headers after each request of ``app``."""
+    fixed = {
+        "Content-Security-Policy": CSP,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": referrer_policy(base_url),
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    }
+    if base_url.startswith("https://"):
+        fixed["Strict-Transport-Security"] = "max-age=31536000"
+
+    @app.after_request
+    def add(response: Response) -> Response:
+        for name, value in fixed.items():
+            response.headers[name] = value
+        _caching(response)
+        return response
+
+
+def referrer_policy(base_url: str) -> str:
+    """Return the policy that never tells another site anything and still lets our own forms through.
+
+    Under ``no-referrer`` browsers send ``Origin: null`` with forms. That is harmless where they also send
+    ``Sec-Fetch-Site``: with HTTPS and on loopback. On a plain-HTTP name they do not, and no form would
+    pass the check of its origin; ``same-origin`` tells other sites as little.
+    """
+    parts = urlsplit(base_url)
+    return "no-referrer" if parts.scheme == "https" or parts.hostname in _LOOPBACK else "same-origin"
+
+
+def _caching(response: Response) -> None:
+    # What depends on who asks is kept nowhere (W18); static files say so themselves, by g.public.
+    if "Cache-Control" not in response.headers:
+        response.headers["Cache-Control"] = "no-store"
+    if not g.get("public_bytes"):
+        response.vary.add("Cookie")

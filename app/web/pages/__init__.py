@@ -1,0 +1,29 @@
+"""The screens: one file per group of them, each with a blueprint."""
+
+from __future__ import annotations
+
+from flask import Blueprint
+
+from app.web.pages.add import bp as add
+from app.web.pages.api import bp as api
+from app.web.pages.feeds import bp as feeds
+from app.web.pages.folders import bp as folders
+from app.web.pages.mark import bp as mark
+from app.web.pages.public import bp as public
+from app.web.pages.read import bp as read
+from app.web.pages.settings import bp as settings
+from app.web.pages.sign_in import bp as sign_in
+from app.web.static_files import bp as static_files
+
+BLUEPRINTS: tuple[Blueprint, ...] = (
+    static_files,
+    public,
+    sign_in,
+    read,
+    mark,
+    add,
+    feeds,
+    folders,
+    settings,
+    api,
+)

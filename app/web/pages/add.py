@@ -1,0 +1,82 @@
+"""Add a feed: one field for a site, a page or a feed; then choose, and read."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+
+from app.errors import ExistsError, FeedError, InvalidError
+from app.models.user import Notice
+from app.web import schemas
+from app.web.context import actor, services, session, web
+from app.web.render import fragment_for, template
+from app.web.schemas import text
+
+bp = Blueprint("add", __name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    address: str = text(max=2048, default="")
+    first: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    address: str = text(max=2048)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    url: str = text(max=2048)
+    folder: int | None = None
+    new_folder: str = text(max=128, default="")
+
+
+@bp.get("/add")
+def page() -> str:
+    """The field."""
+    asked = schemas.query(request, Query)
+    return template("pages/add.html", address=asked.address, first=asked.first)
+
+
+@bp.post("/add")
+def find() -> str | tuple[str, int]:
+    """Look for the feeds behind an address; answers "wait" when that takes long, and is asked again."""
+    form = schemas.form(request, Find)
+    wait = web().settings.discovery_wait
+    try:
+        found = services().discovery.discover(actor(), form.address, wait=wait)
+    except (FeedError, InvalidError) as e:
+        return _found(form.address, error=e), e.http_status if not fragment_for() else 200
+    return _found(form.address, found=found)
+
+
+def _found(address: str, **values: object) -> str:
+    page = "parts/found.html" if fragment_for() == "found" else "pages/add.html"
+    return template(page, address=address, folders=services().folders.list(actor()), **values)
+
+
+@bp.post("/subscribe")
+def subscribe() -> Response:
+    """Subscribe to a feed and show its list; the first entries come by themselves."""
+    form = schemas.form(request, Choice)
+    folder = _folder(form)
+    done = services().subscriptions.subscribe(actor(), form.url, folder_id=folder)
+    if done.existed:
+        services().accounts.notify(actor(), session(), Notice("You have this feed already"))
+    target = f"/read/feed/{done.subscription.feed_id}"
+    if fragment_for():
+        return Response(headers={"HX-Redirect": target})
+    return make_response(redirect(target, 303))
+
+
+def _folder(form: Choice) -> int | None:
+    if not form.new_folder.strip():
+        return form.folder
+    try:
+        return services().folders.create(actor(), form.new_folder).id
+    except ExistsError:
+        name = form.new_folder.strip().casefold()
+        return next(f.id for f in services().folders.list(actor()) if f.name.casefold() == name)

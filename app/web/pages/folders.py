@@ -1,0 +1,83 @@
+"""Folders: create, rename, delete; and which feeds are in them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+
+from app.errors import ExistsError, InvalidError
+from app.models.user import Notice
+from app.web import schemas, views
+from app.web.context import actor, services, session
+from app.web.render import template
+from app.web.schemas import text
+
+bp = Blueprint("folders", __name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    name: str = text(max=128)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    feed: int
+    folder: int | None
+
+
+@bp.get("/folders")
+def page() -> str:
+    """All folders and feeds, each with its menu."""
+    return _page()
+
+
+def _page(error: Exception | None = None) -> str:
+    tree = services().reading.tree(actor())
+    feeds = sorted(views.feeds(tree), key=lambda f: f.title.casefold())
+    return template("pages/folders.html", folders=list(views.folders(tree)), feeds=feeds, error=error)
+
+
+@bp.post("/folders")
+def create() -> Response | tuple[str, int]:
+    """Make a folder."""
+    form = schemas.form(request, Name)
+    try:
+        folder = services().folders.create(actor(), form.name)
+    except (ExistsError, InvalidError) as e:
+        return _page(e), e.http_status
+    return _back(f"Folder “{folder.name}” created")
+
+
+@bp.post("/folders/<int:folder_id>/rename")
+def rename(folder_id: int) -> Response | tuple[str, int]:
+    """Give a folder another name."""
+    form = schemas.form(request, Name)
+    try:
+        folder = services().folders.rename(actor(), folder_id, form.name)
+    except (ExistsError, InvalidError) as e:
+        return _page(e), e.http_status
+    return _back(f"Renamed to “{folder.name}”")
+
+
+@bp.post("/folders/<int:folder_id>/delete")
+def delete(folder_id: int) -> Response:
+    """Delete a folder; its feeds stay."""
+    schemas.form(request, schemas.Empty)
+    services().folders.delete(actor(), folder_id)
+    return _back("Folder deleted. Its feeds are still there")
+
+
+@bp.post("/folders/move")
+def move() -> Response:
+    """Put a feed into one folder, or into none."""
+    form = schemas.form(request, Move)
+    folder_ids = () if form.folder is None else (form.folder,)
+    services().subscriptions.edit(actor(), form.feed, folder_ids=folder_ids)
+    return _back("Moved")
+
+
+def _back(words: str) -> Response:
+    services().accounts.notify(actor(), session(), Notice(words))
+    return make_response(redirect("/folders", 303))

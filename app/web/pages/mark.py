@@ -1,0 +1,96 @@
+"""Marks: read, star, everything read, undo. Each works as a form and as a script's call."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
+
+from app.models.stream import StreamRef
+from app.models.user import Notice
+from app.web import schemas
+from app.web.context import actor, services, session
+from app.web.errors import wants_json
+from app.web.redirects import safe_next
+from app.web.schemas import text
+
+bp = Blueprint("mark", __name__)
+
+#: Entries in one call; a script sends what piled up within a third of a second.
+AT_ONCE = 500
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    entry: tuple[int, ...]
+    read: bool
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Star:
+    entry: int
+    on: bool
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MarkAll:
+    stream: str = text(max=64)
+    snapshot: str = text(max=128)
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    token: str = text(max=128)
+    next: str = text(max=2048, default="")
+
+
+def _done(next: str, **answer: object) -> Response:
+    """Answer a script with JSON, a form by going on to its page."""
+    if wants_json():
+        return jsonify(**answer)
+    return make_response(redirect(safe_next(next), 303))
+
+
+@bp.post("/entries/mark")
+def mark() -> Response:
+    """Mark entries as read or unread."""
+    form = schemas.form(request, Mark)
+    done = services().reading.mark(actor(), form.entry[:AT_ONCE], form.read)
+    return _done(form.next, moved=done.total)
+
+
+@bp.post("/entries/star")
+def star() -> Response:
+    """Set or take away a star."""
+    form = schemas.form(request, Star)
+    services().reading.star(actor(), form.entry, form.on)
+    return _done(form.next, starred=form.on)
+
+
+@bp.post("/read/mark-all")
+def mark_all() -> Response:
+    """Mark a stream as read up to what its list has shown; can be undone for a day."""
+    form = schemas.form(request, MarkAll)
+    done = services().reading.mark_all(actor(), StreamRef.parse(form.stream), snapshot=form.snapshot)
+    undo = done.undo if done.count else None
+    words = (
+        f"{done.count} {'entry' if done.count == 1 else 'entries'} marked as read"
+        if done.count
+        else "Nothing was unread"
+    )
+    if not wants_json():
+        services().accounts.notify(actor(), session(), Notice(words, undo))
+    return _done(form.next, text=words, undo=undo, count=done.count)
+
+
+@bp.post("/undo")
+def undo() -> Response:
+    """Take a mass action back."""
+    form = schemas.form(request, Undo)
+    services().reading.undo(actor(), form.token)
+    if not wants_json():
+        services().accounts.notify(actor(), session(), Notice("Taken back"))
+    return _done(form.next, text="Taken back")

@@ -1,0 +1,34 @@
+"""What strangers see: the landing page, and whether the server is well."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, make_response, redirect
+
+from app.web.context import services, user
+from app.web.render import template
+from app.web.sessions import public
+
+bp = Blueprint("public", __name__)
+
+
+@bp.get("/")
+@public
+def home() -> Response | str:
+    """What this is; who is logged in goes straight to reading."""
+    if user() is not None:
+        return make_response(redirect("/read/all", 303))
+    return template("pages/landing.html", mode=services().sign_in.signup_mode())
+
+
+@bp.get("/healthz")
+@public
+def health() -> Response:
+    """Answer that the process lives; the stores have their own checks (``eventr doctor``)."""
+    return Response("ok\n", content_type="text/plain; charset=utf-8")
+
+
+@bp.get("/robots.txt")
+@public
+def robots() -> Response:
+    """Nothing here is for search engines yet."""
+    return Response("User-agent: *\nDisallow: /\n", content_type="text/plain; charset=utf-8")

@@ -1,0 +1,14 @@
+"""Where ``next=`` may lead: to a path of this server and nowhere else (security.md W09)."""
+
+from __future__ import annotations
+
+import re
+
+_PATH = re.compile(r"/(?![/\\])[\x21-\x7e]*")
+
+
+def safe_next(target: str | None, default: str = "/read/all") -> str:
+    """Return ``target`` when it is a plain path here, else ``default``."""
+    if target and _PATH.fullmatch(target) and "\\" not in target and not re.search("%0[9ad]", target, re.I):
+        return target
+    return default

@@ -1,0 +1,102 @@
+"""Templates: what each of them may use, and how a page is put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Flask, g, render_template, request
+from markupsafe import Markup
+
+from app.errors import feed_message
+from app.models.stream import Tree
+from app.web import chart, embeds, keys, present, treeview
+from app.web.context import services, user, web
+from app.web.csrf import FIELD
+from app.web.sessions import csrf_token
+
+THEMES = ("auto", "light", "dark")
+THEME_COOKIE = "theme"
+
+
+def install(app: Flask) -> None:
+    """Give templates of ``app`` their helpers; nothing in them is configured elsewhere."""
+    env = app.jinja_env
+    env.trim_blocks = env.lstrip_blocks = True
+    env.globals.update(
+        asset=lambda name: web().assets.url(name),
+        icon=icon,
+        csrf=csrf_field,
+        csrf_token=csrf_token,
+        user=user,
+        theme=theme,
+        notices=notices,
+        key_groups=keys.GROUPS,
+        key_hint=keys.hint,
+        feed_message=feed_message,
+        nested_tree=nested_tree,
+        player=embeds.player,
+        tile=lambda feed_id, title: Markup(treeview.tile(feed_id, title)),  # noqa: S704 — made of escaped parts
+    )
+    env.filters.update(
+        ago=present.ago,
+        moment=present.moment,
+        iso=present.iso,
+        http=present.http_only,
+        host=present.host,
+        size=present.size,
+        rate=present.per_week,
+        filename=present.filename,
+        browser=present.browser,
+        outcome=chart.label,
+    )
+
+
+def template(name: str, **values: Any) -> str:
+    """Render a template."""
+    return render_template(name, **values)
+
+
+def icon(name: str, label: str = "") -> Markup:
+    """Return a picture of the sprite; decorative unless it has a label."""
+    aria = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
+    return Markup('<svg class="icon" {}><use href="{}#{}"/></svg>').format(aria, _sprite(), name)
+
+
+def nested_tree(tree: Tree, current: str) -> Markup:
+    """Return the folders and feeds of the tree."""
+    icons = {
+        "chevron": str(icon("chevron")),
+        "warn": str(icon("warn", "Has an error")).replace("icon", "icon warn", 1),
+    }
+    return treeview.nested(tree, current, icons)
+
+
+def _sprite() -> str:
+    return web().assets.url("sprite.svg")
+
+
+def csrf_field() -> Markup:
+    """Return the hidden field that every form needs."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(FIELD, csrf_token())
+
+
+def theme() -> str:
+    """Return the colours this device asked for; kept per device, not per account."""
+    chosen = request.cookies.get(THEME_COOKIE, "auto")
+    return chosen if chosen in THEMES else "auto"
+
+
+def notices() -> tuple[Any, ...]:
+    """Return the messages waiting for this page; they are shown once."""
+    current = user()
+    if current is None or g.get("session") is None:
+        return ()
+    return services().accounts.notices(current.actor, g.session)
+
+
+def fragment_for() -> str:
+    """Return the id of the element that a script wants anew, empty for a whole page.
+
+    htmx names its target as ``tag#id``.
+    """
+    return request.headers.get("HX-Target", "").partition("#")[2] if request.headers.get("HX-Request") else ""

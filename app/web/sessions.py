@@ -1,0 +1,101 @@
+"""The session cookie: who is asking, on each request (security.md W01, W02)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import TypeVar
+
+from flask import Flask, Response, g, request
+
+from app.errors import AuthRequiredError
+from app.services.sign_in import Client
+from app.web import csrf
+from app.web.context import web
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+View = TypeVar("View", bound=Callable[..., object])
+
+
+def cookie_name(secure: bool) -> str:
+    """Return the cookie's name; the prefix binds it to this very host and to HTTPS."""
+    return "__Host-eventr" if secure else "eventr"
+
+
+def public(view: View) -> View:
+    """Mark a view that strangers may see; all others want a log-in."""
+    view.public = True  # type: ignore[attr-defined]
+    return view
+
+
+def install(app: Flask) -> None:
+    """Recognise the visitor before each request, guard it, and set the cookie after it."""
+    app.before_request(_recognise)
+    app.before_request(_guard)
+    app.after_request(_set_cookie)
+
+
+def _recognise() -> None:
+    if request.endpoint == "static_files.file":
+        return
+    token = request.cookies.get(cookie_name(web().secure), "")
+    g.token = token if _TOKEN.fullmatch(token) else None
+    found = web().services.sign_in.resume(g.token) if g.token else None
+    g.session, g.user = found or (None, None)
+
+
+def _guard() -> None:
+    view = web_view()
+    csrf.check(request, web().secret_key, g.get("token"))
+    if view is not None and not getattr(view, "public", False) and g.get("user") is None:
+        raise AuthRequiredError
+
+
+def web_view() -> Callable[..., object] | None:
+    """Return the view function of this request, None when no route fits."""
+    from flask import current_app
+
+    return current_app.view_functions.get(request.endpoint) if request.endpoint else None
+
+
+def csrf_token() -> str:
+    """Return the token for a form on this page; a stranger gets a cookie to bind it to."""
+    if g.get("token") is None:
+        begin(secrets.token_urlsafe(32))
+    return csrf.make(web().secret_key, g.token)
+
+
+def begin(token: str) -> None:
+    """Give the browser this session id with the answer."""
+    g.token = g.new_token = token
+
+
+def end() -> None:
+    """Take the cookie away with the answer."""
+    g.new_token = ""
+
+
+def client() -> Client:
+    """Return where this request comes from; forwarded addresses count only behind trusted proxies."""
+    return Client(request.remote_addr or "", request.headers.get("User-Agent", ""))
+
+
+def _set_cookie(response: Response) -> Response:
+    token = g.get("new_token")
+    if token is None:
+        return response
+    name, secure = cookie_name(web().secure), web().secure
+    if token:
+        response.set_cookie(
+            name,
+            token,
+            max_age=web().settings.session_max,
+            secure=secure,
+            httponly=True,
+            samesite="Lax",
+            path="/",
+        )
+    else:
+        response.delete_cookie(name, secure=secure, httponly=True, samesite="Lax", path="/")
+    return response

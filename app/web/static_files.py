@@ -1,0 +1,29 @@
+"""``/static/…``: public, immutable, without cookies."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, g, request
+
+from app.errors import NotFoundError
+from app.web.context import web
+from app.web.sessions import public
+
+bp = Blueprint("static_files", __name__)
+
+
+@bp.get("/static/<name>")
+@public
+def file(name: str) -> Response:
+    """Answer with a static file, compressed where the browser takes it."""
+    asset = web().assets.get(name)
+    if asset is None:
+        raise NotFoundError
+    g.public_bytes = True
+    packed = bool(request.accept_encodings.quality("gzip"))
+    response = Response(asset.packed if packed else asset.body, content_type=asset.type)
+    if packed:
+        response.headers["Content-Encoding"] = "gzip"
+    response.vary.add("Accept-Encoding")
+    # The name holds the hash of the content: it can never change.
+    response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    return response

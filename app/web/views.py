@@ -1,0 +1,49 @@
+"""What lists and trees need beside the services' own types. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from app.models.stream import StreamKind, StreamRef, Tree, TreeFeed, TreeFolder
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Head:
+    """Title and count above a list; ``feed`` when the stream is one feed."""
+
+    title: str
+    unread: int
+    feed: TreeFeed | None = None
+
+
+def head_of(tree: Tree, ref: StreamRef) -> Head | None:
+    """Return what stands above a stream's list, None when the stream is not the user's."""
+    if ref.kind is StreamKind.ALL:
+        return Head("All entries", tree.unread)
+    if ref.kind is StreamKind.STARRED:
+        return Head("Starred", 0)
+    if ref.kind is StreamKind.FOLDER:
+        folder = next((f for f in folders(tree) if f.id == ref.id), None)
+        return Head(folder.name, folder.unread) if folder else None
+    feed = next((f for f in feeds(tree) if f.feed_id == ref.id), None)
+    return Head(feed.title, feed.unread, feed) if feed else None
+
+
+def folders(tree: Tree) -> Iterator[TreeFolder]:
+    """Yield all folders, parents before children."""
+    waiting = list(tree.folders)
+    while waiting:
+        folder = waiting.pop(0)
+        yield folder
+        waiting[:0] = folder.folders
+
+
+def feeds(tree: Tree) -> Iterator[TreeFeed]:
+    """Yield all feeds, each once, however many folders it is in."""
+    seen: set[int] = set()
+    for group in (*(f.feeds for f in folders(tree)), tree.feeds):
+        for feed in group:
+            if feed.feed_id not in seen:
+                seen.add(feed.feed_id)
+                yield feed

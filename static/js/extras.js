@@ -1,0 +1,46 @@
+// Small things: menus that close, folders that stay as they were left, players that load on demand.
+const KEY = "eventr.closed-folders";
+
+function menus(event) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+}
+
+function folders() {
+  const closed = new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+  for (const details of document.querySelectorAll(".folder > details")) {
+    const id = details.parentElement.dataset.id;
+    if (closed.has(id)) details.open = false;
+    details.addEventListener("toggle", () => {
+      closed[details.open ? "delete" : "add"](id);
+      localStorage.setItem(KEY, JSON.stringify([...closed]));
+    });
+  }
+}
+
+// A video asks its site for nothing before it is wanted (H07).
+function embed(button) {
+  const frame = document.createElement("iframe");
+  frame.setAttribute("sandbox", "allow-scripts allow-same-origin allow-popups allow-presentation");
+  frame.setAttribute("allow", "fullscreen; picture-in-picture");
+  frame.setAttribute("referrerpolicy", "strict-origin");
+  frame.title = button.dataset.title;
+  frame.src = button.dataset.embed;
+  button.closest(".embed").replaceChildren(frame);
+  frame.focus();
+}
+
+export function start(act) {
+  folders();
+  document.addEventListener("click", (event) => {
+    menus(event);
+    const button = event.target.closest("button[data-embed], [data-key]");
+    if (button?.dataset.embed) embed(button);
+    else if (button?.dataset.key) act(button.dataset.key);
+  });
+  document.addEventListener("keydown", (event) => {
+    const menu = event.key === "Escape" && document.activeElement?.closest("details.menu[open]");
+    if (menu) (menu.open = false), menu.querySelector("summary").focus();
+  });
+}

@@ -1,0 +1,43 @@
+// Talking to the server: small posts that answer in JSON, fragments that htmx puts into the page.
+import { csrf } from "./trusted.js";
+
+export class Failure extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const OFFLINE = "The server does not answer. Check your connection.";
+
+export async function post(url, fields, keepalive = false) {
+  const body = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
+  const headers = { "X-CSRF-Token": csrf(), Accept: "application/json" };
+  const response = await fetch(url, { method: "POST", body, headers, keepalive }).catch(() => null);
+  if (!response) throw new Failure(0, OFFLINE);
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Failure(response.status, answer.message ?? OFFLINE);
+  return answer;
+}
+
+export async function get(url, etag) {
+  const headers = { Accept: "application/json", ...(etag ? { "If-None-Match": etag } : {}) };
+  const response = await fetch(url, { headers, cache: "no-store" }).catch(() => null);
+  if (!response?.ok) return null;
+  return { etag: response.headers.get("ETag"), data: await response.json() };
+}
+
+// A newer load of the same place ends an older one that is still under way.
+const loading = new Map();
+
+export async function load(url, id) {
+  const turn = Symbol(id);
+  loading.set(id, turn);
+  const place = document.getElementById(id);
+  place.setAttribute("aria-busy", "true");
+  await htmx.ajax("GET", url, { target: `#${id}`, source: place, swap: "innerHTML", sync: "replace" });
+  if (loading.get(id) !== turn) return false;
+  place.removeAttribute("aria-busy");
+  return true;
+}

@@ -1,0 +1,58 @@
+// Messages that go by themselves, and what can be taken back.
+const STAY = 15000;
+const undos = [];
+
+export function say(text) {
+  document.getElementById("say").textContent = text;
+}
+
+export function toast(text, undo) {
+  const box = document.createElement("div");
+  const words = document.createElement("span");
+  box.className = "toast";
+  words.textContent = text;
+  box.append(words);
+  if (undo) box.append(undoButton(box, undo));
+  const place = document.getElementById("toasts");
+  while (place.children.length > 2) place.firstElementChild.remove();
+  place.append(box);
+  expire(box);
+}
+
+function undoButton(box, undo) {
+  const button = document.createElement("button");
+  const once = { run: undo, box };
+  button.type = "button";
+  button.textContent = "Undo";
+  button.addEventListener("click", () => take(once));
+  undos.push(once);
+  return button;
+}
+
+// Nothing goes away under the pointer or while it has the focus.
+function expire(box) {
+  setTimeout(() => (box.matches(":hover, :focus-within") ? expire(box) : box.remove()), STAY);
+}
+
+export function remember(undo) {
+  undos.push({ run: undo });
+  if (undos.length > 50) undos.shift();
+}
+
+async function take(once) {
+  const index = undos.indexOf(once);
+  if (index < 0) return;
+  undos.splice(index, 1);
+  once.box?.remove();
+  await once.run();
+}
+
+export function undoLast() {
+  const last = undos.at(-1);
+  if (last) take(last);
+  else say("Nothing to undo");
+}
+
+export function start() {
+  for (const box of document.querySelectorAll("#toasts .toast")) expire(box);
+}

@@ -1,0 +1,17 @@
+// The only file that may turn text into elements or code (H14). HTML reaches the page by htmx alone, from
+// this server alone; code never: htmx's own evaluation is replaced by a refusal.
+const allow = { createHTML: (html) => html, createScript: () => "" };
+const policy = globalThis.trustedTypes ? trustedTypes.createPolicy("eventr", allow) : allow;
+
+function refuse() {
+  return { call() { throw new Error("attributes of htmx that hold code are off"); } };
+}
+
+export function csrf() {
+  return document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+}
+
+htmx.registerExtension("eventr", {
+  init: (api) => api.initSecurity(policy, refuse, refuse),
+  htmx_config_request: (element, { ctx }) => { ctx.request.headers["X-CSRF-Token"] = csrf(); },
+});
