@@ -134,7 +134,7 @@ class Settings:
 
     # -- schedule
     poll_min: int = _row(120, "Shortest time between polls of a feed", _between(1, 86400))
-    poll_max: int = _row(3600, "Longest time between polls of a healthy feed", _between(60, 86400))
+    poll_max: int = _row(3600, "Longest time between polls of a healthy feed", _between(1, 86400))
     poll_push: int = _row(6 * 3600, "Time between polls while pushes prove to work", _between(60, 86400))
     poll_unread: int = _row(86400, "Time between polls of a feed nobody read for 30 days", _between(60, 1e6))
     error_backoff_min: int = _row(300, "First wait after an error; doubles", _between(1, 86400))
