@@ -73,7 +73,7 @@ def excerpt(markup: str, length: int) -> str:
     """
     text = ""
     for window in (max(4096, 12 * length), 65536):
-        text = _tidy(html.unescape(_strip(_head(markup, window))))
+        text = flat(cut(markup, window))
         if len(text) > length or window >= len(markup):
             break
     if len(text) <= length:
@@ -84,11 +84,16 @@ def excerpt(markup: str, length: int) -> str:
     return head.rstrip(" ,;:.–—-") + "…"
 
 
-def _head(markup: str, window: int) -> str:
-    """Return the first characters, without a tag or reference that the cut went through."""
-    if len(markup) <= window:
+def flat(markup: str) -> str:
+    """Return the text of body HTML on one line; other than :func:`plain` it takes escapes at their word."""
+    return _tidy(html.unescape(_strip(markup)))
+
+
+def cut(markup: str, length: int) -> str:
+    """Return the first characters of HTML, without a tag or reference that the cut went through."""
+    if len(markup) <= length:
         return markup
-    head = markup[:window]
+    head = markup[:length]
     head = head[: head.rfind("<")] if head.rfind("<") > head.rfind(">") else head
     amp = head.rfind("&")
     return head[:amp] if amp > head.rfind(";") and amp > len(head) - 32 else head

@@ -1,0 +1,242 @@
+"""A linear look at entry HTML before the HTML parser sees it: does its shape cost too much? (X02)
+
+HTML5 tree building is quadratic in the depth of open elements, in the attributes of one element, and in
+unclosed formatting elements, which are opened again in each following block. This scan gives an upper
+bound of all three; :func:`hostile` says whether one is exceeded. It errs on the side of refusing: an end
+tag only counts where the real parser is sure to close the element too.
+
+Tokenising follows the WHATWG HTML standard §13.2.5 as far as tags, comments and raw text go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+MAX_DEPTH = 256
+MAX_ATTRIBUTES = 128
+#: Formatting elements that the parser would open again, summed over all blocks.
+MAX_REOPENED = 50_000
+
+_SPACE = r"\t\n\f\r "
+_ATTRIBUTE = (
+    rf"[{_SPACE}/]*+[^{_SPACE}/>][^{_SPACE}/>=]*+"
+    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^{_SPACE}>"'][^{_SPACE}>]*+|(?=>)))?+"""
+)
+_MANY_ATTRIBUTES = re.compile(rf"<[A-Za-z][^{_SPACE}/>]*+[{_SPACE}/](?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+_TOKEN = re.compile(
+    r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"|[!?][^>]*+>?|/[^A-Za-z][^>]*+>?"
+    rf"|(?P<end>/?)(?P<name>[A-Za-z][^{_SPACE}/>]*+)(?:{_ATTRIBUTE})*+[{_SPACE}/]*+(?:>|\Z))",
+    re.DOTALL,
+)
+_FOREIGN = re.compile(r"<(?:svg|math)", re.IGNORECASE)
+
+_VOID = frozenset(
+    [
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
+        *("track", "wbr"),
+    ]
+)
+_RAW = frozenset(["iframe", "noembed", "noframes", "noscript", "script", "style", "textarea", "title", "xmp"])
+_RAW_END = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in _RAW}
+_FORMATTING = frozenset(
+    [*("a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u")]
+)
+_CLOSES_P = frozenset(
+    [
+        *(
+            "address",
+            "article",
+            "aside",
+            "blockquote",
+            "center",
+            "dd",
+            "details",
+            "dialog",
+            "dir",
+            "div",
+            "dl",
+        ),
+        *("dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
+        *(
+            "header",
+            "hgroup",
+            "hr",
+            "li",
+            "main",
+            "menu",
+            "nav",
+            "ol",
+            "p",
+            "pre",
+            "section",
+            "summary",
+            "ul",
+        ),
+    ]
+)
+#: Start tag → elements it closes when they are innermost.
+_CLOSES = {
+    **dict.fromkeys(_CLOSES_P, ("p",)),
+    "li": ("p", "li"),
+    "dd": ("p", "dd", "dt"),
+    "dt": ("p", "dd", "dt"),
+    "option": ("option",),
+}
+_CELLS = {
+    "td": ("p", "li", "td", "th"),
+    "th": ("p", "li", "td", "th"),
+    "tr": ("p", "li", "td", "th", "tr"),
+    "tbody": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot"),
+    "thead": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot"),
+    "tfoot": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot"),
+}
+#: End tag → unclosed elements it may reach over.
+_REACHES = {
+    **dict.fromkeys(_CLOSES_P - {"p", "li", "dd", "dt"}, ("p", "li", "dd", "dt")),
+    "li": ("p",),
+    "dd": ("p",),
+    "dt": ("p",),
+    "select": ("option",),
+}
+_REACHES_CELLS = {**_CELLS, "table": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot", "caption")}
+
+
+def hostile(html: str) -> bool:
+    """Return whether an HTML parser would need more than its fair time or memory for this entry."""
+    if "<" not in html:
+        return False
+    if _MANY_ATTRIBUTES.search(html):
+        return True
+    # Without that many tags there is no such depth; this spares most entries the loop below.
+    return html.count("<") > MAX_DEPTH and _Open().exceeds(html)
+
+
+class _Open:
+    """The open elements, as an upper bound of what the tree builder holds."""
+
+    def __init__(self) -> None:
+        self._stack: list[str] = []
+        self._formatting = 0
+        self._tables = 0
+        self._reopened = 0
+        self._exact = False
+
+    def exceeds(self, html: str) -> bool:
+        self._exact = _FOREIGN.search(html) is not None
+        for ends, name in _tags(html, foreign=self._exact):
+            if ends:
+                self._end(name)
+            elif name not in _VOID:
+                self._start(name)
+                if len(self._stack) > MAX_DEPTH or self._reopened > MAX_REOPENED:
+                    return True
+        return False
+
+    def _start(self, name: str) -> None:
+        # In svg and math no start tag closes anything, so there nothing is taken off here either.
+        if not self._exact:
+            closes = _CELLS.get(name) if self._tables else None
+            self._take(closes or _CLOSES.get(name, ()))
+        if name in _FORMATTING:
+            self._formatting += 1
+        else:
+            self._reopened += self._formatting
+            self._tables += name == "table"
+        self._stack.append(name)
+
+    def _end(self, name: str) -> None:
+        stack = self._stack
+        if not self._exact:
+            over = _REACHES_CELLS.get(name) if self._tables else None
+            over = over or _REACHES.get(name, ())
+            at = len(stack) - 1
+            while at >= 0 and stack[at] != name and stack[at] in over:
+                at -= 1
+            if at < 0 or stack[at] != name:
+                return
+            while len(stack) > at + 1:
+                self._pop()
+        if stack and stack[-1] == name:
+            self._pop()
+
+    def _take(self, names: tuple[str, ...]) -> None:
+        while self._stack and self._stack[-1] in names:
+            self._pop()
+
+    def _pop(self) -> None:
+        name = self._stack.pop()
+        self._formatting -= name in _FORMATTING
+        self._tables -= name == "table"
+
+
+def _tags(html: str, *, foreign: bool) -> Iterator[tuple[bool, str]]:
+    """Yield (is an end tag, lower-case name) of each tag; raw text is passed over.
+
+    With ``foreign`` elements about, raw text may be markup and ``<![CDATA[`` may hide it: from the first
+    such place on, end tags no longer count.
+    """
+    at, hidden = 0, False
+    while match := _TOKEN.search(html, at):
+        at = match.end()
+        name = match["name"]
+        if name is None:
+            hidden = hidden or (foreign and html.startswith("<![", match.start()))
+            continue
+        name = name.lower()
+        if match["end"]:
+            if not hidden:
+                yield True, name
+            continue
+        if name == "plaintext":
+            return
+        yield False, name
+        if name in _RAW:
+            if foreign:
+                hidden = True
+                continue
+            close = _RAW_END[name].search(html, at)
+            at = close.start() if close else len(html)
+
+
+_BARRIERS = frozenset(["caption", "table", "td", "th"])
+_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_LIST_OWNERS = _BARRIERS | {"ul", "ol", "dl"}
+_NESTING = re.compile(
+    rf"<(/?(?:{'|'.join(sorted(_CLOSES_P | _BARRIERS | {'a'}, key=len, reverse=True))}))[ >]"
+)
+#: Element → what it may not stand in, and where the look upwards ends.
+_NOT_INSIDE: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    **dict.fromkeys(_CLOSES_P, (frozenset(["p"]), _BARRIERS)),
+    **dict.fromkeys(_HEADINGS, (_HEADINGS | {"p"}, _BARRIERS)),
+    "a": (frozenset(["a"]), _BARRIERS),
+    "li": (frozenset(["li", "p"]), _LIST_OWNERS),
+    "dd": (frozenset(["dd", "dt", "p"]), _LIST_OWNERS),
+    "dt": (frozenset(["dd", "dt", "p"]), _LIST_OWNERS),
+    "table": (frozenset(["table"]), frozenset(["caption", "td", "th"])),
+}
+
+
+def nests_oddly(serialised: str) -> bool:
+    """Return whether a serialised tree may parse into another one: ``<p>`` in ``<p>``, a link in a link …
+
+    Such trees come up when what stood between was taken out. Only for well-nested HTML with lower-case
+    names; a False is sure, a True means "look again".
+    """
+    stack: list[str] = []
+    for tag in _NESTING.findall(serialised):
+        if tag[0] == "/":
+            if stack:
+                stack.pop()
+            continue
+        if tag in _NOT_INSIDE:
+            refused, ends = _NOT_INSIDE[tag]
+            for outer in reversed(stack):
+                if outer in refused:
+                    return True
+                if outer in ends:
+                    break
+        if tag != "hr":
+            stack.append(tag)
+    return False

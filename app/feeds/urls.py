@@ -1,0 +1,196 @@
+"""Web addresses: what people type, what feeds link to, and when two addresses are one feed.
+
+Everything here is text work; whether an address may be fetched is decided by ``app.feeds.net``.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urljoin, urlsplit
+
+import idna
+import xxhash
+
+from app.feeds import sites
+
+MAX_LENGTH = 2048
+
+_EDGES = "".join(map(chr, range(0x21)))  # C0 and space, as WHATWG URL §4.4 strips them
+_INNER = str.maketrans("", "", "\t\n\r")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+#: Most addresses: absolute, tidy already, and nothing in them that needs a second look.
+_CLEAN = re.compile(
+    r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9/_.~!$&'()*+,;=:@%-]*)?"
+    r"(?:\?[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?"
+)
+_UNSAFE = re.compile(r"[\x00-\x20\x7f\"<>`\\^{|}\ud800-\udfff]")
+_TRACKING = re.compile(
+    r"utm_\w+|hsa_\w+|mtm_\w+|pk_(?:campaign|kwd|source|medium|content|keyword)|at_(?:campaign|medium)\w*"
+    r"|fbclid|gclid|gclsrc|dclid|wbraid|gbraid|msclkid|yclid|ysclid|twclid|ttclid|igshid|igsh|mc_[ce]id"
+    r"|_hsenc|_hsmi|__hs\w+|mkt_tok|vero_(?:id|conv)|oly_(?:anon|enc)_id|rb_clickid|s_cid|srsltid|wickedid"
+    r"|ref_src|ref_url|_openstat|ml_subscriber(?:_hash)?|_branch_match_id|cmpid|xtor|wt_mc|wt\.mc_id"
+)
+_PASTED = re.compile(
+    r"(?:https?|feed|rss|itpc|pcast)(?::https?)?://[^\s<>\"]+|feed:[^\s<>\"]+", re.IGNORECASE
+)
+_BARE = re.compile(
+    r"(?:[^\s/?#@:<>\"'()\[\],;!|\\]+\.[^\s/?#@:<>\"'()\[\],;!|\\.]{2,}\.?|localhost|\d+(?:\.\d+){3}|\[[0-9a-f:.]+\])"
+    r"(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?",
+    re.IGNORECASE,
+)
+_FEED_SCHEME = re.compile(r"(?:feed|rss|itpc|pcast|view-source):(?://)?(?=.)", re.IGNORECASE)
+
+
+def resolve(value: str, base: str) -> str | None:
+    """Return the absolute http(s) or mailto address that a browser would make of ``value``, or None.
+
+    Spaces, quotes and angle brackets are percent-encoded. Unusual spellings (``http:x``, ``http:///x``)
+    are refused, not repaired: parsers disagree about them.
+    """
+    if _CLEAN.fullmatch(value):
+        return value
+    text = value.strip(_EDGES).translate(_INNER)
+    if not text or len(text) > 4 * MAX_LENGTH:
+        return None
+    scheme = _SCHEME.match(text)
+    if scheme and scheme[1].lower() == "mailto":
+        return "mailto:" + _quote(text[7:])
+    if scheme is None:
+        text = _join(base, _slashes(text))
+    elif scheme[1].lower() in ("http", "https"):
+        text = scheme[1].lower() + ":" + _slashes(text[scheme.end() :])
+    return _checked(text)
+
+
+def _join(base: str, reference: str) -> str:
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return ""
+
+
+def _slashes(text: str) -> str:
+    """Return a reference with ``\\`` read as ``/`` in front of its query, as browsers do."""
+    end = min((at for at in (text.find("?"), text.find("#")) if at >= 0), default=len(text))
+    return text[:end].replace("\\", "/") + text[end:]
+
+
+def _checked(url: str) -> str | None:
+    if not url.startswith(("http://", "https://")):
+        return None
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return None
+    return _quote(url) if host and not _UNSAFE.search(host) else None
+
+
+def _quote(text: str) -> str:
+    return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "replace")), text)
+
+
+def without_tracking(url: str) -> str:
+    """Return the address without the common parameters that only tell who came from where (H13)."""
+    head, mark, rest = url.partition("?")
+    if not mark:
+        return url
+    query, hash_mark, fragment = rest.partition("#")
+    kept = [p for p in query.split("&") if not _TRACKING.fullmatch(p.partition("=")[0].lower())]
+    query = "&".join(kept)
+    return head + ("?" + query if query else "") + hash_mark + fragment
+
+
+def normalise_address(text: str) -> list[str]:
+    """Return the addresses to try, in order, for what a person typed or pasted; empty: none is in it.
+
+    ``example.org`` gives https first, then http; ``feed:`` addresses lose that scheme; of a pasted text the
+    first address counts; ``@user@host`` and ``r/name`` are known by :mod:`app.feeds.sites`.
+    """
+    text = text.strip().strip("<>\"'“”«»").strip()
+    if not text or len(text) > 64 * MAX_LENGTH:
+        return []
+    if short := sites.shorthand(text):
+        return [short]
+    pasted = _PASTED.search(text)
+    word = pasted[0].rstrip(".,;:!?)]}'”»") if pasted and not text.lower().startswith("view-") else text
+    return _tries(_FEED_SCHEME.sub("", word, count=1).translate(_INNER).strip())
+
+
+def _tries(word: str) -> list[str]:
+    scheme = _SCHEME.match(word)
+    if scheme and scheme[1].lower() in ("http", "https") and word[scheme.end() :].startswith("//"):
+        found = [_checked(scheme[1].lower() + ":" + _slashes(word[scheme.end() :]))]
+    elif (bare := _BARE.search(word)) and not (scheme and bare.start() > 0):
+        place = bare[0].rstrip(".,;:!?)]}'")
+        found = [_checked(f"{s}://{_slashes(place)}") for s in ("https", "http")]
+    else:
+        return []
+    return [_with_path(u.partition("#")[0]) for u in found if u and len(u) <= MAX_LENGTH]
+
+
+def _with_path(url: str) -> str:
+    """Return the address with its host in lower case and at least ``/`` as its path."""
+    scheme, _, rest = url.partition("://")
+    end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+    path = rest[end:]
+    return f"{scheme}://{rest[:end].lower()}{path if path.startswith('/') else '/' + path}"
+
+
+def url_key(url: str) -> str:
+    """Return 32 hex digits that are equal for addresses of one feed.
+
+    Folded: http/https, case of the host, IDN spelling, default port, ``.`` segments, trailing slash, case
+    and need of percent-escapes (RFC 3986 §6.2), tracking parameters, fragment. Not folded: ``www.``, the
+    order of parameters, user names.
+    """
+    return xxhash.xxh3_128_hexdigest(_canonical(url).encode("utf-8", "surrogatepass"))
+
+
+def _canonical(url: str) -> str:
+    try:
+        parts = urlsplit(without_tracking(url.strip().partition("#")[0]))
+        port = parts.port
+        host = (parts.hostname or "").rstrip(".")
+    except ValueError:
+        return url.strip()
+    user = parts.netloc.rpartition("@")[0]
+    place = _ascii_host(host) + ("" if port in (None, 80, 443) else f":{port}")
+    path = _path(parts.path)
+    query = parts.query
+    if host == "feeds.feedburner.com" and query.lower() in ("format=xml", "format=rss"):
+        query = ""
+    return (user + "@" if user else "") + place + path + ("?" + _escapes(query) if query else "")
+
+
+def _ascii_host(host: str) -> str:
+    if host.isascii():
+        return host.lower()
+    try:
+        return idna.encode(host, uts46=True).decode("ascii").lower()
+    except idna.IDNAError:
+        return host.lower()
+
+
+def _path(path: str) -> str:
+    """Return the path with its escapes in one form, ``.`` segments gone and no slash at its end."""
+    out: list[str] = []
+    for segment in _escapes(path).split("/"):
+        if segment == "..":
+            out = out[:-1] if len(out) > 1 else out
+        elif segment != ".":
+            out.append(segment)
+    return "/".join(out).rstrip("/")
+
+
+def _escapes(text: str) -> str:
+    """Return text with escapes of unreserved characters undone and all others in upper case."""
+
+    def one(match: re.Match[str]) -> str:
+        char = chr(int(match[1], 16))
+        unreserved = char.isascii() and (char.isalnum() or char in "-._~")
+        return char if unreserved else match[0].upper()
+
+    quoted = "".join(
+        c if c.isascii() else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in text
+    )
+    return re.sub(r"%([0-9A-Fa-f]{2})", one, quoted)
