@@ -122,6 +122,11 @@ class Policy:
         # One policy lives as long as its process; the caches go with it.
         self._verdict = functools.lru_cache(8192)(self._judge)
 
+    @property
+    def allows_private(self) -> bool:
+        """Whether the allow-list holds anything."""
+        return bool(self._networks or self._pairs)
+
     def check_url(self, url: str, *, requested: bool = True) -> Endpoint:
         """Take a URL apart and check all that is visible without a resolver.
 

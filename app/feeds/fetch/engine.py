@@ -26,6 +26,7 @@ _EPOLL = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
+_MASKS = {select.EPOLLIN: pycurl.CSELECT_IN, select.EPOLLOUT: pycurl.CSELECT_OUT}
 _READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLRDHUP
 #: Events handled in one turn; the driver gets the thread back in between.
 _EVENTS = 256
@@ -98,11 +99,12 @@ class Engine:
         if self._ended:
             wait = 0.0
         limit = self.timeout() if wait is None else wait
+        act, names = self._multi.socket_action, self._resolver.fd
         for fd, events in self._epoll.poll(limit, _EVENTS):
-            if fd == self._resolver.fd:
+            if fd == names:
                 self._resolved()
             else:
-                self._multi.socket_action(fd, _mask(events))
+                act(fd, _MASKS.get(events) or _mask(events))
         self._run_timers()
         self._collect()
         ended, self._ended = self._ended, []
@@ -144,8 +146,7 @@ class Engine:
         if answer is not None:
             self._use_addresses(transfer, answer)
             return
-        transfer.phase = "dns"
-        transfer.quiet_until = time.monotonic() + self._settings.fetch_connect_timeout
+        transfer.dns_until = time.monotonic() + self._settings.fetch_connect_timeout
         self._asking.setdefault(host, []).append(transfer)
         self._resolver.ask(host, port)
 
@@ -239,30 +240,39 @@ class Engine:
 
     def _sweep(self, now: float) -> None:
         """End what is past its deadline (X06); libcurl's own limits know only whole seconds."""
-        late = [t for t in self._running if now >= t.quiet_until or now >= t.deadline]
-        for transfer in late:
-            total = now >= transfer.deadline
-            detail = "the whole fetch took too long" if total else f"waited too long for {transfer.phase}"
-            word = "dns_failed" if transfer.phase == "dns" else "timeout"
-            slot = self._running[transfer]
-            got = slot.end(0, "") if slot is not None else Received(0)
-            self._go_on(transfer, Received(got.status, error=FetchError(word, detail)))
+        for transfer, slot in list(self._running.items()):
+            error = _late(transfer, slot, now)
+            if error is not None:
+                got = slot.end(0, "") if slot is not None else Received(0)
+                self._go_on(transfer, Received(got.status, error=got.error or error))
 
     # -- called by libcurl
 
     def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
-        if what == pycurl.POLL_REMOVE:
-            if fd in self._watched:
-                self._watched.discard(fd)
-                self._epoll.unregister(fd)
-        elif fd in self._watched:
-            self._epoll.modify(fd, _EPOLL[what])
+        watched = self._watched
+        if fd not in watched:
+            if what != pycurl.POLL_REMOVE:
+                watched.add(fd)
+                self._epoll.register(fd, _EPOLL[what])
+        elif what == pycurl.POLL_REMOVE:
+            watched.remove(fd)
+            self._epoll.unregister(fd)
         else:
-            self._watched.add(fd)
-            self._epoll.register(fd, _EPOLL[what])
+            self._epoll.modify(fd, _EPOLL[what])
 
     def _on_timer(self, milliseconds: int) -> None:
         self._curl_due = None if milliseconds < 0 else time.monotonic() + milliseconds / 1000
+
+
+def _late(transfer: Transfer, slot: Slot | None, now: float) -> FetchError | None:
+    waited_for = slot.alive(now) if slot is not None else None
+    if waited_for is not None:
+        return FetchError("timeout", f"waited too long for the {waited_for}")
+    if slot is None and now >= transfer.dns_until:
+        return FetchError("dns_failed", "the resolver did not answer in time")
+    if now >= transfer.deadline:
+        return FetchError("timeout", "the whole fetch took too long")
+    return None
 
 
 def _mask(events: int) -> int:

@@ -44,10 +44,19 @@ class Head:
         return value if value and len(value) <= MAX_VALIDATOR and value.isprintable() else None
 
 
-def read_status(line: bytes) -> int:
-    """Return the status of a status line, 0 when there is none."""
-    match = _STATUS.match(line)
-    return int(match[1]) if match else 0
+def read_lines(lines: list[bytes]) -> tuple[int, list[bytes]]:
+    """Return the status and the field lines of the last head among the lines of an answer.
+
+    There may be heads of 1xx before it, and trailers of a chunked body after its empty line.
+    """
+    start = len(lines) - 1
+    while start >= 0 and not lines[start].startswith(b"HTTP/"):
+        start -= 1
+    match = _STATUS.match(lines[start]) if start >= 0 else None
+    end = start + 1
+    while end < len(lines) and len(lines[end]) > 2:
+        end += 1
+    return int(match[1]) if match else 0, lines[start + 1 : end]
 
 
 def read_head(status: int, lines: Sequence[bytes]) -> Head:

@@ -16,7 +16,7 @@ import pycurl
 
 from app.config import Settings
 from app.errors import FetchError
-from app.feeds.fetch.headers import REDIRECTS, read_status
+from app.feeds.fetch.headers import read_lines
 from app.feeds.fetch.transfer import Received, Transfer
 from app.feeds.net import Policy
 
@@ -85,147 +85,132 @@ def permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
 
 
 class Slot:
-    """A place for one running transfer."""
+    """A place for one running transfer.
+
+    A 304 calls no Python of ours but :meth:`_on_open`: libcurl appends the lines of the head to a
+    list, and the watchdog (:meth:`alive`) and :meth:`end` look at it. libcurl itself ends a head of
+    300 KB, so the list cannot grow beyond that between two looks.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._patience = setup.settings.fetch_idle_timeout
-        self._max_head = setup.settings.fetch_max_header
         self.transfer: Transfer | None = None
-        self._socket: socket.socket | None = None
-        self._reset()
+        self._lines: list[bytes] = []
+        self._pieces: list[bytes] = []
+        self._patience = self._began = self._quiet_until = 0.0
+        self._phase = ""
+        self._fresh = self._keep = self._enough = False
+        self._wire = self._progress = 0
+        self._error: FetchError | None = None
         self.curl = _handle(setup)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_open)
-        self.curl.setopt(pycurl.PREREQFUNCTION, self._on_connected)
-        self.curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         if setup.connector is not None:
             self.curl.setopt(pycurl.SOCKOPTFUNCTION, lambda *_: pycurl.SOCKOPT_ALREADY_CONNECTED)
 
     def begin(self, transfer: Transfer) -> None:
         """Set the handle up for a transfer whose addresses are pinned."""
-        self.transfer = transfer
         self._reset()
+        self.transfer = transfer
         endpoint, setup, curl = transfer.endpoint, self._setup, self.curl
         curl.setopt(pycurl.URL, endpoint.url)
         curl.setopt(pycurl.HTTPHEADER, transfer.header_lines())
         # TLS has a time of its own; libcurl counts both as connecting.
         patience = setup.settings.fetch_connect_timeout * (2 if endpoint.scheme == "https" else 1)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(patience * 1000))
+        if patience != self._patience:
+            self._patience = patience
+            curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(patience * 1000))
+        # An open connection to a private address may be used by those who may open one, nobody else.
+        fresh = not transfer.requested and setup.policy.allows_private
+        if fresh != self._fresh:
+            self._fresh = fresh
+            curl.setopt(pycurl.FRESH_CONNECT, fresh)
         if setup.proxy is not None:
             curl.setopt(pycurl.RESOLVE, [_pin(setup.proxy.host, setup.proxy.port, transfer.pinned)])
         elif not endpoint.literal:
             curl.setopt(pycurl.RESOLVE, [_pin(endpoint.host, endpoint.port, transfer.pinned)])
-        transfer.phase = "connect"
-        transfer.quiet_until = time.monotonic() + patience
+        self._began = time.monotonic()
+        self._phase, self._quiet_until = "connect", self._began + patience
+
+    def alive(self, now: float) -> str | None:
+        """Return what is waited for in vain, None while the transfer makes progress (X06)."""
+        progress = self._wire + len(self._lines)
+        if progress != self._progress:
+            self._progress = progress
+            self._phase, self._quiet_until = "next byte", now + self._setup.settings.fetch_idle_timeout
+        if progress > MAX_FIELDS and self._error is None:
+            self._error = _head_error(self._lines, self._setup.settings)
+            return None if self._error is None else "end of the head"
+        if now < self._quiet_until:
+            return None
+        if self._phase == "connect" and (asked := self.curl.getinfo(pycurl.PRETRANSFER_TIME)):
+            patience = self._setup.settings.fetch_first_byte_timeout
+            self._phase, self._quiet_until = "first byte", self._began + asked + patience
+        return None if now < self._quiet_until else self._phase
 
     def end(self, code: int, message: str) -> Received:
         """Return what the hop brought; ``code`` is libcurl's, 0 for success."""
-        self._close_socket()
-        error = self._error or (None if self._enough or not code else _curl_error(code, message))
-        wire = b"".join(self._pieces) if error is None else b""
-        return Received(self._status, self._lines, wire, self._wire, error)
+        status, fields = read_lines(self._lines)
+        error = self._error or _head_error(self._lines, self._setup.settings)
+        if error is None and code and not self._enough:
+            error = FetchError(_WORDS.get(code, "bad_response"), f"{message} (curl {code})")
+        wire = b"".join(self._pieces) if self._pieces and error is None else b""
+        return Received(status, fields, wire, self._wire, error)
 
     def clear(self) -> None:
-        """Let go of the transfer and all it brought."""
+        """Let go of the transfer and its body; :meth:`begin` resets the rest."""
         self.transfer = None
-        self._close_socket()
-        self._reset()
+        self._pieces.clear()
 
     def _reset(self) -> None:
-        self._error: FetchError | None = None
-        self._status = 0
-        self._lines: list[bytes] = []
-        self._head_bytes = 0
-        self._in_head = True
-        self._pieces: list[bytes] = []
-        self._wire = 0
-        self._keep = True
-        self._enough = False
-
-    def _close_socket(self) -> None:
-        # libcurl has a duplicate; ours must not keep the connection alive beyond its own.
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self._error = None
+        self._lines.clear()
+        self._pieces.clear()
+        self._wire = self._progress = 0
+        self._keep = self._enough = False
 
     # -- called by libcurl
 
-    def _on_open(self, _purpose: int, address: Any) -> Any:
-        self._close_socket()
+    def _on_open(self, _purpose: int, address: Any) -> int:
         ip, port = address.addr[0], address.addr[1]
         transfer = self.transfer
         if transfer is None or not permitted(self._setup, transfer, ip, port):
             self._error = FetchError("refused", f"{ip} is not an address that was checked")
             return pycurl.SOCKET_BAD
+        opened: socket.SocketType | None
         try:
             if self._setup.connector is not None:
-                self._socket = self._setup.connector(ip, port)
+                opened = self._setup.connector(ip, port)
             else:
-                self._socket = socket.socket(address.family, address.socktype, address.protocol)
+                opened = socket.SocketType(address.family, address.socktype, address.protocol)
         except OSError:
-            return pycurl.SOCKET_BAD  # the next address, or "could not connect"
-        return pycurl.SOCKET_BAD if self._socket is None else self._socket
-
-    def _on_connected(self, ip: str, _local: str, port: int, _local_port: int) -> int:
-        # Also called when an open connection is used again, which no socket callback sees.
-        self._close_socket()
-        transfer = self.transfer
-        if transfer is None or not permitted(self._setup, transfer, ip, port):
-            self._error = FetchError("refused", f"connected to {ip}, which was not checked")
-            return pycurl.PREREQFUNC_ABORT
-        transfer.phase = "first byte"
-        transfer.quiet_until = time.monotonic() + self._setup.settings.fetch_first_byte_timeout
-        return pycurl.PREREQFUNC_OK
-
-    def _on_header(self, line: bytes) -> int:
-        # Called for every line of every answer: four lines of a 304 cost as much as all else here.
-        self.transfer.quiet_until = time.monotonic() + self._patience  # type: ignore[union-attr]
-        size = len(line)
-        self._head_bytes += size
-        if self._head_bytes > self._max_head or size > MAX_LINE:
-            return self._abort("bad_response", "the head is too long")
-        if line.startswith(b"HTTP/"):
-            # A new head after 1xx; the bytes of all heads count together.
-            self._status, self._in_head = read_status(line), True
-            self._lines.clear()
-        elif size <= 2:
-            self._in_head = False
-        elif self._in_head:
-            self._lines.append(line)
-            if len(self._lines) > MAX_FIELDS:
-                return self._abort("bad_response", f"more than {MAX_FIELDS} fields")
-        return size
+            opened = None  # libcurl tries the next address, or cannot connect
+        # The bare descriptor: libcurl owns it now. A socket object would be duplicated first.
+        return pycurl.SOCKET_BAD if opened is None else opened.detach()
 
     def _on_body(self, piece: bytes) -> int:
         transfer = self.transfer
-        if transfer is None:
-            return _ABORT
-        transfer.phase = "body"
-        transfer.quiet_until = time.monotonic() + self._patience
-        if not self._wire and not self._start(transfer):
+        if transfer is None or (not self._wire and not self._start(transfer)):
             return _ABORT
         self._wire += len(piece)
         if not self._keep:
             self._enough = self._wire > _DISCARD
             return _ABORT if self._enough else len(piece)
         if self._wire > transfer.max_bytes:
-            return self._abort("too_large", f"more than {transfer.max_bytes} bytes sent")
+            self._error = FetchError("too_large", f"more than {transfer.max_bytes} bytes sent")
+            return _ABORT
         self._pieces.append(piece)
         return len(piece)
 
     def _start(self, transfer: Transfer) -> bool:
         """Look at the head before the first byte of a body; False ends the transfer."""
-        self._keep = 200 <= self._status < 300 and self._status not in REDIRECTS
+        self._keep = 200 <= self.curl.getinfo(pycurl.RESPONSE_CODE) < 300
         announced = self.curl.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD)
         if self._keep and announced > transfer.max_bytes:
-            self._abort("too_large", f"{int(announced)} bytes announced")
+            self._error = FetchError("too_large", f"{int(announced)} bytes announced")
             return False
         return True
-
-    def _abort(self, word: str, detail: str) -> int:
-        self._error = FetchError(word, detail)
-        return _ABORT
 
 
 def _handle(setup: Setup) -> pycurl.Curl:
@@ -252,5 +237,12 @@ def _pin(host: str, port: int, addresses: tuple[str, ...]) -> str:
     return f"+{host}:{port}:{','.join(addresses)}"
 
 
-def _curl_error(code: int, message: str) -> FetchError:
-    return FetchError(_WORDS.get(code, "bad_response"), f"{message} (curl {code})")
+def _head_error(lines: list[bytes], settings: Settings) -> FetchError | None:
+    """Check the limits of a head; all heads of an answer (1xx) count together."""
+    size = sum(map(len, lines))
+    if size <= MAX_LINE and len(lines) <= MAX_FIELDS:
+        return None
+    if size > settings.fetch_max_header or max(map(len, lines)) > MAX_LINE:
+        return FetchError("bad_response", "the head is too long")
+    too_many = len(read_lines(lines)[1]) > MAX_FIELDS
+    return FetchError("bad_response", f"more than {MAX_FIELDS} fields") if too_many else None

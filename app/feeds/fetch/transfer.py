@@ -33,7 +33,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 _NO_FIELDS: Mapping[str, str] = {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # not frozen: made once a fetch, and freezing doubles its cost
 class Received:
     """What one hop brought: status, raw field lines and wire body, or the error that ended it."""
 
@@ -52,8 +52,8 @@ class Transfer:
         requested: the hop is at the host that was asked for and never left it (S11).
         pinned: the addresses this hop may connect to.
         left: seconds of the total time not yet used; waiting for a place does not count.
-        deadline, quiet_until: on the monotonic clock; the watchdog ends the fetch at the earlier.
-        phase: what is being waited for, in words.
+        deadline: of the whole fetch, on the monotonic clock.
+        dns_until: when the resolver must have answered; of no meaning once connecting.
     """
 
     def __init__(self, request: FetchRequest, done: Done, settings: Settings, policy: Policy) -> None:
@@ -61,9 +61,8 @@ class Transfer:
         self.endpoint = Endpoint("", "", 0, request.url, literal=False)  # until begin()
         self.requested = True
         self.pinned: tuple[str, ...] = ()
-        self.phase = "queue"
         self.left = settings.fetch_total_timeout
-        self.deadline = self.quiet_until = self.started = 0.0
+        self.deadline = self.dns_until = self.started = 0.0
         self._settings, self._policy = settings, policy
         self._hops = 0
         self._refreshed = False
@@ -198,17 +197,9 @@ class Transfer:
         body_hash: bytes | None = None,
         error: FetchError | None = None,
     ) -> Fetched:
-        known = self.request.validators
-        validators = known
+        validators = self.request.validators
         if head is not None and error is None:
-            etag, modified = head.validator("etag"), head.validator("last-modified")
-            # A 304 need not repeat them (RFC 9110 §15.4.5).
-            keep = status == 304
-            validators = Validators(
-                etag or (known.etag if keep else None),
-                modified or (known.last_modified if keep else None),
-                body_hash,
-            )
+            validators = _validators(validators, head, body_hash)
         fields = head.fields if head is not None else _NO_FIELDS
         return Fetched(
             self.request,
@@ -225,3 +216,14 @@ class Transfer:
             self._wire_bytes,
             error,
         )
+
+
+def _validators(known: Validators, head: Head, body_hash: bytes | None) -> Validators:
+    """Return what to send next time."""
+    etag, modified = head.validator("etag"), head.validator("last-modified")
+    if head.status == 304:
+        # It need not repeat them (RFC 9110 §15.4.5).
+        etag, modified = etag or known.etag, modified or known.last_modified
+        if etag == known.etag and modified == known.last_modified:
+            return known
+    return Validators(etag, modified, body_hash)
