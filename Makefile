@@ -8,6 +8,8 @@ PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if 
 # Two processes: the machines this is checked on have two cores, and Chromium and mongod need some too.
 JOBS ?= 2
 ARGS ?=
+# Compiled modules are worth their space here: every process and many a test starts a Python.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run test quick lint format types bench docs clean
 
