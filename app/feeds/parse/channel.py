@@ -208,8 +208,18 @@ def _language_element(draft: FeedDraft, el: _Element) -> None:
 
 def _author(draft: FeedDraft, el: _Element) -> None:
     if not draft.author:
-        name = (entries._nested_name(el) if len(el) else el.text) or ""
-        draft.author = draft.ctx.person(name)
+        draft.author = draft.ctx.person((entries.nested_name(el) if len(el) else el.text) or "")
+
+
+def _atom_author(draft: FeedDraft, el: _Element) -> None:
+    name = draft.ctx.person(entries.nested_name(el) or "")
+    if name and name not in draft.author and len(draft.author) < draft.ctx.limits.title // 2:
+        draft.author = f"{draft.author}, {name}" if draft.author else name
+
+
+def _atom_id(draft: FeedDraft, el: _Element) -> None:
+    if (el.text or "").lstrip()[:4] == "http":
+        draft.offer_link(1, el.text)
 
 
 def _ttl(draft: FeedDraft, el: _Element) -> None:
@@ -286,7 +296,8 @@ HANDLERS: dict[str, Handler] = {
     "atom:link": _atom_link,
     "atom:subtitle": _atom_subtitle,
     "atom:tagline": _atom_subtitle,
-    "atom:author": _author,
+    "atom:author": _atom_author,
+    "atom:id": _atom_id,
     "atom:icon": _icon,
     "atom:logo": _logo,
 }

@@ -40,8 +40,9 @@ def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Lim
     if len(body) > limits.body:
         raise ParseError("too_large", f"{len(body)} bytes")
     text, _ = charset.to_utf8(body, content_type)
-    text = text.lstrip()
-    if not text.strip(b"\0 \t\r\n"):
+    if text[:1].isspace():
+        text = text.lstrip()
+    if not text[:64].strip(b"\0 \t\r\n") and not text.strip(b"\0 \t\r\n"):
         raise ParseError("empty")
     draft = FeedDraft(Context(url, limits))
     if text[:1] in b"{[":
@@ -55,8 +56,7 @@ def _xml(draft: FeedDraft, text: bytes) -> ParsedFeed:
         raise ParseError("not_a_feed", "there is no markup in it")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
-    if b"<!DOCTYPE" in text or b"<!ENTITY" in text or b"<!doctype" in text:
-        text = without_prolog(text)
+    text = without_prolog(text)
     ctx = draft.ctx
     ctx.has_bases = b":base" in text
     ctx.mend = mender(text)

@@ -70,6 +70,9 @@ class Context:
 
     def line(self, text: str) -> str:
         """Return the plain text of a title-like field, within the limit."""
+        simple = text.isascii() and text.isprintable() and len(text) <= self.limits.title
+        if simple and "<" not in text and "&" not in text and "  " not in text:
+            return text.strip(" ")
         text = text[: 8 * self.limits.title]
         text = plain(self.mend(text) if self.mend else text)
         return text if len(text) <= self.limits.title else text[: self.limits.title - 1].rstrip() + "…"
@@ -89,7 +92,7 @@ class EntryDraft:
 
     guid: str | None = None
     guid_rank = 0
-    permalink = True
+    permalink = False
     link: str | None = None
     link_rank = 0
     original: str | None = None
@@ -183,7 +186,7 @@ class EntryDraft:
         link = self.link
         if self.original:
             link = ctx.join(self.base, self.original) or link
-        if link is None and self.guid and self.guid[:4].lower() == "http":
+        if link is None and self.guid and (self.permalink or self.guid[:4].lower() == "http"):
             link = ctx.join(self.base, self.guid)
         title = self.title
         if title:
@@ -196,8 +199,8 @@ class EntryDraft:
             url=link,
             title=title,
             author=self.author,
-            published=parse_date(self.published),
-            updated=parse_date(self.updated),
+            published=parse_date(self.published) if self.published else None,
+            updated=parse_date(self.updated) if self.updated else None,
             content=ctx.html(self.content) if self.content else "",
             summary=ctx.html(self.summary) if self.summary else "",
             base_url=self.content_base or (self.base if self.base != ctx.base else link or ctx.base),

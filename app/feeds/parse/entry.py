@@ -17,7 +17,10 @@ from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, Table, canonic
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
-_WRONG_RELS = {"self", "enclosure", "replies", "edit", "hub", "license", "next", "prev", "first", "last"}
+#: Media RSS "content" that is a page or a plug-in, no file.
+_PLAYERS = {"text/html", "application/x-shockwave-flash"}
+#: Where an entry's page may be when no link calls itself that.
+_OTHER_PAGES = {"canonical": 4, "related": 3, "via": 3, "self": 2}
 
 
 def read_entry(draft: EntryDraft, el: _Element, table: Table[Handler]) -> EntryDraft:
@@ -25,7 +28,6 @@ def read_entry(draft: EntryDraft, el: _Element, table: Table[Handler]) -> EntryD
     about = el.get(RDF_ABOUT)
     if about:
         draft.offer_guid(3, about)
-        draft.permalink = False
     for child in el:
         handler = table[child.tag]
         if handler is not None:
@@ -51,7 +53,7 @@ def _link(draft: EntryDraft, el: _Element) -> None:
 
 def _guid(draft: EntryDraft, el: _Element) -> None:
     draft.offer_guid(4, el.text)
-    draft.permalink = (el.get("isPermaLink") or el.get("ispermalink") or "true").strip().lower() != "false"
+    draft.permalink = (el.get("isPermaLink") or el.get("ispermalink") or "").strip().lower() == "true"
 
 
 def _description(draft: EntryDraft, el: _Element) -> None:
@@ -78,7 +80,7 @@ def _author(draft: EntryDraft, el: _Element) -> None:
 
 
 def _creator(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_author(6, el.text or _nested_name(el))
+    draft.offer_author(6, el.text or nested_name(el))
 
 
 def _itunes_author(draft: EntryDraft, el: _Element) -> None:
@@ -162,12 +164,20 @@ def _original_link(draft: EntryDraft, el: _Element) -> None:
     draft.original = el.text
 
 
+def _original_file(draft: EntryDraft, el: _Element) -> None:
+    """Replace the enclosure that FeedBurner put its own address into, which is the last one."""
+    if draft.enclosures:
+        _, file = draft.enclosures.popitem()
+        draft.add_enclosure(el.text, file.type, file.length)
+    else:
+        draft.add_enclosure(el.text, None, None)
+
+
 # -- Atom
 
 
 def _atom_id(draft: EntryDraft, el: _Element) -> None:
     draft.offer_guid(5, el.text)
-    draft.permalink = False
 
 
 def _atom_title(draft: EntryDraft, el: _Element) -> None:
@@ -187,10 +197,8 @@ def _atom_link(draft: EntryDraft, el: _Element) -> None:
         draft.offer_link(8 if kind.startswith("text/html") else 7 if "html" in kind else 6, href, base)
     elif rel == "enclosure":
         draft.add_enclosure(draft.ctx.join(base, href), el.get("type"), el.get("length"))
-    elif rel not in _WRONG_RELS:
-        draft.offer_link(3, href, base)
-    elif rel == "self":
-        draft.offer_link(2, href, base)
+    elif rel in _OTHER_PAGES:
+        draft.offer_link(_OTHER_PAGES[rel], href, base)
 
 
 def _atom_content(draft: EntryDraft, el: _Element) -> None:
@@ -208,7 +216,7 @@ def _atom_summary(draft: EntryDraft, el: _Element) -> None:
 
 
 def _atom_author(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_author(7, _nested_name(el))
+    draft.offer_author(7, nested_name(el))
 
 
 def _atom_category(draft: EntryDraft, el: _Element) -> None:
@@ -218,17 +226,17 @@ def _atom_category(draft: EntryDraft, el: _Element) -> None:
 def _atom_source(draft: EntryDraft, el: _Element) -> None:
     for child in el:
         if canonical(child.tag, ATOM) == "atom:author":
-            draft.offer_author(1, _nested_name(child))
+            draft.offer_author(1, nested_name(child))
 
 
-def _nested_name(el: _Element) -> str | None:
+def nested_name(el: _Element) -> str | None:
     """Return the name (else the mail address) of an Atom person construct (RFC 4287 §3.2)."""
     best = None
     for child in el.iterdescendants():
-        local = child.tag.rpartition("}")[2].rpartition(":")[2].lower()
-        if local == "name" and child.text and not child.text.isspace():
-            return child.text
-        if local == "email":
+        tag = child.tag
+        if tag.endswith("name") and (text := child.text) and not text.isspace():
+            return text
+        if tag.endswith("email"):
             best = child.text
     return best or el.text
 
@@ -238,7 +246,7 @@ def _nested_name(el: _Element) -> str | None:
 
 def _media_group(draft: EntryDraft, el: _Element) -> None:
     for child in el:
-        handler = _MEDIA.get(canonical(child.tag, "media"))
+        handler = _MEDIA_TABLE[child.tag]
         if handler is not None:
             handler(draft, child)
 
@@ -248,7 +256,7 @@ def _media_content(draft: EntryDraft, el: _Element) -> None:
     medium = el.get("medium") or kind.partition("/")[0]
     if medium == "image" or (not medium and _looks_like_image(url)):
         draft.offer_image(50 + _width(el), url)
-    elif medium in ("audio", "video"):
+    elif medium and kind not in _PLAYERS:
         draft.add_enclosure(url, kind, el.get("fileSize"))
     if len(el):
         _media_group(draft, el)
@@ -256,6 +264,10 @@ def _media_content(draft: EntryDraft, el: _Element) -> None:
 
 def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
     draft.offer_image(45 + _width(el), el.get("url") or el.text)
+
+
+def _media_category(draft: EntryDraft, el: _Element) -> None:
+    draft.add_category(el.get("label") or el.text)
 
 
 def _media_title(draft: EntryDraft, el: _Element) -> None:
@@ -285,8 +297,10 @@ _MEDIA: dict[str, Handler] = {
     "media:title": _media_title,
     "media:description": _media_description,
     "media:credit": _media_credit,
+    "media:category": _media_category,
     "media:keywords": _keywords,
 }
+_MEDIA_TABLE: Table[Handler] = Table(_MEDIA, "media")
 HANDLERS: dict[str, Handler] = _MEDIA | {
     "title": _title,
     "link": _link,
@@ -330,6 +344,7 @@ HANDLERS: dict[str, Handler] = _MEDIA | {
     "googleplay:description": _itunes_subtitle,
     "googleplay:image": _image,
     "feedburner:origlink": _original_link,
+    "feedburner:origenclosurelink": _original_file,
     "atom:id": _atom_id,
     "atom:title": _atom_title,
     "atom:link": _atom_link,

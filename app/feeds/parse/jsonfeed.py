@@ -83,11 +83,12 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
 
 def _authors(ctx: Context, holder: dict[str, Any]) -> str:
     """Return the names of ``authors`` (1.1), else of ``author`` (1.0)."""
-    people = [p for p in _list(holder.get("authors")) if isinstance(p, dict)]
+    authors = holder.get("authors")
+    people = [p for p in (_list(authors) or [authors]) if isinstance(p, dict)]
     if not people and isinstance(holder.get("author"), dict):
         people = [holder["author"]]
-    names = [ctx.line(_text(p.get("name")) or _text(p.get("url"))) for p in people[:16]]
-    return ", ".join(name for name in names if name)
+    names = (ctx.line(_text(p.get("name")) or _text(p.get("url"))) for p in people[:16])
+    return ", ".join(dict.fromkeys(name for name in names if name))
 
 
 def _hub(draft: FeedDraft, hubs: Any) -> str | None:

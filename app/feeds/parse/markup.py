@@ -9,7 +9,6 @@ import html
 from lxml import etree
 
 _HTML_TYPES = {"html", "text/html", "application/html"}
-_XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
 def text_of(el: etree._Element) -> str:
@@ -20,8 +19,32 @@ def text_of(el: etree._Element) -> str:
 def inner(el: etree._Element) -> str:
     """Return what is inside an element as HTML, namespaces stripped.
 
-    The leading text stays as it is (publishers who forget to escape a child still escape the rest).
+    Publishers who forget to escape one child still escape the rest: text with tags in it is markup.
     """
+    _strip_namespaces(el)
+    parts = [_loose(el.text or "")]
+    for child in list(el):
+        tail, child.tail = child.tail or "", None
+        parts += (_serialised([child]), _loose(tail))
+    return "".join(parts)
+
+
+def xhtml(el: etree._Element) -> str:
+    """Return inline XHTML as HTML; the ``div`` that Atom demands around it is taken off."""
+    _strip_namespaces(el)
+    if len(el) == 1 and el[0].tag == "div" and not (el.text or "").strip() and not (el[0].tail or "").strip():
+        el = el[0]
+    return html.escape(el.text or "", quote=False) + _serialised(list(el))
+
+
+def _serialised(children: list[etree._Element]) -> str:
+    """Return elements as HTML; in a holder of their own they do not show the feed's namespaces."""
+    holder = etree.Element("x")
+    holder.extend(children)
+    return etree.tostring(holder, method="html", encoding="unicode")[3:-4]
+
+
+def _strip_namespaces(el: etree._Element) -> None:
     for child in el.iterdescendants():
         tag = child.tag
         if tag[0] == "{":
@@ -29,19 +52,12 @@ def inner(el: etree._Element) -> str:
         elif ":" in tag:
             child.tag = tag.rpartition(":")[2] or "span"
     etree.cleanup_namespaces(el)
-    parts = [etree.tostring(child, method="html", encoding="unicode") for child in el]
-    return (el.text or "") + "".join(parts)
 
 
-def xhtml(el: etree._Element) -> str:
-    """Return inline XHTML as HTML; the ``div`` that Atom demands around it is taken off."""
-    if len(el) == 1 and not (el.text or "").strip() and not (el[0].tail or "").strip():
-        child = el[0]
-        if child.tag in (_XHTML + "div", "div", "xhtml:div"):
-            el = child
-    lead = html.escape(el.text or "", quote=False)
-    el.text = None
-    return lead + inner(el)
+def _loose(text: str) -> str:
+    if "<" not in text or "</" in text or "/>" in text or "<br" in text:
+        return text
+    return text.replace("<", "&lt;")
 
 
 def construct(el: etree._Element) -> tuple[str, bool]:

@@ -20,24 +20,23 @@ _TWICE = (b"\xc3\x83\xc2", b"\xc3\x82\xc2")
 _MOSTLY = 20
 
 _UNDEFINED = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
-_C1 = {n: bytes([n]).decode("cp1252") for n in range(0x80, 0xA0) if n not in _UNDEFINED}
-_BACK = {ord(character): chr(number) for number, character in _C1.items()}
+_C1 = {chr(n): bytes([n]).decode("cp1252") for n in range(0x80, 0xA0) if n not in _UNDEFINED}
+_BACK = {character: control for control, character in _C1.items()}
+_CONTROL = re.compile("[\x80-\x9f]")
+_WIDE = re.compile("[" + "".join(_BACK) + "]")
 _LEADS = bytes(range(0xC2, 0xF5))
 
 
 def mender(document: bytes) -> Callable[[str], str] | None:
     """Return what every text of a UTF-8 document has to go through, None for a clean one."""
-    if any(mark in document for mark in _TWICE) and _is_twice(document):
-        return _undo_twice
-    return _undo_c1 if _has_c1(document) else None
-
-
-def _has_c1(document: bytes) -> bool:
-    if b"&#1" in document and _C1_DECIMAL.search(document):
-        return True
-    if (b"&#x" in document or b"&#X" in document) and _C1_HEX.search(document):
-        return True
-    return b"\xc2" in document and _C1_RAW.search(document) is not None
+    if b"\xc2" in document:  # the lead byte of both accidents
+        if any(mark in document for mark in _TWICE) and _is_twice(document):
+            return _undo_twice
+        if _C1_RAW.search(document):
+            return _undo_c1
+    if b"&#" not in document:
+        return None
+    return _undo_c1 if _C1_DECIMAL.search(document) or _C1_HEX.search(document) else None
 
 
 def _is_twice(document: bytes) -> bool:
@@ -47,7 +46,9 @@ def _is_twice(document: bytes) -> bool:
 
 
 def _undo_c1(text: str) -> str:
-    return text if text.isascii() else text.translate(_C1)
+    if text.isascii() or not _CONTROL.search(text):
+        return text
+    return _CONTROL.sub(lambda found: _C1.get(found[0], found[0]), text)
 
 
 def _undo_twice(text: str) -> str:
@@ -55,5 +56,6 @@ def _undo_twice(text: str) -> str:
         return text
     # where something in it is no part of UTF-8, it was encoded only once
     with contextlib.suppress(UnicodeError):
-        text = text.translate(_BACK).encode("latin-1").decode("utf-8")
-    return text.translate(_C1)
+        back = _WIDE.sub(lambda found: _BACK[found[0]], text)
+        text = back.encode("latin-1").decode("utf-8")
+    return _undo_c1(text)

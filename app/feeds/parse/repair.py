@@ -40,7 +40,6 @@ def without_prolog(body: bytes) -> bytes:
     """
     at, end = 0, len(body)
     while at < end:
-        at += len(body[at : at + 4096]) - len(body[at : at + 4096].lstrip())
         head = body[at : at + 9]
         if head.startswith(b"<!--"):
             at = _after(body, b"-->", at + 4)
@@ -50,7 +49,9 @@ def without_prolog(body: bytes) -> bytes:
             at = _after_doctype(body, at)
         elif head.startswith(b"<!ENTITY"):
             at = _after(body, b">", at)
-        elif not head[:1].isspace():
+        elif head[:1].isspace():
+            at += len(body[at : at + 4096]) - len(body[at : at + 4096].lstrip())
+        else:
             break
     return body[at:]
 

@@ -10,6 +10,7 @@ particular ``collect_ids=False`` must stay away, for with it libxml2 loads the e
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 
 from lxml import etree
@@ -77,12 +78,12 @@ def parse_tree(body: bytes, limits: Limits) -> Tree | None:
         body: UTF-8 without a byte order mark and leading white space, and without a DOCTYPE.
 
     Raises:
-        ParseError: ``too_large`` when it is nested too deep or an element has too many attributes.
+        ParseError: ``too_large`` when it is nested too deep.
     """
     root = _strict(body)
     tree = Tree(root, ParserPath.STRICT) if root is not None else _recovered(body) or _mended(body)
     if tree is not None:
-        check(tree.root, limits)
+        _check(tree.root, limits)
     return tree
 
 
@@ -119,23 +120,16 @@ def _ends_in_entry(body: bytes) -> bool:
     return any(body.rfind(b"<" + name) > body.rfind(b"</" + name) for name in (b"item", b"entry"))
 
 
-_checks: dict[tuple[int, int], tuple[etree.XPath, etree.XPath]] = {}
+@functools.lru_cache(maxsize=8)
+def _deeper_than(depth: int) -> etree.XPath:
+    return etree.XPath("boolean(" + "/*" * (depth + 1) + ")")
 
 
-def check(root: etree._Element, limits: Limits) -> None:
-    """Refuse trees beyond the limits.
+def _check(root: etree._Element, limits: Limits) -> None:
+    """Refuse trees beyond the limit; attributes cost libxml2 no more than their bytes.
 
     Raises:
         ParseError: ``too_large``.
     """
-    key = limits.depth, limits.attributes
-    if key not in _checks:
-        _checks[key] = (
-            etree.XPath("/" + "/".join(["*"] * (limits.depth + 1))),
-            etree.XPath(f"//*[@*[{limits.attributes + 1}]]"),
-        )
-    too_deep, too_many = _checks[key]
-    if too_deep(root):
+    if _deeper_than(limits.depth)(root):
         raise ParseError("too_large", f"elements nested deeper than {limits.depth}")
-    if too_many(root):
-        raise ParseError("too_large", f"an element with more than {limits.attributes} attributes")
