@@ -101,3 +101,5 @@ def configure(level: str, style: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    # At debug level the driver logs whole commands: password hashes, sessions, what people read (V14).
+    logging.getLogger("pymongo").setLevel(logging.WARNING)
