@@ -1,7 +1,7 @@
 -- ENQUEUE: queue a job unless the same one is queued or running; the status field is the lock.
 -- Safe to repeat: a client that lost the reply may send it again.
 --
--- KEYS  1 job hash · 2 queue list · 3 result stream · 4 set of queue names
+-- KEYS  1 job hash · 2 queue list · 3 result stream · 4 set of queue keys
 -- ARGV  1 job id · 2 queue name · 3 front ('1': before all others) · 4 wake channel
 --       5.. the fields of the job hash, name and value in turn
 -- Returns {fresh, since}: since is the first stamp (ms) that a result of this run can have. It lies after
@@ -23,7 +23,7 @@ if origin then
 end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'status', 'queued', 'since', string.format('%.0f', since), unpack(ARGV, 5))
-redis.call('SADD', KEYS[4], ARGV[2])
+redis.call('SADD', KEYS[4], KEYS[2])
 local waiting
 if ARGV[3] == '1' then
   waiting = redis.call('LPUSH', KEYS[2], ARGV[1])

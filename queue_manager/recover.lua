@@ -46,7 +46,7 @@ local function charge(id, job, row)
   end
   redis.call('HSETNX', job, 'home', row[2] or '')
   redis.call('HSET', job, 'status', 'queued', 'origin', ARGV[7])
-  redis.call('SADD', 'rq:queues', ARGV[7])
+  redis.call('SADD', 'rq:queues', 'rq:queue:' .. ARGV[7])
   redis.call('RPUSH', 'rq:queue:' .. ARGV[7], id)
   redis.call('PUBLISH', ARGV[8], ARGV[7])
   return 'suspect'

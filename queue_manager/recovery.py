@@ -95,8 +95,16 @@ class Recovery:
         rows = await self._script(
             keys=[keys.inflight(worker), keys.WORKERS, keys.EVENTS], args=self._args(worker, verdict)
         )
-        await self._client.delete(keys.alive("worker", worker))
+        await self._forget(worker)
         return {job.decode(): what.decode() for job, what in rows}
+
+    async def _forget(self, worker: str) -> None:
+        """Remove what shows a worker that could not sign off itself."""
+        async with self._client.pipeline(transaction=False) as pipe:
+            pipe.delete(keys.alive("worker", worker), keys.RQ_WORKER + worker)
+            for shown in (keys.RQ_WORKERS, *(f"{keys.RQ_WORKERS}:{queue}" for queue in Queue)):
+                pipe.srem(shown, keys.RQ_WORKER + worker)
+            await pipe.execute()
 
     async def sweep(self) -> dict[str, str]:
         """Recover the workers of managers that are lost; returns what became of their jobs."""

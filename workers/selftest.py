@@ -43,6 +43,12 @@ async def sleep(ctx: Context, *, seconds: float, key: int = 0) -> dict[str, floa
     return {"slept": seconds}
 
 
+@task(Task.NAP, timeout=0.2)
+async def nap(ctx: Context, *, seconds: float) -> None:
+    """Sleep, with little time for it."""
+    await asyncio.sleep(seconds)
+
+
 @task(Task.EFFECT, split="keys")
 async def effect(ctx: Context, *, keys: list[int], seconds: float = 0.0, poison: int | None = None) -> int:
     """Leave ``key token`` in the list :data:`EFFECTS` of Redis; the poisonous key crashes the worker."""
@@ -64,7 +70,7 @@ async def crash(ctx: Context, *, how: str, key: int = 0) -> None:
 
 
 def _raise() -> None:
-    raise RuntimeError("selftest")
+    raise RuntimeError("canary: the text of an error is not kept")
 
 
 def _feed() -> None:
@@ -87,10 +93,10 @@ def _hog() -> None:
     # Shared pages count as resident and escape RLIMIT_DATA: only the manager's look at RSS stops this.
     held = []
     while True:
-        pages = mmap.mmap(-1, 16 * _PAGE)
+        pages = mmap.mmap(-1, 8 * _PAGE)
         pages.write(b"x" * len(pages))
         held.append(pages)
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 _WAYS = {"raise": _raise, "feed": _feed, "kill": _kill, "segfault": _segfault, "stall": _stall, "hog": _hog}

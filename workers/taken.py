@@ -94,10 +94,10 @@ def _call(data: bytes) -> tuple[str, dict[str, Any]]:
 def _unpack(data: bytes) -> bytes:
     unpacker = zlib.decompressobj()
     try:
-        text = unpacker.decompress(data, DATA_MAX)
+        text = unpacker.decompress(data, DATA_MAX + 1)
     except zlib.error:
-        text = data[: DATA_MAX + 1]  # RQ takes uncompressed data too
-    if unpacker.unconsumed_tail or len(text) > DATA_MAX:
+        text = data  # RQ takes uncompressed data too
+    if len(text) > DATA_MAX:
         raise ValueError("too long")
     return text
 

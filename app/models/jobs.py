@@ -30,6 +30,7 @@ class Task(enum.StrEnum):
     PULL_SYSTEM = "feeds.pull_system"
     RETAIN = "maintenance.retain"
     SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these
+    NAP = "selftest.nap"
     CRASH = "selftest.crash"
     ECHO = "selftest.echo"
     EFFECT = "selftest.effect"

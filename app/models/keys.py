@@ -17,7 +17,7 @@ from app.models.jobs import Queue
 JOB = "rq:job:"
 #: list · job ids in order; head is next · none.
 QUEUE = "rq:queue:"
-#: set · names of all queues ever used (RQ's tools list them) · none.
+#: set · keys of all queues ever used (RQ's tools list them) · none.
 QUEUES = "rq:queues"
 #: stream · results of a job, ours has one entry per run · with its job.
 RESULTS = "rq:results:"
@@ -27,6 +27,10 @@ FINISHED = "rq:finished:"
 FAILED = "rq:failed:"
 #: zset · job id → Unix time at which it is tried again; by queue · emptied by TAKE.
 SCHEDULED = "rq:scheduled:"
+#: set · keys of the workers' hashes; also per queue, with its name behind a colon · none.
+RQ_WORKERS = "rq:workers"
+#: hash · what RQ's tools show of a worker · some minutes after its last heartbeat.
+RQ_WORKER = "rq:worker:"
 
 #: list · ids of the jobs that one worker has taken and not ended · none; emptied by finish or recovery.
 INFLIGHT = "eventr:inflight:"

@@ -1,0 +1,162 @@
+"""Real processes for the tests of the job engine, and looks at Redis from outside."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import redis
+
+from app.config import Settings, env_name
+from app.models import keys
+from app.models.jobs import Job, Queue, State, Task
+from workers.desk import Desk, connect
+
+REPO = Path(__file__).resolve().parents[2]
+#: Worker groups of most tests: small and quick to start.
+FEEDS = """
+[feeds]
+queues = ["discovery", "feed-pull", "import", "feed-pull-sys"]
+workers = {workers}
+slots = {slots}
+system_slots = {slots}
+[suspects]
+queues = ["suspects"]
+slots = 1
+system_slots = 1
+"""
+_PROGRAM = (
+    "import sys\nfrom app import logs\nfrom app.config import Settings\nfrom {module} import run\n"
+    "s = Settings.from_env()\nlogs.configure(s.log_level, s.log_format)\nsys.exit(run(s))"
+)
+
+
+class Process:
+    """One of our processes as ``eventr`` would start it, with its log in a file."""
+
+    def __init__(self, module: str, settings: Settings, log: Path) -> None:
+        names = (
+            "home",
+            "redis_url",
+            "mongodb_uri",
+            "mongodb_name",
+            "queues_file",
+            "job_retries",
+            "job_backoff",
+        )
+        names += ("worker_memory", "worker_stall", "stop_grace", "updater_interval", "updater_lease")
+        ours = {env_name(n): str(v) for n in names if (v := getattr(settings, n)) is not None}
+        self.log = log
+        with log.open("a") as out:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM.format(module=module)],
+                cwd=REPO,
+                env={**os.environ, **ours},
+                stdout=out,
+                stderr=out,
+            )
+        self.pid = self.popen.pid
+
+    def family(self) -> list[psutil.Process]:
+        """All processes below it."""
+        return psutil.Process(self.pid).children(recursive=True)
+
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> int:
+        """Send a signal and wait for the end."""
+        self.popen.send_signal(number)
+        return self.popen.wait(timeout)
+
+
+@contextlib.contextmanager
+def running(module: str, settings: Settings, name: str = "process") -> Iterator[Process]:
+    """A process for the time of a block; its log is shown when the block fails."""
+    process = Process(module, settings, settings.home / f"{name}.log")
+    try:
+        yield process
+    except BaseException:
+        sys.stderr.write(process.log.read_text()[-20_000:])
+        raise
+    finally:
+        if process.popen.poll() is None:
+            process.stop()
+
+
+def groups(settings: Settings, *, workers: int = 1, slots: int = 8, extra: str = "") -> Path:
+    """Write a queue table for a manager."""
+    path = settings.home / "queues.toml"
+    path.write_text(FEEDS.format(workers=workers, slots=slots) + extra)
+    return path
+
+
+def desk(client: redis.Redis, settings: Settings, worker: str = "w1") -> Desk:
+    """A registered worker's desk, without a process."""
+    client.hset(keys.WORKERS, worker, "test:1:1")
+    return Desk(connect(settings.redis_url), worker, [str(q) for q in Queue])
+
+
+def effects(count: int, seconds: float = 0.0, start: int = 0) -> list[Job]:
+    """Jobs that leave one trace each."""
+    return [
+        Job(Task.EFFECT, {"keys": [key], "seconds": seconds}, Queue.PULL)
+        for key in range(start, start + count)
+    ]
+
+
+def traces(client: redis.Redis) -> list[tuple[int, str]]:
+    """What EFFECT left: (key, attempt token)."""
+    rows: list[Any] = client.lrange("selftest:effects", 0, -1)  # type: ignore[assignment]
+    return [(int(key), token) for key, token in (row.decode().split() for row in rows)]
+
+
+def states(client: redis.Redis, ids: Sequence[str]) -> collections.Counter[str]:
+    """How many of these jobs are in which state."""
+    with client.pipeline(transaction=False) as pipe:
+        for job_id in ids:
+            pipe.hget(keys.job(job_id), "status")
+        return collections.Counter((s or b"missing").decode() for s in pipe.execute())
+
+
+def ends(client: redis.Redis) -> collections.Counter[str]:
+    """How many ends each job had, by the event stream."""
+    rows: list[Any] = client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    return collections.Counter(
+        row[b"id"].decode() for _, row in rows if row[b"kind"].decode() in (State.FINISHED, State.FAILED)
+    )
+
+
+def leftovers(client: redis.Redis) -> dict[str, list[Any]]:
+    """Jobs in queues and in-flight lists."""
+    names = [*client.scan_iter(keys.QUEUE + "*"), *client.scan_iter(keys.INFLIGHT + "*")]
+    return {name.decode(): client.lrange(name, 0, -1) for name in names}  # type: ignore[misc]
+
+
+def workers(client: redis.Redis) -> dict[str, str]:
+    """Registered workers and their managers."""
+    rows: Any = client.hgetall(keys.WORKERS)
+    return {worker.decode(): manager.decode() for worker, manager in rows.items()}
+
+
+def pids(process: Process, title: str) -> list[int]:
+    """Workers of a group, by their process title."""
+    found = []
+    for child in process.family():
+        with contextlib.suppress(psutil.Error):
+            if child.cmdline()[:1] == [f"eventr worker {title}"]:
+                found.append(child.pid)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,62 @@
+"""Jobs that bring their worker down are found and given up, and the others are done."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import pytest
+
+from app.models import keys
+from app.models.jobs import Job, Queue, State, Task
+from tests.jobs import support
+from tests.jobs.conftest import Engine
+
+SETTINGS = {"worker_stall": 3.0, "worker_memory": 200 << 20}
+GROUPS = '\n[solo]\nqueues = ["maintenance"]\nmode = "solo"\n'
+
+
+WAYS = {"kill": "signal 9", "segfault": "signal 11", "stall": "stall", "hog": "memory"}
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_who_brings_its_worker_down_ends_dead_after_three_crashes_alone(engine: Engine, how: str) -> None:
+    start = 1000 * (1 + list(WAYS).index(how))
+    others = engine.jobs.enqueue_many(support.effects(20, seconds=0.3, start=start))
+    poison = engine.jobs.enqueue(Job(Task.CRASH, {"how": how}, Queue.PULL))
+    ends = {outcome.id: outcome.error for outcome in engine.jobs.await_many([*others, poison], 90)}
+    assert ends.pop(poison.id) == "crashed"
+    assert collections.Counter(ends.values()) == {None: 20}
+    view = engine.jobs.status(poison.id)
+    assert (view.state, view.crashes, view.failures) == (State.FAILED, 3, 0)
+    history = engine.client.hget(keys.job(poison.id), "history")
+    assert isinstance(history, bytes)
+    assert history.count(f'"where":"{WAYS[how]}"'.encode()) == 3
+    # The innocent share the first crash at most: from then on the guilty one runs alone.
+    assert max(engine.jobs.status(ticket.id).crashes for ticket in others) <= 1
+
+
+def test_of_a_poisonous_batch_only_the_guilty_part_is_given_up(engine: Engine, eventually: Any) -> None:
+    parts = [9001, 9002, 9003]
+    batch = engine.jobs.enqueue(Job(Task.EFFECT, {"keys": parts, "poison": 9002}, Queue.PULL_SYSTEM))
+    (outcome,) = engine.jobs.await_many([batch], 60)
+    split = outcome.value["split"]
+    wanted = {"finished": 2, "failed": 1}
+    eventually(lambda: support.states(engine.client, split) == wanted, timeout=60)
+    assert {key for key, _ in support.traces(engine.client)} >= {9001, 9003}
+
+
+def test_solo_workers_do_their_jobs_and_survive_failing_ones(engine: Engine) -> None:
+    good = engine.jobs.enqueue_many([Job(Task.ECHO, {"solo": n}, Queue.MAINTENANCE) for n in range(30)])
+    bad = engine.jobs.enqueue(Job(Task.CRASH, {"how": "feed"}, Queue.MAINTENANCE))
+    ends = {outcome.id: outcome for outcome in engine.jobs.await_many([*good, bad], 60)}
+    assert ends.pop(bad.id).error == "not_a_feed"
+    assert [ends[ticket.id].value for ticket in good] == [{"solo": n} for n in range(30)]
+    assert engine.jobs.status(bad.id).crashes == 0
+
+
+def test_a_task_that_takes_too_long_is_stopped_and_tried_again(engine: Engine) -> None:
+    ticket = engine.jobs.enqueue(Job(Task.NAP, {"seconds": 3600}, Queue.PULL))
+    (outcome,) = engine.jobs.await_many([ticket], 60)
+    assert outcome.error == "timeout"
+    assert engine.jobs.status(ticket.id).failures == engine.settings.job_retries
