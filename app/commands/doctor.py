@@ -21,6 +21,7 @@ from redis.retry import Retry
 from app import embedded
 from app.cli import print_json
 from app.commands.requirements import library_problems
+from app.commands.stores import short
 from app.config import Settings
 from app.embedded import programs
 from app.errors import EventrError
@@ -123,7 +124,7 @@ def check_mongodb(settings: Settings) -> Iterator[Finding]:
             yield _replica_set(client.admin.command("hello"))
             yield _indexes(settings, client)
         except PyMongoError as e:
-            text = f"It does not answer ({_short(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
+            text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
             yield Finding("mongodb", Word.FAIL, text)
 
 
@@ -166,7 +167,7 @@ def check_redis(settings: Settings) -> Iterator[Finding]:
             yield _durability(info)
             yield from _processes(client)
         except RedisError as e:
-            text = f"It does not answer ({_short(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
+            text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
             yield Finding("redis", Word.FAIL, text)
 
 
@@ -210,7 +211,3 @@ def _processes(client: redis.Redis) -> Iterable[Finding]:
 
 def _failed(findings: Iterable[Finding]) -> bool:
     return any(finding.word is Word.FAIL for finding in findings)
-
-
-def _short(error: Exception) -> str:
-    return str(error).split(",")[0].split(" (configured")[0][:200]

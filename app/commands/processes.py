@@ -17,12 +17,12 @@ from typing import Any
 import click
 import setproctitle
 
-from app import embedded, logs
+from app import logs
 from app.commands import ports
 from app.commands.secret import with_secret_key
+from app.commands.stores import require_stores
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
-from app.errors import StartupError
 
 
 def prepare(name: str) -> Settings:
@@ -30,18 +30,12 @@ def prepare(name: str) -> Settings:
 
     Raises:
         SettingsError: a setting is wrong.
-        StartupError: no addresses are set and the embedded servers do not run.
+        StartupError: a store does not answer.
     """
     given = Settings.from_env()
     logs.configure(given.log_level, given.log_format)
     setproctitle.setproctitle(f"eventr {name}")
-    running = embedded.Running(given)
-    silent = [server.wanted for server in running.servers if not server.answers()]
-    if silent:
-        raise StartupError(
-            f"{silent[0].title} does not run: start everything with 'eventr up', or set {silent[0].setting}."
-        )
-    return running.settings
+    return require_stores(given)
 
 
 def _run(name: str, part: Callable[[Settings], int]) -> None:

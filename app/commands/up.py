@@ -26,6 +26,7 @@ from app.commands import ports
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
+from app.commands.stores import require_stores
 from app.config import Settings, env_name
 from app.embedded.child import poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
@@ -93,7 +94,7 @@ def _run(settings: Settings, stop: Stop) -> None:
     click.echo("Eventr starts …")
     try:
         supervisor.start([server.name for server in running.servers])
-        ensure_indexes(running.settings)
+        ensure_indexes(require_stores(settings))
         supervisor.start(PROCESSES)
         if supervisor.wait_ready(READY_TIMEOUT, stop.wanted):
             click.echo(_welcome(settings, layout))

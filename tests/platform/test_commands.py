@@ -18,7 +18,7 @@ import redis
 from click.testing import CliRunner, Result
 
 from app import cli, config, embedded
-from app.commands import doctor, ports, processes, requirements, secret
+from app.commands import doctor, ports, processes, requirements, secret, stores
 from app.commands.doctor import Finding, Word
 from app.config import Settings
 from app.embedded import child
@@ -245,6 +245,22 @@ def test_a_process_alone_says_that_its_servers_are_missing(
         processes.prepare("manager")
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"mongodb_uri": "mongodb://127.0.0.1:9/"}, r"MongoDB does not answer .*check EVENTR_MONGODB_URI"),
+        ({"redis_url": "redis://127.0.0.1:9/0"}, r"Redis does not answer .*check EVENTR_REDIS_URL"),
+    ],
+)
+def test_a_store_that_does_not_answer_is_named_with_its_setting(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], sentence: str
+) -> None:
+    monkeypatch.setattr(stores, "_PATIENCE", 0.2)
+    with pytest.raises(StartupError, match=sentence):
+        stores.require_stores(dataclasses.replace(settings, **changes))
+    assert stores.require_stores(settings) == settings
+
+
 # -- libraries and locks
 
 
@@ -266,7 +282,8 @@ def test_a_missing_and_an_old_library_are_named(monkeypatch: pytest.MonkeyPatch)
 def test_a_lock_is_held_by_one_and_ends_with_its_holder(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with (
-        child.locked(path, "held by {}".format), pytest.raises(StartupError, match=f"held by {os.getpid()}"),
+        child.locked(path, "held by {}".format),
+        pytest.raises(StartupError, match=f"held by {os.getpid()}"),
         child.locked(path, "held by {}".format),
     ):
         pass

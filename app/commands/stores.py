@@ -1,0 +1,57 @@
+"""Do the stores answer? Asked once at the start of a process, so that the sentence names the setting."""
+
+from __future__ import annotations
+
+import pymongo
+import redis
+from pymongo.errors import PyMongoError
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from app import embedded
+from app.config import Settings
+from app.errors import StartupError
+
+_PATIENCE = 5.0
+
+
+def require_stores(given: Settings) -> Settings:
+    """Return the settings with the addresses of stores that answer.
+
+    Raises:
+        StartupError: one does not; says what to start or which setting to check.
+    """
+    running = embedded.Running(given)
+    for server in running.servers:
+        if not server.answers():
+            title, setting = server.wanted.title, server.wanted.setting
+            raise StartupError(f"{title} does not run: start everything with 'eventr up', or set {setting}.")
+    if given.mongodb_uri:
+        _require_mongodb(given.mongodb_uri)
+    if given.redis_url:
+        _require_redis(given.redis_url)
+    return running.settings
+
+
+def _require_mongodb(uri: str) -> None:
+    try:
+        with pymongo.MongoClient[dict[str, object]](
+            uri, serverSelectionTimeoutMS=int(_PATIENCE * 1000)
+        ) as client:
+            client.admin.command("ping")
+    except PyMongoError as e:
+        raise StartupError(f"MongoDB does not answer ({short(e)}): check EVENTR_MONGODB_URI.") from e
+
+
+def _require_redis(url: str) -> None:
+    try:
+        with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
+            client.ping()
+    except RedisError as e:
+        raise StartupError(f"Redis does not answer ({short(e)}): check EVENTR_REDIS_URL.") from e
+
+
+def short(error: Exception) -> str:
+    """Return the first part of a driver's message; the rest is its own state."""
+    return str(error).split(",")[0].split(" (configured")[0][:200]
