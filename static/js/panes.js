@@ -39,6 +39,7 @@ export async function open(row, { push = true } = {}) {
   remember();
   if (await load(`${address(id)}`, "article")) {
     article().scrollTop = 0;
+    rows.sync(id);
     if (narrow.matches) document.getElementById("entry-title")?.focus({ preventScroll: true });
   }
 }

@@ -29,6 +29,12 @@ function pressed(act, id, on, label) {
   }
 }
 
+// An article that was asked for before its mark arrived is shown as the list has it.
+export function sync(id) {
+  const row = byId(id);
+  if (row) pressed("read", id, !isRead(row), isRead(row) ? "Keep unread" : "Mark as read");
+}
+
 // Shown at once, sent in batches, taken back with a message when the server refuses.
 export function setRead(row, read) {
   if (!row || !paint(row, read)) return false;

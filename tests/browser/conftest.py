@@ -1,0 +1,129 @@
+"""A real server and a real browser; each page is watched for errors of the console and of the CSP."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+from werkzeug.serving import make_server
+
+from app import create_app
+from app.bootstrap import Services
+from app.config import Settings
+from tests.support.reader import PASSWORD
+
+ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
+WIDE, PHONE = (1440, 900), (360, 740)
+_WATCH = """
+window.__violations = [];
+document.addEventListener("securitypolicyviolation", (e) =>
+  window.__violations.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sample} ${e.sourceFile}:${e.lineNumber}`));
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """The web tier of one test."""
+
+    url: str
+    services: Services
+
+
+@pytest.fixture
+def site(settings: Settings, services: Services) -> Iterator[Site]:
+    """The application on a real socket, many threads."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = dataclasses.replace(services.settings, base_url=f"http://127.0.0.1:{port}", port=port)
+    server = make_server("127.0.0.1", port, create_app(own, services), threaded=True)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield Site(own.base_url, services)
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def visit(chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
+    """``visit(size=, scheme=, js=, login=)``: a page of a new browser, logged in when ``login`` names a user.
+    ``expect``: part of a console error that belongs to the test.
+
+    At the end of the test every page must be without console errors and CSP reports.
+    """
+    with contextlib.ExitStack() as stack:
+        yield lambda **wish: _page(stack, chromium, site, **wish)
+
+
+def _page(
+    stack: contextlib.ExitStack,
+    browser: Browser,
+    site: Site,
+    *,
+    size: tuple[int, int] = WIDE,
+    scheme: str = "light",
+    js: bool = True,
+    login: str = "",
+    expect: str = "",
+) -> Page:
+    touch = size[0] < 700
+    context = browser.new_context(
+        base_url=site.url,
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        java_script_enabled=js,
+        has_touch=touch,
+        is_mobile=touch,
+        reduced_motion="reduce",
+        locale="en-GB",
+    )
+    stack.callback(context.close)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: _note(problems, message, expect))
+    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+    # Pictures of entries lie on foreign sites; no test sends a packet there.
+    context.route(lambda url: not url.startswith(site.url), lambda route: route.abort())
+    page.add_init_script(_WATCH)
+    stack.callback(lambda: _check(page, problems, js))
+    if login:
+        log_in(page, login)
+    return page
+
+
+def _note(problems: list[str], message: Any, expect: str) -> None:
+    # A picture that was not let through is the test's own doing.
+    foreign = "ERR_FAILED" in message.text
+    expected = expect and expect in message.text
+    if message.type in ("error", "warning") and not foreign and not expected:
+        problems.append(f"{message.type}: {message.text} {message.location.get('url', '')}")
+
+
+def _check(page: Page, problems: list[str], js: bool) -> None:
+    if js and not page.is_closed():
+        problems += page.evaluate("window.__violations ?? []")
+    assert not problems, "\n".join(problems)
+
+
+def log_in(page: Page, name: str) -> None:
+    """Log in through the form."""
+    page.goto("/login")
+    page.get_by_label("Name or e-mail address").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/read/all")
+
+
+def shot(page: Page, name: str) -> None:
+    """Keep a picture of the page for people to look at."""
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{name}.png")
