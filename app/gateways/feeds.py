@@ -16,6 +16,9 @@ from app.models.feed import DueFeed, Feed, FeedCard, FeedUpdate, FetchRecord, St
 
 log = logs.get(__name__)
 
+#: How exact a feed's ``read_at`` is: it only tells whether anybody reads the feed at all.
+TOUCH = dt.timedelta(days=1)
+
 
 class FeedGateway:
     """Everything about feeds that does not depend on who reads them."""
@@ -74,8 +77,8 @@ class FeedGateway:
         return self._feeds.cards(feed_ids)
 
     def touch(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """Note that somebody read these feeds; unread ones are polled less."""
-        self._feeds.touch(feed_ids, now)
+        """Note to the day that somebody read these feeds; what nobody reads is polled less."""
+        self._feeds.touch(feed_ids, now, now - TOUCH)
 
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that should be polled now, the longest due first."""

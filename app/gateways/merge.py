@@ -1,8 +1,12 @@
 """Merges the keys of many feeds into one stream's order, reading as little as it can.
 
-Keys first, bodies last: only (at, id, feed, seq) are read, tested against the read bitmaps in memory,
-and merged by chunks of feeds. The feeds with the newest entries come first, so that most chunks need
-no query: once there are enough rows, a feed whose newest entry is older than the last of them has none.
+Keys first, bodies last: only (at, id, feed, seq) are read and tested against the read bitmaps in memory.
+The feeds with the newest entries come first: once there are enough rows, a feed whose newest entry is
+older than the last of them has none. Three ways, by what is cheapest (``docs/performance.md``):
+
+- up to 150 feeds: the server merges their index scans in order, and the walk ends with the page;
+- more: a short time of all feeds at once, unordered, guessed so that it holds a page; sorted here;
+- few wanted entries in a long history: their numbers are read off the bitmaps and fetched.
 """
 
 from __future__ import annotations
@@ -16,6 +20,10 @@ from app.models.stream import SourceFeed
 
 #: Cost of fetching one key by its number, in keys walked along the covering index (measured).
 SEEK = 4
+#: Wanted entries of a whole stream below which they are fetched by number at once.
+FEW = 2000
+#: Windows tried, each four times as long as the one before, and keys that one may hold.
+WINDOWS, BUSY = 4, 5000
 #: Keys walked in vain before named numbers are fetched after all.
 PATIENCE = 20_000
 
@@ -27,12 +35,14 @@ class Wanted:
     Attributes:
         read: only read or only unread ones; None: all.
         after: (at in milliseconds, id) of the last row that the reader has; None: from the start.
+        pace: milliseconds between two rows so far, if known.
     """
 
     count: int
     newest_first: bool = True
     read: bool | None = None
     after: tuple[int, int] | None = None
+    pace: float | None = None
 
     def number(self, feed: SourceFeed) -> int:
         """Return how many entries of a feed are of this kind."""
@@ -73,6 +83,35 @@ class KeyMerger:
         """Return at most ``wanted.count`` keys of these feeds, in the wanted order."""
         sources = [_Source(f, number) for f in feeds if (number := wanted.number(f)) > 0]
         sources.sort(key=lambda s: -s.feed.newest)
+        few = wanted.read is not None and sum(s.number for s in sources) < FEW
+        if len(sources) <= CHUNK or few or not wanted.newest_first:
+            return self._by_chunks(sources, wanted)
+        return self._by_windows(sources, wanted)
+
+    def _by_windows(self, sources: Sequence[_Source], wanted: Wanted) -> list[EntryKey]:
+        """Take all of a short time of all feeds at once, then of a longer one, until it is enough."""
+        feeds = {s.feed.feed_id: s.feed for s in sources}
+        high = wanted.after[0] if wanted.after else sources[0].feed.newest
+        span = _first_span(sources, wanted)
+        found: list[EntryKey] = []
+        for _ in range(WINDOWS):
+            low = high - span
+            live = [s.feed.feed_id for s in sources if s.feed.newest >= low]
+            keys = self._keys.window(live, Range(low, high), BUSY)
+            if len(keys) == BUSY:
+                break  # a burst: an order by the server is cheaper than all of it
+            found += [k for k in keys if _fits(feeds[k.feed_id], k, wanted) and wanted.is_after(k)]
+            high, span = low - 1, span * 4
+            if len(found) >= wanted.count:
+                return sorted(found, key=wanted.order)[: wanted.count]
+        found.sort(key=wanted.order)
+        # Below ``high`` nothing was taken yet: a row there comes after all that was found.
+        after = wanted.after if wanted.after and wanted.after[0] <= high else (high + 1, 0)
+        rest = dataclasses.replace(wanted, count=wanted.count - len(found), after=after)
+        return found + self._by_chunks(sources, rest)
+
+    def _by_chunks(self, sources: Sequence[_Source], wanted: Wanted) -> list[EntryKey]:
+        """Merge chunks of feeds that the server orders, until the next ones are all older."""
         found: list[EntryKey] = []
         for start in range(0, len(sources), CHUNK):
             chunk = sources[start : start + CHUNK]
@@ -119,6 +158,16 @@ class KeyMerger:
             for s in chunk
         }
         return [key for key in self._keys.by_seqs(numbers) if wanted.is_after(key)]
+
+
+def _first_span(sources: Sequence[_Source], wanted: Wanted) -> int:
+    """Return a time in milliseconds that should hold enough rows."""
+    if wanted.pace is not None:
+        return int(wanted.pace * wanted.count * 1.25) + 1000
+    total, number = sum(s.feed.total for s in sources), sum(s.number for s in sources)
+    enough = min(len(sources), wanted.count * total // number + 1)
+    newest = wanted.after[0] if wanted.after else sources[0].feed.newest
+    return max(1000, newest - sources[enough - 1].feed.newest)
 
 
 def _fits(feed: SourceFeed, key: EntryKey, wanted: Wanted) -> bool:

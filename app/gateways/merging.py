@@ -10,7 +10,7 @@ from app.mappers.feeds import FeedMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.feed import Feed
-from app.models.subscription import ReadState, Subscription, from_bits
+from app.models.subscription import ReadState, Subscription, make_state
 
 #: Unread entries per subscriber that are looked up in the other feed; older ones count as read.
 CARRIED = 1000
@@ -66,7 +66,7 @@ class FeedMerger:
         seqs = sorted(s for s in places.values() if target.first_seq <= s <= target.last_seq)
         if not seqs:
             return ReadState(target.last_seq)
-        everything = (1 << (target.last_seq + 1)) - 1
+        read = (1 << target.last_seq + 1) - 1
         for seq in seqs:
-            everything &= ~(1 << seq)
-        return from_bits(seqs[0] - 1, everything, ())
+            read &= ~(1 << seq)
+        return make_state(seqs[0] - 1, read, 0, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.errors import NotFoundError
 from app.gateways.merge import KeyMerger, Wanted
@@ -23,14 +23,10 @@ EXPIRED = "This list is older than a day. Reload it."
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sources:
-    """A stream's subscriptions with their feeds, at one moment."""
+    """Subscriptions with their feeds' names, by feed."""
 
     subscriptions: Mapping[int, Subscription]
     cards: Mapping[int, FeedCard]
-
-    def feeds(self) -> dict[int, SourceFeed]:
-        """Return what a snapshot keeps, by feed."""
-        return {f: source_of(s, self.cards[f]) for f, s in self.subscriptions.items() if f in self.cards}
 
     def title(self, feed_id: int) -> str:
         """Return what this user calls a feed."""
@@ -64,10 +60,17 @@ class StreamGateway:
         self._snapshots = snapshots
         self._merger = merger
 
-    def sources(self, subscriptions: Sequence[Subscription]) -> Sources:
-        """Join subscriptions with their feeds."""
+    def sources(self, subscriptions: Iterable[Subscription], also: Iterable[int] = ()) -> Sources:
+        """Join subscriptions with their feeds' names, and with those of some more feeds."""
         mine = {s.feed_id: s for s in subscriptions}
-        return Sources(mine, self._feeds.cards(list(mine)))
+        return Sources(mine, self._feeds.cards([*mine, *(f for f in also if f not in mine)]))
+
+    def feeds(self, subscriptions: Mapping[int, Subscription]) -> dict[int, SourceFeed]:
+        """Join subscriptions (by feed) with their feeds' numbers, as a snapshot keeps them."""
+        return {
+            feed_id: SourceFeed(feed_id, first, last, newest, subscriptions[feed_id].state)
+            for feed_id, first, last, newest in self._feeds.numbers(list(subscriptions))
+        }
 
     def open(
         self,
@@ -109,27 +112,28 @@ class StreamGateway:
     def newer(self, lasts: Mapping[int, int], feed_ids: Collection[int]) -> int:
         """Return how many entries these feeds have got since a snapshot."""
         wanted = [f for f in lasts if f in feed_ids]
-        return sum(max(0, last - lasts[f]) for f, last in self._feeds.lasts(wanted).items())
+        return sum(max(0, last - lasts[f]) for f, _, last, _ in self._feeds.numbers(wanted))
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""
         if snapshot.ref.kind == "starred":
             return self._starred(snapshot, cursor, limit)
         feeds = list(snapshot.feeds.values())
-        after = (cursor.at, cursor.id) if cursor else None
-        newest_first = snapshot.sort is not Sort.OLDEST
+        wanted = Wanted(limit + 1, snapshot.sort is not Sort.OLDEST)
+        if cursor:
+            top = max((f.newest for f in feeds), default=0)
+            pace = abs(top - cursor.at) / cursor.seen if cursor.seen else None
+            wanted = dataclasses.replace(wanted, after=(cursor.at, cursor.id), pace=pace)
         if snapshot.sort is not Sort.UNREAD_ON_TOP:
-            keys = self._merger.take(feeds, Wanted(limit + 1, newest_first, None, after))
-            return _page(keys, limit, None)
+            return _page(self._merger.take(feeds, wanted), limit, cursor)
         if cursor and cursor.segment is Segment.READ:
-            keys = self._merger.take(feeds, Wanted(limit + 1, read=True, after=after))
-            return _page(keys, limit, None, read_from=0)
-        unread = self._merger.take(feeds, Wanted(limit + 1, read=False, after=after))
+            keys = self._merger.take(feeds, dataclasses.replace(wanted, read=True))
+            return _page(keys, limit, cursor, read_from=0)
+        unread = self._merger.take(feeds, dataclasses.replace(wanted, read=False))
         if len(unread) > limit:
-            return _page(unread, limit, None)
+            return _page(unread, limit, cursor)
         read = self._merger.take(feeds, Wanted(limit + 1 - len(unread), read=True))
-        split = len(unread) if read and len(unread) < limit else None
-        return _page(unread + read, limit, split, read_from=len(unread))
+        return _page(unread + read, limit, cursor, read_from=len(unread))
 
     def _starred(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         newest_first = snapshot.sort is not Sort.OLDEST
@@ -141,7 +145,7 @@ class StreamGateway:
             )
             keys = [k for k in found if wanted.is_after(k)]
             if len(keys) > limit or len(found) < size:
-                return _page(keys[: limit + 1], limit, None)
+                return _page(keys[: limit + 1], limit, cursor)
             size *= 2  # more than a page of stars in one millisecond: an import
 
     def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
@@ -153,15 +157,21 @@ class StreamGateway:
         return self._marks.starred(user_id, [k.id for k in keys]) if keys else set()
 
 
-def source_of(subscription: Subscription, card: FeedCard) -> SourceFeed:
-    """Join a subscription's read state with its feed's numbers."""
-    return SourceFeed(card.id, card.first_seq, card.last_seq, card.newest, subscription.state)
+def _page(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None) -> KeyPage:
+    """Cut a page and say where it ends.
 
-
-def _page(keys: list[EntryKey], limit: int, split: int | None, read_from: int | None = None) -> KeyPage:
+    Args:
+        keys: one more than ``limit`` when there is a next page.
+        cursor: of the page before.
+        read_from: where segment B begins in ``keys``.
+    """
     shown = keys[:limit]
+    before = cursor.segment if cursor else Segment.FIRST
+    starts = read_from is not None and read_from < len(shown)
+    split = read_from if starts and before is Segment.FIRST else None
     if len(keys) <= limit:
         return KeyPage(shown, None, split)
-    read = read_from is not None and len(shown) > read_from
-    segment = Segment.READ if read else Segment.FIRST
-    return KeyPage(shown, Cursor(segment, shown[-1].at, shown[-1].id), split)
+    segment = Segment.READ if starts else Segment.FIRST
+    carried = cursor.seen if cursor and before is segment else 0
+    seen = carried + len(shown) - (read_from or 0 if starts else 0)
+    return KeyPage(shown, Cursor(segment, shown[-1].at, shown[-1].id, seen), split)

@@ -145,28 +145,28 @@ class SubscriptionGateway:
         The states before are written first, so an action that a crash cut short can be taken back too.
         """
         token = secrets.token_urlsafe(16)
-        count = 0
-        wanted, fresh = list(lasts), True
+        count, wanted = 0, list(lasts)
         for _ in range(ROUNDS):
             kept = [k for k in self._subscriptions.kept(user_id, wanted) if k.mass != token]
             replaces = [r for k in kept if (r := _marked(k, cards[k.feed_id], lasts[k.feed_id], token))]
-            undo = Undo(token, user_id, {r.kept.feed_id: (r.kept.state, r.kept.mass) for r in replaces})
-            if fresh:
-                self._undos.add(undo, expires)
-            else:
-                self._undos.extend(undo)
-            done = self._subscriptions.replace(user_id, replaces)
-            if done:
-                return MassMarked(token, count + sum(_count(r, cards[r.kept.feed_id]) for r in replaces))
-            missed = self._missed(user_id, replaces, token)
+            before = {r.kept.feed_id: (r.kept.state, r.kept.mass) for r in replaces}
+            self._undos.add(Undo(token, user_id, before), expires)
+            missed = self._replace(user_id, replaces, token)
             count += sum(_count(r, cards[r.kept.feed_id]) for r in replaces if r.kept.feed_id not in missed)
-            wanted, fresh = list(missed), False
+            if not missed:
+                return MassMarked(token, count)
+            wanted = list(missed)
         raise ConflictError(user_id=user_id)
 
-    def _missed(self, user_id: int, replaces: Sequence[Replace], mass: str | None) -> set[int]:
-        """Return the feeds of which a single mark came between reading and replacing."""
+    def _replace(self, user_id: int, replaces: Sequence[Replace], token: str) -> set[int]:
+        """Write new states; return the feeds of which a single mark came between reading and writing."""
+        clear = [r for r in replaces if not r.state.bits and not r.state.unread]
+        rest = [r for r in replaces if r.state.bits or r.state.unread]
+        cleared = self._subscriptions.clear(user_id, clear, token)
+        if self._subscriptions.replace(user_id, rest) and cleared:
+            return set()
         now = self._subscriptions.kept(user_id, [r.kept.feed_id for r in replaces])
-        return {k.feed_id for k in now if k.mass != mass}
+        return {k.feed_id for k in now if k.mass != token}
 
     def undo(self, user_id: int, token: str, now: dt.datetime) -> None:
         """Take back a mass action; single marks made since then are kept.

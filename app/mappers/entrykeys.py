@@ -1,7 +1,8 @@
-"""Keys of entries for streams: two ways to read them, both without bodies.
+"""Keys of entries for streams: three ways to read them, all without bodies.
 
-``walk`` goes along the covering index in the stream's order; ``by_seqs`` fetches named numbers. Both
-take at most :data:`CHUNK` feeds: MongoDB merges at most 200 index scans, above that it sorts in memory.
+``walk`` goes along the covering index in the stream's order; ``window`` takes all of a short time in no
+order; ``by_seqs`` fetches named numbers. ``walk`` and ``by_seqs`` take at most :data:`CHUNK` feeds:
+MongoDB merges at most 200 index scans, above that it sorts in memory.
 """
 
 from __future__ import annotations
@@ -71,6 +72,16 @@ class EntryKeyMapper:
             if len(taken) == 64:
                 break
         return taken
+
+    @translated
+    def window(self, feed_ids: Sequence[int], within: Range, most: int) -> list[EntryKey]:
+        """Return up to ``most`` keys of any number of feeds in no order.
+
+        Without an order MongoDB needs one pass over the index with one jump per feed: for a short time
+        and many feeds that is several times cheaper than merging their scans.
+        """
+        query = {"feed_id": {"$in": list(feed_ids)}, **within.query()}
+        return [_key(d) for d in self._entries.find(query, _KEY, limit=most, batch_size=most).hint("stream")]
 
     @translated
     def by_seqs(self, wanted: Mapping[int, Sequence[int]]) -> list[EntryKey]:

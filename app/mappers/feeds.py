@@ -9,23 +9,22 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bson.binary import Binary
+from bson.int64 import Int64
 from pymongo import ASCENDING, DESCENDING, ReturnDocument, UpdateOne, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
-from app.mappers import ids
-from app.mappers.entrykeys import millis
+from app.mappers import ids, readstates
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session, is_duplicate
 from app.models.feed import UNSET, DueFeed, Feed, FeedCard, FeedFields, FeedKind, FetchRecord, Position
 from app.models.fetched import Validators
 
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
-_CARD = dict.fromkeys(
-    ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"), 1
-)
+_CARD = dict.fromkeys(("title", "url", "site_url", "icon", "error", "first_seq", "last_seq"), 1)
+_NUMBERS = dict.fromkeys(("first_seq", "last_seq", "last_entry_at"), 1)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
 
 
@@ -59,13 +58,13 @@ class FeedMapper:
         """
         while True:
             doc = {
-                "_id": ids.take(),
+                "_id": Int64(ids.take()),
                 "kind": FeedKind.WEB.value,
                 "url": url,
                 "url_key": url_key,
                 "title": title,
-                "first_seq": 1,
-                "last_seq": 0,
+                "first_seq": Int64(1),
+                "last_seq": Int64(0),
                 "errors": 0,
                 "subscribers": 0,
                 "next_check_at": now,
@@ -96,15 +95,16 @@ class FeedMapper:
         return {d["_id"]: _card(d) for d in self._feeds.find({"_id": {"$in": list(feed_ids)}}, _CARD)}
 
     @translated
-    def touch(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
-        """Note that somebody read these feeds."""
-        self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$max": {"read_at": now}})
+    def touch(self, feed_ids: Sequence[int], now: dt.datetime, before: dt.datetime) -> None:
+        """Note that somebody read these feeds, unless that was noted after ``before``."""
+        old = {"_id": {"$in": list(feed_ids)}, "read_at": {"$not": {"$gt": before}}}
+        self._feeds.update_many(old, {"$set": {"read_at": now}})
 
     @translated
-    def lasts(self, feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return the last numbers of these feeds."""
-        found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, {"last_seq": 1})
-        return {d["_id"]: d["last_seq"] for d in found}
+    def numbers(self, feed_ids: Sequence[int]) -> Iterable[tuple[int, int, int, int]]:
+        """Return (id, first, last, newest in milliseconds or 0) of these feeds."""
+        batches = self._feeds.find_raw_batches({"_id": {"$in": list(feed_ids)}}, _NUMBERS, batch_size=10_000)
+        return list(readstates.numbers(batches))
 
     @translated
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
@@ -268,18 +268,16 @@ class FetchMapper:
 
 
 def _card(doc: Doc) -> FeedCard:
-    newest = doc.get("last_entry_at")
+    get = doc.get
     return FeedCard(
         doc["_id"],
-        doc.get("title", ""),
+        get("title", ""),
         doc["url"],
-        doc.get("site_url"),
-        doc.get("icon"),
-        doc.get("error"),
+        get("site_url"),
+        get("icon"),
+        get("error"),
         doc["first_seq"],
         doc["last_seq"],
-        millis(newest) if newest else 0,
-        doc.get("read_at"),
     )
 
 
@@ -290,7 +288,7 @@ def _position(doc: Doc) -> Position:
 def _numbering(write: StateWrite) -> Doc:
     if write.last_seq is None:
         return {"$set": {"written_by": write.token}}
-    update: Doc = {"$set": {"written_by": write.token, "last_seq": write.last_seq}}
+    update: Doc = {"$set": {"written_by": write.token, "last_seq": Int64(write.last_seq)}}
     if write.newest is not None:
         update["$max"] = {"last_entry_at": write.newest}
     return update

@@ -46,7 +46,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "undos": [
-        IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
+        IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "fetches": [

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pymongo.collection import Collection
 from pymongo.database import Database
 
+from app.mappers import packing
 from app.mappers.errors import translated
 from app.mappers.store import Doc
 from app.models.stream import Snapshot, Sort, SourceFeed, StreamRef
@@ -33,7 +34,7 @@ class SnapshotMapper:
                 "sort": snapshot.sort.value,
                 "at": snapshot.at,
                 "expires": expires,
-                "feeds": [_source_doc(f) for f in snapshot.feeds.values()],
+                **packing.pack(snapshot.feeds.values()),
             }
         )
 
@@ -48,15 +49,15 @@ class SnapshotMapper:
     def lasts(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]] | None:
         """Return the stream of a snapshot and its feeds' last numbers, without their read states."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
-        doc = self._snapshots.find_one(query, {"stream": 1, "feeds.feed_id": 1, "feeds.last": 1})
+        doc = self._snapshots.find_one(query, {"stream": 1, "rows": 1})
         if doc is None:
             return None
-        return StreamRef.parse(doc["stream"]), {d["feed_id"]: d["last"] for d in doc["feeds"]}
+        return StreamRef.parse(doc["stream"]), packing.lasts(doc["rows"])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Undo:
-    """The read states that a mass action replaced, by feed."""
+    """The read states that a mass action replaced, by feed, with the mass action before it."""
 
     token: str
     user_id: int
@@ -64,73 +65,42 @@ class Undo:
 
 
 class UndoMapper:
-    """Document ↔ :class:`Undo`. Every query carries ``user_id``."""
+    """Documents ↔ :class:`Undo`. Every query carries ``user_id``.
+
+    An undo is written before its action, in one document; feeds whose state changed before it could be
+    replaced get a further one, and of a feed's states the last written counts.
+    """
 
     def __init__(self, database: Database[Doc]) -> None:
         self._undos: Collection[Doc] = database["undos"]
 
     @translated
     def add(self, undo: Undo, expires: dt.datetime) -> None:
-        """Keep an undo until ``expires``; written before the action it takes back."""
-        feeds = [
-            {"feed_id": f, "upto": s.upto, "words": s.words, "unread": list(s.unread), "mass": mass}
-            for f, (s, mass) in undo.before.items()
-        ]
-        doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "feeds": feeds}
+        """Keep states until ``expires``."""
+        masses = sorted({mass for _, mass in undo.before.values() if mass is not None})
+        places = {mass: place for place, mass in enumerate(masses, 1)}
+        # The mass action before is packed as its place in ``masses``, in a column that is free here.
+        packed = packing.pack(
+            SourceFeed(f, places.get(mass or "", 0), 0, 0, state) for f, (state, mass) in undo.before.items()
+        )
+        doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}
         self._undos.insert_one(doc)
-
-    @translated
-    def extend(self, undo: Undo) -> None:
-        """Replace the states of some feeds: they had changed before they could be replaced."""
-        for feed_id, (state, mass) in undo.before.items():
-            self._undos.update_one(
-                {"user_id": undo.user_id, "token": undo.token, "feeds.feed_id": feed_id},
-                {
-                    "$set": {
-                        "feeds.$": {
-                            "feed_id": feed_id,
-                            "upto": state.upto,
-                            "words": state.words,
-                            "unread": list(state.unread),
-                            "mass": mass,
-                        }
-                    }
-                },
-            )
 
     @translated
     def get(self, user_id: int, token: str, now: dt.datetime) -> Undo | None:
         """Return a user's undo that has not expired."""
-        doc = self._undos.find_one({"user_id": user_id, "token": token, "expires": {"$gt": now}})
-        if doc is None:
-            return None
-        before = {d["feed_id"]: (_state(d), d["mass"]) for d in doc["feeds"]}
-        return Undo(doc["token"], doc["user_id"], before)
+        before: dict[int, tuple[ReadState, str | None]] = {}
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        docs = list(self._undos.find(query).sort("_id"))
+        for doc in docs:
+            masses = [None, *doc["masses"]]
+            before.update({f.feed_id: (f.state, masses[f.first_seq]) for f in packing.unpack(doc)})
+        return Undo(token, user_id, before) if docs else None
 
     @translated
     def remove(self, user_id: int, token: str) -> None:
         """Delete an undo."""
-        self._undos.delete_one({"user_id": user_id, "token": token})
-
-
-def _state(doc: Doc) -> ReadState:
-    return ReadState(doc["upto"], doc["words"], tuple(doc["unread"]))
-
-
-def _source_doc(source: SourceFeed) -> Doc:
-    return {
-        "feed_id": source.feed_id,
-        "first": source.first_seq,
-        "last": source.last_seq,
-        "newest": source.newest,
-        "upto": source.state.upto,
-        "words": source.state.words,
-        "unread": list(source.state.unread),
-    }
-
-
-def _source(doc: Doc) -> SourceFeed:
-    return SourceFeed(doc["feed_id"], doc["first"], doc["last"], doc["newest"], _state(doc))
+        self._undos.delete_many({"user_id": user_id, "token": token})
 
 
 def _snapshot(doc: Doc) -> Snapshot:
@@ -140,5 +110,5 @@ def _snapshot(doc: Doc) -> Snapshot:
         ref=StreamRef.parse(doc["stream"]),
         sort=Sort(doc["sort"]),
         at=doc["at"],
-        feeds={d["feed_id"]: _source(d) for d in doc["feeds"]},
+        feeds={f.feed_id: f for f in packing.unpack(doc)},
     )

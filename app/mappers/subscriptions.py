@@ -17,11 +17,15 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
-from app.mappers import ids
+from app.mappers import ids, readstates
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.subscription import ReadState, Subscription, mask_of
+from app.models.subscription import ReadState, Subscription, from_words, mask_of
 
+#: Subscriptions per answer of MongoDB: a user's all at once.
+BATCH = 10_000
+#: Subscriptions per statement of ``clear``; each looks through half as many places.
+PLACES = 250
 _STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
 
 
@@ -61,14 +65,15 @@ class SubscriptionMapper:
             ExistsError: the user has it already; the transaction is over.
         """
         doc: Doc = {
-            "_id": ids.take(),
-            "user_id": subscription.user_id,
-            "feed_id": subscription.feed_id,
+            # Order and types as app.mappers.readstates reads them.
+            "_id": Int64(ids.take()),
+            "user_id": Int64(subscription.user_id),
+            "feed_id": Int64(subscription.feed_id),
+            "rev": Int64(0),
+            **_state(subscription.state),
             "title": subscription.title,
             "folder_ids": list(subscription.folder_ids),
             "order": subscription.order,
-            "rev": 0,
-            **_state(subscription.state),
         }
         if pending:
             doc["pending"] = True
@@ -83,8 +88,7 @@ class SubscriptionMapper:
     @translated
     def get(self, user_id: int, feed_id: int) -> Subscription | None:
         """Return a user's subscription to a feed."""
-        doc = self._subscriptions.find_one({"user_id": user_id, "feed_id": feed_id})
-        return _subscription(doc) if doc else None
+        return next(iter(self._find({"user_id": user_id, "feed_id": feed_id})), None)
 
     @translated
     def of_user(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Subscription]:
@@ -92,18 +96,22 @@ class SubscriptionMapper:
         query: Doc = {"user_id": user_id}
         if feed_ids is not None:
             query["feed_id"] = {"$in": list(feed_ids)}
-        return [_subscription(d) for d in self._subscriptions.find(query)]
+        return self._find(query)
+
+    def _find(self, query: Doc, limit: int = 0) -> list[Subscription]:
+        batches = self._subscriptions.find_raw_batches(query, limit=limit, batch_size=BATCH)
+        return [_subscription(row) for row in readstates.subscriptions(batches)]
 
     @translated
     def in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
         """Return a user's subscriptions that lie in one of these folders."""
         query = {"user_id": user_id, "folder_ids": {"$in": list(folder_ids)}}
-        return [_subscription(d) for d in self._subscriptions.find(query)]
+        return self._find(query)
 
     @translated
     def of_feed(self, feed_id: int, limit: int) -> list[Subscription]:
         """Return some subscribers of a feed."""
-        return [_subscription(d) for d in self._subscriptions.find({"feed_id": feed_id}).limit(limit)]
+        return self._find({"feed_id": feed_id}, limit)
 
     @translated
     def feed_ids(self, user_id: int) -> list[int]:
@@ -139,7 +147,8 @@ class SubscriptionMapper:
         """Say where reading begins (feed → upto) to who subscribed before the feed had entries."""
         operations = [
             UpdateMany(
-                {"feed_id": feed_id, "pending": True}, {"$max": {"upto": upto}, "$unset": {"pending": ""}}
+                {"feed_id": feed_id, "pending": True},
+                {"$max": {"upto": Int64(upto)}, "$unset": {"pending": ""}},
             )
             for feed_id, upto in starts.items()
         ]
@@ -163,7 +172,7 @@ class SubscriptionMapper:
         else:
             bits = {f"words.{n}": {"and": Int64(~mask)} for n, mask in masks.items()}
             update = {"$bit": bits, "$addToSet": {"unread": {"$each": list(seqs)}}}
-        update["$inc"] = {"rev": 1}
+        update["$inc"] = {"rev": Int64(1)}
         doc = self._subscriptions.find_one_and_update(
             {"user_id": user_id, "feed_id": feed_id}, update, projection=_STATE
         )
@@ -173,10 +182,41 @@ class SubscriptionMapper:
     def kept(self, user_id: int, feed_ids: Sequence[int]) -> list[Kept]:
         """Return read states for their replacement."""
         query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
+        batches = self._subscriptions.find_raw_batches(query, batch_size=BATCH)
         return [
-            Kept(d["feed_id"], _read_state(d), d.get("rev", 0), d.get("mass"))
-            for d in self._subscriptions.find(query, _STATE)
+            Kept(feed_id, state, rev, rest.get("mass"))
+            for _, _, feed_id, rev, state, rest in readstates.subscriptions(batches)
         ]
+
+    @translated
+    def clear(self, user_id: int, replaces: Sequence[Replace], mass: str) -> bool:
+        """Replace read states of which nothing but ``upto`` is left; False: some had changed.
+
+        One statement per chunk, where ``replace`` needs one per subscription: the numbers that differ
+        lie in arrays, and each document finds its own place in them.
+        """
+        cleared = 0
+        for start in range(0, len(replaces), PLACES):
+            chunk = replaces[start : start + PLACES]
+            feeds = [Int64(r.kept.feed_id) for r in chunk]
+            revs, uptos = [Int64(r.kept.rev) for r in chunk], [Int64(r.state.upto) for r in chunk]
+            place = {"$indexOfArray": [feeds, "$feed_id"]}
+            same = {"$eq": ["$rev", {"$arrayElemAt": [revs, "$place"]}]}
+            fields = {
+                "upto": {"$arrayElemAt": [uptos, "$place"]},
+                "words": {"$literal": {}},
+                "unread": {"$literal": []},
+                "rev": {"$add": ["$rev", 1]},
+                "mass": {"$literal": mass},
+            }
+            # A pipeline merges the fields of embedded documents, so the bitmap is emptied by a switch.
+            chosen = {name: {"$cond": [same, new, f"${name}"]} for name, new in fields.items()}
+            result = self._subscriptions.update_many(
+                {"user_id": user_id, "feed_id": {"$in": feeds}},
+                [{"$set": {"place": place}}, {"$set": chosen}, {"$unset": "place"}],
+            )
+            cleared += result.modified_count
+        return cleared == len(replaces)
 
     @translated
     def replace(self, user_id: int, replaces: Sequence[Replace]) -> bool:
@@ -186,7 +226,7 @@ class SubscriptionMapper:
         operations = [
             UpdateOne(
                 {"user_id": user_id, "feed_id": r.kept.feed_id, "rev": r.kept.rev},
-                {"$set": {**_state(r.state), "mass": r.mass}, "$inc": {"rev": 1}},
+                {"$set": {**_state(r.state), "mass": r.mass}, "$inc": {"rev": Int64(1)}},
             )
             for r in replaces
         ]
@@ -196,23 +236,20 @@ class SubscriptionMapper:
 
 def _state(state: ReadState) -> Doc:
     return {
-        "upto": state.upto,
-        "words": {key: Int64(word) for key, word in state.words.items()},
-        "unread": list(state.unread),
+        "upto": Int64(state.upto),
+        "words": {key: Int64(word) for key, word in state.words().items()},
+        "unread": [Int64(seq) for seq in state.unread],
     }
 
 
 def _read_state(doc: Doc) -> ReadState:
-    return ReadState(doc["upto"], doc.get("words") or {}, tuple(doc.get("unread", ())))
+    bits, start = from_words(doc.get("words") or {})
+    return ReadState(doc["upto"], bits, start, tuple(doc.get("unread", ())))
 
 
-def _subscription(doc: Doc) -> Subscription:
+def _subscription(row: readstates.Row) -> Subscription:
+    ident, user_id, feed_id, _, state, rest = row
+    folder_ids = tuple(rest.get("folder_ids", ()))
     return Subscription(
-        id=doc["_id"],
-        user_id=doc["user_id"],
-        feed_id=doc["feed_id"],
-        title=doc.get("title", ""),
-        folder_ids=tuple(doc.get("folder_ids", ())),
-        order=doc.get("order", 0),
-        state=_read_state(doc),
+        ident, user_id, feed_id, rest.get("title", ""), folder_ids, rest.get("order", 0), state
     )

@@ -97,7 +97,7 @@ class Feed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedCard:
-    """What lists and trees need of a feed; ``newest`` is ``last_entry_at`` in milliseconds."""
+    """What lists and trees need of a feed."""
 
     id: int
     title: str
@@ -107,8 +107,6 @@ class FeedCard:
     error: str | None
     first_seq: int
     last_seq: int
-    newest: int
-    read_at: dt.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from app.models.entry import Entry
 from app.models.subscription import ReadState
 
 _REF = re.compile(r"(all|starred)|(feed|folder)/([1-9][0-9]{0,15})", re.ASCII)
-_CURSOR = re.compile(r"([ab])\.(-?[0-9]{1,15})\.([0-9]{1,16})", re.ASCII)
+_CURSOR = re.compile(r"([ab])\.(-?[0-9]{1,15})\.([0-9]{1,16})\.([0-9]{1,9})", re.ASCII)
 MAX_ID = 1 << 53
 
 
@@ -68,14 +68,18 @@ class Segment(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last row of a page: the next page begins after it. ``at`` in milliseconds."""
+    """The last row of a page: the next page begins after it. ``at`` in milliseconds.
+
+    ``seen`` counts the segment's rows up to here; it only tells how dense they lie.
+    """
 
     segment: Segment
     at: int
     id: int
+    seen: int
 
     def __str__(self) -> str:
-        return f"{self.segment}.{self.at}.{self.id}"
+        return f"{self.segment}.{self.at}.{self.id}.{self.seen}"
 
     @classmethod
     def parse(cls, text: object) -> Cursor:
@@ -87,7 +91,7 @@ class Cursor:
         match = _CURSOR.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
-        return cls(Segment(match[1]), int(match[2]), int(match[3]))
+        return cls(Segment(match[1]), int(match[2]), int(match[3]), int(match[4]))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

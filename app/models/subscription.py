@@ -1,14 +1,14 @@
 """A subscription and its read state: a bitmap, no row per user and entry (docs/architecture.md).
 
-All functions here are pure. Sequence numbers start at 1. A word is a signed 64-bit integer as MongoDB
-keeps it; bit ``seq % 64`` of word ``seq // 64`` is set when that entry is read.
+All functions here are pure. Sequence numbers start at 1. In the store a bitmap is cut into 64-bit words,
+here it is one integer: counting, masking and shifting it are single steps in C.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _WORD = (1 << 64) - 1
 
@@ -23,59 +23,52 @@ class ReadState:
     Attributes:
         upto: every entry up to this number is read …
         unread: … except these.
-        words: above ``upto``: decimal word number → read bits.
+        bits: above ``upto``: bit ``seq - start`` is set when that entry is read.
+        start: a multiple of 64.
     """
 
     upto: int = 0
-    words: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    bits: int = 0
+    start: int = 0
     unread: tuple[int, ...] = ()
 
     def is_read(self, seq: int) -> bool:
         """Return whether one entry is read."""
         if seq <= self.upto:
             return seq not in self.unread
-        return bool(self.words.get(str(seq >> 6), 0) >> (seq & 63) & 1)
+        return seq >= self.start and bool(self.bits >> seq - self.start & 1)
 
     def count_unread(self, first: int, last: int) -> int:
         """Return how many of the entries ``first`` … ``last`` are unread."""
-        base = max(self.upto, first - 1)
-        if not self.words and not self.unread:
-            return max(0, last - base)
-        border, shift = divmod(base + 1, 64)
-        read = 0
-        for key, word in self.words.items():
-            number = int(key)
-            if number > border:
-                read += (word & _WORD).bit_count()
-            elif number == border:
-                read += ((word & _WORD) >> shift).bit_count()
-        kept = sum(first <= seq <= self.upto for seq in self.unread)
-        return max(0, last - base - read) + kept
+        base = self.upto if self.upto >= first else first - 1
+        count = last - base
+        if count < 0:
+            count = 0
+        elif self.bits:
+            below = base + 1 - self.start
+            count -= (self.bits >> below if below > 0 else self.bits).bit_count()
+        if self.unread:
+            count += sum(first <= seq <= self.upto for seq in self.unread)
+        return max(0, count)
 
     def seqs(self, first: int, last: int, *, read: bool = False) -> list[int]:
         """Return the unread (or the read) numbers within ``first`` … ``last``, rising."""
         border = min(self.upto, last)
         kept = sorted({s for s in self.unread if first <= s <= border})
         low = sorted(set(range(first, border + 1)).difference(kept)) if read else kept
-        start = max(self.upto + 1, first)
-        for number in range(start >> 6, (last >> 6) + 1):
-            word = self.words.get(str(number), 0)
-            chosen = (word if read else ~word) & _WORD
-            chosen &= _range_mask(start - number * 64, last - number * 64)
-            low.extend(number * 64 + bit for bit in _bits(chosen))
-        return low
+        begin = max(self.upto + 1, first)
+        if begin > last:
+            return low
+        shift = begin - self.start
+        known = self.bits >> shift if shift >= 0 else self.bits << -shift
+        chosen = (known if read else ~known) & (1 << last - begin + 1) - 1
+        digits = bin(chosen)[:1:-1]
+        return low + [begin + place for place, digit in enumerate(digits) if digit == "1"]
 
     def marked_upto(self, seq: int) -> ReadState:
         """Return the state after everything up to ``seq`` became read, without stray bits."""
         upto = max(seq, self.upto)
-        border, shift = divmod(upto + 1, 64)
-        words = {}
-        for key, word in self.words.items():
-            if (number := int(key)) == border:
-                word = signed((word & _WORD) >> shift << shift)
-            if number >= border and word:
-                words[key] = word
-        return ReadState(upto, words, tuple(s for s in self.unread if seq < s <= upto))
+        return make_state(upto, self.bits, self.start, (s for s in self.unread if seq < s))
 
     def undone(self, before: ReadState) -> ReadState:
         """Return the state before a mass action, with what was marked one by one since then kept.
@@ -83,32 +76,45 @@ class ReadState:
         ``before`` is the state that ``marked_upto`` replaced by one from which ``self`` came by single
         marks alone; those left their traces as stray bits and in ``unread``.
         """
-        now_read, was_read = from_words(self.words), from_words(before.words)
-        low = (1 << (self.upto + 1)) - 1
+        start = min(before.start, self.start)
+        now_read, was_read = self.bits << self.start - start, before.bits << before.start - start
+        low = (1 << max(0, self.upto + 1 - start)) - 1
         read = (was_read & low) | now_read
         for seq in self.unread:
-            read &= ~(1 << seq)
-        kept = {s for s in before.unread if not now_read >> s & 1}
-        return from_bits(before.upto, read, kept.union(self.unread))
+            if seq >= start:
+                read &= ~(1 << seq - start)
+        strays = {s for s in before.unread if s >= self.start and self.bits >> s - self.start & 1}
+        return make_state(before.upto, read, start, {*before.unread, *self.unread} - strays)
+
+    def words(self) -> dict[str, int]:
+        """Return the bitmap as the store keeps it: decimal word number → signed 64 bits."""
+        found, number, bits = {}, self.start >> 6, self.bits
+        while bits:
+            if word := bits & _WORD:
+                found[str(number)] = _signed(word)
+            bits >>= 64
+            number += 1
+        return found
 
 
-def from_words(words: Mapping[str, int]) -> int:
-    """Return the words as one integer: bit ``n`` is entry ``n``."""
-    return sum((word & _WORD) << int(key) * 64 for key, word in words.items())
+def make_state(upto: int, bits: int, start: int, unread: Iterable[int]) -> ReadState:
+    """Return a state in its smallest form: no bits and no kept-unread numbers that mean nothing."""
+    if (stray := upto + 1 - start) > 0:
+        bits = bits >> stray << stray
+    if not bits:
+        start = 0
+    elif zeros := ((bits & -bits).bit_length() - 1) & ~63:
+        bits, start = bits >> zeros, start + zeros
+    return ReadState(upto, bits, start, tuple(sorted({s for s in unread if s <= upto})))
 
 
-def from_bits(upto: int, bits: int, unread: Iterable[int]) -> ReadState:
-    """Return a state in its smallest form: no bits at or below ``upto``."""
-    bits = bits >> upto + 1 << upto + 1
-    words: dict[str, int] = {}
-    number = (upto + 1) >> 6
-    bits >>= number * 64
-    while bits:
-        if word := bits & _WORD:
-            words[str(number)] = word - (1 << 64) if word >> 63 else word
-        bits >>= 64
-        number += 1
-    return ReadState(upto, words, tuple(sorted({s for s in unread if s <= upto})))
+def from_words(words: Mapping[str, int]) -> tuple[int, int]:
+    """Return (bits, start) of stored words."""
+    if not words:
+        return 0, 0
+    numbers = {int(key): word & _WORD for key, word in words.items()}
+    start = min(numbers)
+    return sum(word << 64 * (number - start) for number, word in numbers.items()), 64 * start
 
 
 def mask_of(seqs: Iterable[int]) -> dict[int, int]:
@@ -116,24 +122,11 @@ def mask_of(seqs: Iterable[int]) -> dict[int, int]:
     masks: dict[int, int] = {}
     for seq in seqs:
         masks[seq >> 6] = masks.get(seq >> 6, 0) | 1 << (seq & 63)
-    return {number: signed(mask) for number, mask in masks.items()}
+    return {number: _signed(mask) for number, mask in masks.items()}
 
 
-def signed(word: int) -> int:
-    """Return 64 bits as MongoDB's signed integer."""
+def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 & 1 else word
-
-
-def _range_mask(low: int, high: int) -> int:
-    low, high = max(low, 0), min(high, 63)
-    return (1 << (high + 1)) - (1 << low) if low <= high else 0
-
-
-def _bits(word: int) -> Iterator[int]:
-    while word:
-        lowest = word & -word
-        yield lowest.bit_length() - 1
-        word ^= lowest
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

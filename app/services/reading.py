@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app import clock, logs
 from app.errors import InvalidError
@@ -37,8 +37,6 @@ log = logs.get(__name__)
 MARKS_MAX = 1000
 PAGE_MAX = 1000
 TOKEN_MAX = 64
-#: A feed's ``read_at`` is written at most so often: it only tells whether anybody reads it at all.
-TOUCH = dt.timedelta(days=1)
 
 
 class ReadingService:
@@ -90,13 +88,13 @@ class ReadingService:
         if query.cursor is not None:
             return self._next_page(actor, query, limit)
         now = clock.now()
-        sources = self._sources(actor, query.ref)
-        feeds = sources.feeds()
+        subscriptions = {s.feed_id: s for s in self._of_stream(actor, query.ref)}
+        feeds = self._streams.feeds(subscriptions)
         snapshot = self._streams.open(
             actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
         )
         keys = self._streams.keys(snapshot, None, limit)
-        return self._present(snapshot, keys, sources, sum(f.unread for f in feeds.values()))
+        return self._present(snapshot, keys, subscriptions, sum(f.unread for f in feeds.values()))
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = Cursor.parse(query.cursor)
@@ -106,12 +104,24 @@ class ReadingService:
         return self._present(snapshot, self._streams.keys(snapshot, cursor, limit), None, None)
 
     def _present(
-        self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, unread: int | None
+        self,
+        snapshot: Snapshot,
+        page: KeyPage,
+        known: Mapping[int, Subscription] | None,
+        unread: int | None,
     ) -> Page:
+        """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
+
+        Args:
+            known: the stream's subscriptions by feed, if they were just read.
+        """
         user_id = snapshot.user_id
-        if sources is None or snapshot.ref.kind is StreamKind.STARRED:
-            feed_ids = list({k.feed_id for k in page.keys})
-            sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids))
+        feed_ids = list({k.feed_id for k in page.keys})
+        if known is None or snapshot.ref.kind is StreamKind.STARRED:
+            mine: Iterable[Subscription] = self._subscriptions.of_user(user_id, feed_ids)
+        else:
+            mine = [known[f] for f in feed_ids]
+        sources = self._streams.sources(mine, also=feed_ids)
         found = self._streams.rows(page.keys)
         starred = self._streams.starred(user_id, page.keys)
         anyones = snapshot.ref.kind is StreamKind.STARRED
@@ -122,9 +132,6 @@ class ReadingService:
             elif page.split is not None and split is not None and place < page.split:
                 split -= 1
         return Page(tuple(rows), str(page.cursor) if page.cursor else None, snapshot.token, split, unread)
-
-    def _sources(self, actor: Actor, ref: StreamRef) -> Sources:
-        return self._streams.sources(self._of_stream(actor, ref))
 
     def _of_stream(self, actor: Actor, ref: StreamRef) -> Sequence[Subscription]:
         user_id = actor.user_id
@@ -159,17 +166,16 @@ class ReadingService:
         """
         require(actor, Permission.ENTRY_READ)
         entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
-        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id, [entry.feed_id]))
-        cards = sources.cards or self._feeds.cards([entry.feed_id])
-        sources = Sources(sources.subscriptions, cards)
-        card, mine = cards.get(entry.feed_id), sources.subscriptions.get(entry.feed_id)
+        mine = self._subscriptions.of_user(actor.user_id, [entry.feed_id])
+        sources = self._streams.sources(mine, also=[entry.feed_id])
+        card = sources.cards.get(entry.feed_id)
         return Article(
             entry=entry,
             feed_title=sources.title(entry.feed_id),
             site_url=card.site_url if card else None,
             read=_is_read(entry, sources),
             starred=self._entries.is_starred(actor.user_id, entry.id),
-            subscribed=mine is not None,
+            subscribed=bool(mine),
         )
 
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
@@ -190,9 +196,8 @@ class ReadingService:
             f: self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
             for f, seqs in by_feed.items()
         }
-        now = clock.now()
-        if old := [f for f, c in cards.items() if c.read_at is None or c.read_at < now - TOUCH]:
-            self._feeds.touch(old, now)
+        if read:
+            self._feeds.touch(list(cards), clock.now())
         return Marked(deltas)
 
     def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.gateways.streams import Sources, source_of
+from app.gateways.streams import Sources
 from app.models.folder import Folder
 from app.models.stream import Tree, TreeFeed, TreeFolder
 
@@ -50,7 +50,7 @@ def _feeds(sources: Sources) -> list[TreeFeed]:
             title=mine.title or card.title or card.url,
             site_url=card.site_url,
             icon=card.icon,
-            unread=source_of(mine, card).unread,
+            unread=mine.state.count_unread(card.first_seq, card.last_seq),
             error=card.error,
             folder_ids=mine.folder_ids,
         )

@@ -1,0 +1,100 @@
+"""Reads subscriptions and feed numbers out of raw BSON, for whole users at once.
+
+A user has up to thousands of subscriptions, and each page and count needs all of them: decoding every
+word of every bitmap into a dict of objects would cost more than all else together. The mappers write the
+fields in one fixed order with fixed types, so most of a document can be taken by its place. Each
+document's field names and types are compared first; one that is laid out otherwise is decoded in full.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import bson
+
+from app.models.subscription import ReadState, from_words
+
+Doc = dict[str, Any]
+#: Id, user, feed, rev, read state, the fields behind them.
+Row = tuple[int, int, int, int, ReadState, Doc]
+
+# Subscriptions begin with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
+_NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
+_HEAD = struct.Struct("<i" + "".join(f"{len(name)}sq" for name in _NAMES[:-1]) + f"{len(_NAMES[-1])}si")
+_WORD = re.compile(rb"\x12([0-9]+)\0(.{8})", re.DOTALL)
+_LENGTH = struct.Struct("<i")
+
+# Feed numbers: the projection (_id, first_seq, last_seq, last_entry_at), int64 and a date (0x09).
+_NUMBERS = struct.Struct("<i5sq11sq10sq15sqx")
+_NUMBERS_HEAD = (_NUMBERS.size, b"\x12_id\0", b"\x12first_seq\0", b"\x12last_seq\0", b"\x09last_entry_at\0")
+
+
+def subscriptions(batches: Iterable[Any]) -> Iterator[Row]:
+    """Yield the row of each document of a ``find_raw_batches``, which yields bytes."""
+    for batch in batches:
+        offset, end = 0, len(batch)
+        while offset < end:
+            head: tuple[Any, ...] = ()
+            (size,) = _LENGTH.unpack_from(batch, offset)
+            if size > _HEAD.size:
+                head = _HEAD.unpack_from(batch, offset)
+            if head[1::2] == _NAMES:
+                words_at = offset + _HEAD.size - 4
+                rest_at = words_at + head[12]
+                bits, start = _bitmap(batch[words_at:rest_at])
+                rest = _rest(batch[rest_at : offset + size])
+                state = ReadState(head[10], bits, start, rest["unread"])
+                yield head[2], head[4], head[6], head[8], state, rest
+            else:
+                yield _slowly(batch[offset : offset + size])
+            offset += size
+
+
+def _bitmap(raw: bytes) -> tuple[int, int]:
+    pairs = _WORD.findall(raw)
+    if not pairs:
+        return 0, 0
+    keys, words = zip(*pairs, strict=True)
+    numbers = [int(key) for key in keys]
+    first = numbers[0]
+    if numbers == list(range(first, first + len(numbers))):
+        return int.from_bytes(b"".join(words), "little"), first * 64
+    return from_words({str(n): int.from_bytes(w, "little") for n, w in zip(numbers, words, strict=True)})
+
+
+@functools.lru_cache(maxsize=4096)
+def _rest(raw: bytes) -> Doc:
+    """Decode the fields behind the bitmap; most subscriptions of a user have the same ones."""
+    doc = bson.decode(_LENGTH.pack(len(raw) + 4) + raw)
+    doc["unread"] = tuple(doc.get("unread", ()))
+    return doc
+
+
+def _slowly(raw: bytes) -> Row:
+    doc = bson.decode(raw)
+    doc["unread"] = tuple(doc.get("unread", ()))
+    bits, start = from_words(doc.get("words") or {})
+    state = ReadState(doc["upto"], bits, start, doc["unread"])
+    return doc["_id"], doc["user_id"], doc["feed_id"], doc.get("rev", 0), state, doc
+
+
+def numbers(batches: Iterable[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (feed, first_seq, last_seq, newest in milliseconds or 0) of each raw document."""
+    for batch in batches:
+        rows = list(_NUMBERS.iter_unpack(batch)) if not len(batch) % _NUMBERS.size else []
+        if rows and {(r[0], r[1], r[3], r[5], r[7]) for r in rows} == {_NUMBERS_HEAD}:
+            for row in rows:
+                yield row[2], row[4], row[6], row[8]
+        else:
+            for doc in bson.decode_all(batch, _MILLISECONDS):
+                newest = doc.get("last_entry_at")
+                yield doc["_id"], doc["first_seq"], doc["last_seq"], int(newest) if newest else 0
+
+
+_MILLISECONDS: bson.CodecOptions[Doc] = bson.CodecOptions(
+    datetime_conversion=bson.codec_options.DatetimeConversion.DATETIME_MS
+)
