@@ -91,7 +91,9 @@ class Digester:
     def _unchanged(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         hints = _hints(feed, fetched, now, feed.ttl_minutes, frozenset(feed.skip_hours))
         plan = self._plan(schedule.History.from_doc(feed.history), now, hints)
-        fields = FeedFields(next_check_at=plan.next_check_at, checked_at=now, **_recovered(feed))
+        fields = FeedFields(
+            next_check_at=plan.next_check_at, checked_at=now, **_recovered(feed), **_moved(feed, fetched)
+        )
         validators = _kept(feed, fetched)
         if validators != feed.validators:
             fields = dataclasses.replace(fields, validators=validators)
@@ -110,23 +112,19 @@ class Digester:
         history = _history(feed, new, now)
         hints = _hints(feed, fetched, now, parsed.ttl_minutes, parsed.skip_hours)
         plan = self._plan(history, now, hints)
-        moved, times = _moves(feed, fetched)
         fields = FeedFields(
             **_described(feed, parsed),
             **_recovered(feed),
+            **_moved(feed, fetched),
             validators=fetched.validators,
             seen=diff.seen,
             volatile_guids=diff.volatile,
             next_check_at=plan.next_check_at,
             checked_at=now,
-            moved_to=moved,
-            moved_times=times,
         )
         if new:
             fields = dataclasses.replace(fields, changed_at=now, history=history.to_doc())
-        return _digest(
-            feed, fetched, now, plan, fields, new, changed, moved_to=moved if times >= MOVES else None
-        )
+        return _digest(feed, fetched, now, plan, fields, new, changed)
 
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
         errors = feed.errors + 1
@@ -239,11 +237,12 @@ def _recovered(feed: Feed) -> dict[str, Any]:
     return clear if feed.errors or feed.error else {}
 
 
-def _moves(feed: Feed, fetched: Fetched) -> tuple[str | None, int]:
+def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
+    """Count equal permanent redirects in a row; an unchanged body has parsed before, so it counts too."""
     target = fetched.permanent_url
     if target is None:
-        return None, 0
-    return target, feed.moved_times + 1 if target == feed.moved_to else 1
+        return {"moved_to": None, "moved_times": 0} if feed.moved_to else {}
+    return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}
 
 
 def _described(feed: Feed, parsed: ParsedFeed) -> dict[str, Any]:
@@ -271,8 +270,9 @@ def _digest(
     changed: tuple[EntryChange, ...] = (),
     *,
     error: str | None = None,
-    moved_to: str | None = None,
 ) -> Digest:
     update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields)
     record = FetchRecord(feed.id, now, fetched.status, fetched.ms, fetched.wire_bytes, len(new), error)
+    times = fields.moved_times
+    moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None
     return Digest(update, record, plan, moved_to)
