@@ -229,6 +229,7 @@ class RawServer:
     Args:
         hosts: loopback addresses to listen on, all with one port; per-host limits count them apart.
         tls: certificate chain and key files; makes it an HTTPS server.
+        record: keep every request in ``requests``; ``peak`` counts open connections in any case.
         default: the answer for paths that were not set.
     """
 
@@ -241,7 +242,7 @@ class RawServer:
         default: Reply = Reply(status=404),
         record: bool = True,
     ) -> None:
-        self.hosts, self.connections, self.served = hosts, 0, 0
+        self.hosts, self.connections, self.served, self.peak = hosts, 0, 0, 0
         self.requests: list[Request] = []
         self.port = 0
         self._scheme = "https" if tls else "http"
@@ -297,6 +298,7 @@ class RawServer:
     def opened(self, connection: _Protocol) -> None:
         self.connections += 1
         self._open.add(connection)
+        self.peak = max(self.peak, len(self._open))
 
     def closed(self, connection: _Protocol) -> None:
         self._open.discard(connection)

@@ -70,6 +70,11 @@ class Fetcher:
         self._pump = _Pump(self._engine)
         self._closed = False
 
+    @property
+    def running(self) -> int:
+        """Fetches that hold a place right now."""
+        return self._engine.running
+
     def fetch(self, request: FetchRequest) -> Fetched:
         """Fetch one address and wait for it."""
         return next(self.fetch_many([request]))

@@ -16,7 +16,7 @@ import pycurl
 
 from app.config import Settings
 from app.errors import FetchError
-from app.feeds.fetch.headers import read_lines
+from app.feeds.fetch.headers import read_head, read_lines
 from app.feeds.fetch.transfer import Received, Transfer
 from app.feeds.net import Policy
 
@@ -205,10 +205,12 @@ class Slot:
 
     def _start(self, transfer: Transfer) -> bool:
         """Look at the head before the first byte of a body; False ends the transfer."""
-        self._keep = 200 <= self.curl.getinfo(pycurl.RESPONSE_CODE) < 300
-        announced = self.curl.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD)
-        if self._keep and announced > transfer.max_bytes:
-            self._error = FetchError("too_large", f"{int(announced)} bytes announced")
+        # libcurl answers no questions inside its callbacks.
+        status, fields = read_lines(self._lines)
+        self._keep = 200 <= status < 300
+        announced = read_head(status, fields).fields.get("content-length", "")
+        if self._keep and announced.isdecimal() and float(announced) > transfer.max_bytes:
+            self._error = FetchError("too_large", f"{announced[:20]} bytes announced")
             return False
         return True
 
