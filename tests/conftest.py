@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
 import pymongo
 import pytest
 import redis
@@ -43,12 +44,27 @@ _FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}
 def servers() -> Iterator[embedded.Running]:
     """MongoDB and Redis of this xdist worker; stopped and removed at its end."""
     # Not pytest's own folder: its path is long, and that of a unix socket must not be.
-    home = Path(tempfile.mkdtemp(prefix="eventr-test-"))
+    _remove_left_overs()
+    home = Path(tempfile.mkdtemp(prefix=f"eventr-test-{os.getpid()}-", dir=_fast_folder()))
     try:
         with embedded.servers(Settings(home=home, embedded_cache=1 << 28)) as running:
             yield running
     finally:
         shutil.rmtree(home)
+
+
+def _fast_folder() -> str | None:
+    """Memory instead of a disk where there is plenty: MongoDB waits for the disk at each new index."""
+    shared = "/dev/shm"
+    room = os.path.isdir(shared) and os.access(shared, os.W_OK) and shutil.disk_usage(shared).free > 4 << 30
+    return shared if room else None
+
+
+def _remove_left_overs() -> None:
+    """Remove the folders of test runs that were killed: they lie in memory."""
+    for folder in Path(_fast_folder() or tempfile.gettempdir()).glob("eventr-test-*-*"):
+        if not psutil.pid_exists(int(folder.name.split("-")[2])):
+            shutil.rmtree(folder, ignore_errors=True)  # another worker may be at it too
 
 
 @pytest.fixture
