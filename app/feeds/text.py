@@ -86,7 +86,10 @@ def excerpt(markup: str, length: int) -> str:
 
 def flat(markup: str) -> str:
     """Return the text of body HTML on one line; other than :func:`plain` it takes escapes at their word."""
-    return _tidy(html.unescape(_strip(markup)))
+    if "<" in markup:
+        # In a body also unknown elements are markup, other than in a title.
+        markup = _TAG.sub(lambda m: _SPACING.get(m[1].lower(), " "), _UNSEEN.sub(_unseen_text, markup))
+    return _tidy(html.unescape(markup))
 
 
 def cut(markup: str, length: int) -> str:
