@@ -96,8 +96,8 @@ class Engine:
         """Start what may start, wait at most so many seconds, handle what happened."""
         self._start_waiting()
         self._run_timers()
-        if self._ended:
-            wait = 0.0
+        # On an open connection all of a fetch can happen inside the call that starts it.
+        self._collect()
         limit = self.timeout() if wait is None else wait
         act, names = self._multi.socket_action, self._resolver.fd
         for fd, events in self._epoll.poll(limit, _EVENTS):

@@ -76,9 +76,9 @@ def location(lines: Sequence[bytes]) -> str:
         FetchError: ``bad_redirect``: there is none, or two that differ.
     """
     found = {line.partition(b":")[2].strip() for line in lines if line[:9].lower() == b"location:"}
-    if len(found) != 1:
-        raise FetchError("bad_redirect", f"{len(found)} different Location fields")
-    raw = found.pop()
+    raw = found.pop() if len(found) == 1 else b""
+    if not raw:
+        raise FetchError("bad_redirect", "no Location, or several that differ")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
