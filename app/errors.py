@@ -118,6 +118,8 @@ class StoreError(EventrError):
 FEED_MESSAGES: dict[str, str] = {
     "invalid_url": "This is not a web address that can be fetched.",
     "refused": "This address cannot be fetched from here.",
+    "unreachable": "This address could not be reached from here: it is not allowed, accepts no connection, "
+    "or takes too long to answer.",
     "dns_failed": "The name of this site could not be found. It may be gone, or its DNS is down.",
     "connect_failed": "The site did not accept a connection.",
     "tls_failed": "The site's certificate is not valid, so its answer cannot be trusted.",
@@ -135,6 +137,15 @@ FEED_MESSAGES: dict[str, str] = {
     "crashed": "Reading this feed crashed a worker three times, so it is paused.",
     "no_feed_found": "No feed was found at this address.",
 }
+
+
+#: To tell these apart would let a stranger map the network this server stands in (S13).
+_UNREACHABLE = frozenset(["refused", "connect_failed", "timeout"])
+
+
+def outside_word(code: str, *, admin: bool = False) -> str:
+    """Return the feed error word that a person may see; admins see all of them."""
+    return "unreachable" if code in _UNREACHABLE and not admin else code
 
 
 def feed_message(code: str) -> str:
