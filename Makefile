@@ -47,7 +47,7 @@ clean:  ## Remove the environment and what was made on the way; data in var stay
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment whose Python is gone (a system upgrade) is made anew.
-$(shell test -e $(VENV)/.made && ! $(BIN)/python -c '' 2>/dev/null && rm -f $(VENV)/.made)
+$(shell test -e $(VENV)/.made && ! $(BIN)/python -c '' 2>/dev/null && rm -f $(VENV)/.made $(VENV)/.run $(VENV)/.dev)
 
 # The stamps are written last: an install that was cut off is done again. pip repairs what is there.
 $(VENV)/.run: pyproject.toml | $(VENV)/.made
