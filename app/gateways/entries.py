@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.errors import ExistsError, NotFoundError
 from app.mappers.entries import EntryMapper
@@ -12,6 +12,9 @@ from app.mappers.marks import MarkMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.entry import Entry, EntryKey
+
+#: Keys of entries kept in this process, 100 bytes each.
+SHOWN = 50_000
 
 
 class EntryGateway:
@@ -30,18 +33,30 @@ class EntryGateway:
         self._keys = keys
         self._marks = marks
         self._subscriptions = subscriptions
+        self._shown: dict[int, EntryKey] = {}
 
     def locate(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of those entries that belong to the user's feeds.
 
+        Whether a key that a page showed (maybe to somebody else) is of this user's feeds is seen when it
+        is used: each write carries his id and the feed's.
+
         Raises:
             NotFoundError: none of them does.
         """
-        feed_ids = self._subscriptions.feed_ids(user_id)
-        keys = self._keys.locate(entry_ids, feed_ids) if feed_ids else []
-        if not keys:
+        known = {i: key for i in entry_ids if (key := self._shown.get(i)) is not None}
+        if missing := [i for i in entry_ids if i not in known]:
+            feed_ids = self._subscriptions.feed_ids(user_id)
+            known.update({key.id: key for key in self._keys.locate(missing, feed_ids)})
+        if not known:
             raise NotFoundError(entry_ids=list(entry_ids)[:10])
-        return keys
+        return list(known.values())
+
+    def remember(self, keys: Iterable[EntryKey]) -> None:
+        """Keep keys that a page showed: an entry's feed and number never change, and are marked soon."""
+        if len(self._shown) > SHOWN:
+            self._shown.clear()
+        self._shown.update((key.id, key) for key in keys)
 
     def get(self, user_id: int, entry_id: int) -> Entry:
         """Return an entry with its body.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app import logs
 from app.errors import ExistsError, NotFoundError
@@ -39,6 +39,8 @@ class FeedGateway:
         self._writer = writer
         self._merger = merger
         self._keep = keep
+        #: Feeds that this process noted as read today.
+        self._touched: tuple[dt.date, set[int]] = (dt.date.min, set())
 
     def find(self, url: str) -> Feed | None:
         """Return the feed of an address, whatever spelling of it is stored; None: not known yet."""
@@ -76,9 +78,13 @@ class FeedGateway:
         """Return what lists need of these feeds, by id."""
         return self._feeds.cards(feed_ids)
 
-    def touch(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+    def touch(self, feed_ids: Iterable[int], now: dt.datetime) -> None:
         """Note to the day that somebody read these feeds; what nobody reads is polled less."""
-        self._feeds.touch(feed_ids, now, now - TOUCH)
+        if self._touched[0] != now.date():
+            self._touched = (now.date(), set())
+        if fresh := set(feed_ids) - self._touched[1]:
+            self._feeds.touch(list(fresh), now, now - TOUCH)
+            self._touched[1].update(fresh)
 
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that should be polled now, the longest due first."""

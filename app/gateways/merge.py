@@ -4,7 +4,7 @@ Keys first, bodies last: only (at, id, feed, seq) are read and tested against th
 The feeds with the newest entries come first: once there are enough rows, a feed whose newest entry is
 older than the last of them has none. Three ways, by what is cheapest (``docs/performance.md``):
 
-- up to 150 feeds: the server merges their index scans in order, and the walk ends with the page;
+- few feeds: the server merges their index scans in order, and the walk ends with the page;
 - more: a short time of all feeds at once, unordered, guessed so that it holds a page; sorted here;
 - few wanted entries in a long history: their numbers are read off the bitmaps and fetched.
 """
@@ -22,8 +22,12 @@ from app.models.stream import SourceFeed
 SEEK = 4
 #: Wanted entries of a whole stream below which they are fetched by number at once.
 FEW = 2000
-#: Windows tried, each four times as long as the one before, and keys that one may hold.
-WINDOWS, BUSY = 4, 5000
+#: Feeds above which windows of time are cheaper than a merged walk (measured).
+FEEDS = 20
+#: Windows tried, each twice as long as the one before, and keys that one may hold.
+WINDOWS, BUSY = 5, 5000
+#: How much more than a page a window is meant to hold, so that the first one mostly does.
+MARGIN = 1.3
 #: Keys walked in vain before named numbers are fetched after all.
 PATIENCE = 20_000
 
@@ -84,7 +88,7 @@ class KeyMerger:
         sources = [_Source(f, number) for f in feeds if (number := wanted.number(f)) > 0]
         sources.sort(key=lambda s: -s.feed.newest)
         few = wanted.read is not None and sum(s.number for s in sources) < FEW
-        if len(sources) <= CHUNK or few or not wanted.newest_first:
+        if len(sources) <= FEEDS or few or not wanted.newest_first:
             return self._by_chunks(sources, wanted)
         return self._by_windows(sources, wanted)
 
@@ -101,7 +105,7 @@ class KeyMerger:
             if len(keys) == BUSY:
                 break  # a burst: an order by the server is cheaper than all of it
             found += [k for k in keys if _fits(feeds[k.feed_id], k, wanted) and wanted.is_after(k)]
-            high, span = low - 1, span * 4
+            high, span = low - 1, span * 2
             if len(found) >= wanted.count:
                 return sorted(found, key=wanted.order)[: wanted.count]
         found.sort(key=wanted.order)
@@ -163,9 +167,9 @@ class KeyMerger:
 def _first_span(sources: Sequence[_Source], wanted: Wanted) -> int:
     """Return a time in milliseconds that should hold enough rows."""
     if wanted.pace is not None:
-        return int(wanted.pace * wanted.count * 1.25) + 1000
+        return int(wanted.pace * wanted.count * MARGIN) + 1000
     total, number = sum(s.feed.total for s in sources), sum(s.number for s in sources)
-    enough = min(len(sources), wanted.count * total // number + 1)
+    enough = min(len(sources), int(wanted.count * total / number * MARGIN) + 1)
     newest = wanted.after[0] if wanted.after else sources[0].feed.newest
     return max(1000, newest - sources[enough - 1].feed.newest)
 

@@ -68,7 +68,7 @@ class StreamGateway:
     def feeds(self, subscriptions: Mapping[int, Subscription]) -> dict[int, SourceFeed]:
         """Join subscriptions (by feed) with their feeds' numbers, as a snapshot keeps them."""
         return {
-            feed_id: SourceFeed(feed_id, first, last, newest, subscriptions[feed_id].state)
+            feed_id: SourceFeed.of(feed_id, first, last, newest, subscriptions[feed_id].state)
             for feed_id, first, last, newest in self._feeds.numbers(list(subscriptions))
         }
 

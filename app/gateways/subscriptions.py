@@ -128,11 +128,11 @@ class SubscriptionGateway:
         if not self._store.transaction(work):
             raise NotFoundError(feed_id=feed_id)
 
-    def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int:
-        """Mark entries of one feed; return by how much its unread count moved."""
+    def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int | None:
+        """Mark entries of one feed; return by how much its unread count moved, None: not subscribed."""
         before = self._subscriptions.mark(user_id, card.id, seqs, read=read)
         if before is None:
-            raise NotFoundError(feed_id=card.id)
+            return None
         counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
         changed = sum(before.is_read(s) is not read for s in counted)
         return -changed if read else changed

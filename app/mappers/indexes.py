@@ -30,6 +30,8 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
     "subscriptions": [
         IndexModel([("user_id", _UP), ("feed_id", _UP)], name="user_feed", unique=True),
+        # The streams of folders.
+        IndexModel([("user_id", _UP), ("folder_ids", _UP)], name="user_folder"),
         # All subscribers of a feed: start states, merges.
         IndexModel([("feed_id", _UP)], name="feed"),
     ],

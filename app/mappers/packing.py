@@ -44,7 +44,7 @@ def unpack(doc: dict[str, Any]) -> Iterator[SourceFeed]:
     for feed_id, first, last, newest, upto, start, size, count in _ROW.iter_unpack(doc["rows"]):
         bits = int.from_bytes(bitmaps[place : place + size], "little")
         unread = tuple(kept[taken : taken + count])
-        yield SourceFeed(feed_id, first, last, newest, ReadState(upto, bits, start, unread))
+        yield SourceFeed.of(feed_id, first, last, newest, ReadState(upto, bits, start, unread))
         place, taken = place + size, taken + count
 
 

@@ -9,7 +9,6 @@ document's field names and types are compared first; one that is laid out otherw
 from __future__ import annotations
 
 import functools
-import re
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -25,12 +24,14 @@ Row = tuple[int, int, int, int, ReadState, Doc]
 # Subscriptions begin with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
 _HEAD = struct.Struct("<i" + "".join(f"{len(name)}sq" for name in _NAMES[:-1]) + f"{len(_NAMES[-1])}si")
-_WORD = re.compile(rb"\x12([0-9]+)\0(.{8})", re.DOTALL)
+_EMPTY = b"\x05\0\0\0\0"
 _LENGTH = struct.Struct("<i")
 
 # Feed numbers: the projection (_id, first_seq, last_seq, last_entry_at), int64 and a date (0x09).
 _NUMBERS = struct.Struct("<i5sq11sq10sq15sqx")
 _NUMBERS_HEAD = (_NUMBERS.size, b"\x12_id\0", b"\x12first_seq\0", b"\x12last_seq\0", b"\x09last_entry_at\0")
+
+_FEED_ID = struct.Struct("<i9sqx")
 
 
 def subscriptions(batches: Iterable[Any]) -> Iterator[Row]:
@@ -55,15 +56,27 @@ def subscriptions(batches: Iterable[Any]) -> Iterator[Row]:
 
 
 def _bitmap(raw: bytes) -> tuple[int, int]:
-    pairs = _WORD.findall(raw)
-    if not pairs:
+    """Return (bits, start) of the embedded document of words."""
+    if len(raw) == len(_EMPTY):
         return 0, 0
-    keys, words = zip(*pairs, strict=True)
-    numbers = [int(key) for key in keys]
-    first = numbers[0]
-    if numbers == list(range(first, first + len(numbers))):
-        return int.from_bytes(b"".join(words), "little"), first * 64
-    return from_words({str(n): int.from_bytes(w, "little") for n, w in zip(numbers, words, strict=True)})
+    name_end = raw.index(0, 5)
+    head = name_end - 3  # type byte, name, NUL; the document's length takes the first four bytes
+    count, odd = divmod(len(raw) - len(_EMPTY), head + 8)
+    if not odd:
+        first = int(raw[5:name_end])
+        layout, heads = _run(first, count, head)
+        parts = layout.unpack_from(raw, 4)
+        if parts[::2] == heads:
+            return int.from_bytes(b"".join(parts[1::2]), "little"), first * 64
+    # Words are missing, out of order, or their numbers have unlike lengths.
+    return from_words(bson.decode(raw))
+
+
+@functools.lru_cache(maxsize=4096)
+def _run(first: int, count: int, head: int) -> tuple[struct.Struct, tuple[bytes, ...]]:
+    """Return how ``count`` words in a row are laid out, and what stands before each."""
+    heads = tuple(b"\x12%d\0" % number for number in range(first, first + count))
+    return struct.Struct(f"{head}s8s" * count), heads
 
 
 @functools.lru_cache(maxsize=4096)
@@ -93,6 +106,18 @@ def numbers(batches: Iterable[Any]) -> Iterator[tuple[int, int, int, int]]:
             for doc in bson.decode_all(batch, _MILLISECONDS):
                 newest = doc.get("last_entry_at")
                 yield doc["_id"], doc["first_seq"], doc["last_seq"], int(newest) if newest else 0
+
+
+def feed_ids(batches: Iterable[Any]) -> Iterator[int]:
+    """Yield the feed of each raw document of the projection (feed_id)."""
+    for batch in batches:
+        rows = list(_FEED_ID.iter_unpack(batch)) if not len(batch) % _FEED_ID.size else []
+        if rows and {row[:2] for row in rows} == {(_FEED_ID.size, b"\x12feed_id\0")}:
+            for row in rows:
+                yield row[2]
+        else:
+            for doc in bson.decode_all(batch):
+                yield doc["feed_id"]
 
 
 _MILLISECONDS: bson.CodecOptions[Doc] = bson.CodecOptions(

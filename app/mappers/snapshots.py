@@ -81,7 +81,8 @@ class UndoMapper:
         places = {mass: place for place, mass in enumerate(masses, 1)}
         # The mass action before is packed as its place in ``masses``, in a column that is free here.
         packed = packing.pack(
-            SourceFeed(f, places.get(mass or "", 0), 0, 0, state) for f, (state, mass) in undo.before.items()
+            SourceFeed.of(f, places.get(mass or "", 0), 0, 0, state)
+            for f, (state, mass) in undo.before.items()
         )
         doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}
         self._undos.insert_one(doc)

@@ -116,7 +116,10 @@ class SubscriptionMapper:
     @translated
     def feed_ids(self, user_id: int) -> list[int]:
         """Return the feeds a user is subscribed to."""
-        return self._subscriptions.distinct("feed_id", {"user_id": user_id})
+        found = self._subscriptions.find_raw_batches(
+            {"user_id": user_id}, {"_id": 0, "feed_id": 1}, batch_size=BATCH
+        )
+        return list(readstates.feed_ids(found))
 
     @translated
     def count(self, user_id: int) -> int:

@@ -113,18 +113,23 @@ class StreamQuery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SourceFeed:
-    """A feed as one stream sees it at one moment: its entries' range and the user's read state."""
+    """A feed as one stream sees it at one moment: its entries' range and the user's read state.
+
+    ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count.
+    """
 
     feed_id: int
     first_seq: int
     last_seq: int
     newest: int
     state: ReadState
+    unread: int
 
-    @property
-    def unread(self) -> int:
-        """How many entries are unread."""
-        return self.state.count_unread(self.first_seq, self.last_seq)
+    @classmethod
+    def of(cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState) -> SourceFeed:
+        """Count and join."""
+        unread = state.count_unread(first_seq, last_seq)
+        return cls(feed_id, first_seq, last_seq, newest, state, unread)
 
     @property
     def total(self) -> int:

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 
 from app import clock, logs
-from app.errors import InvalidError
+from app.errors import InvalidError, NotFoundError
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
@@ -122,6 +122,7 @@ class ReadingService:
         else:
             mine = [known[f] for f in feed_ids]
         sources = self._streams.sources(mine, also=feed_ids)
+        self._entries.remember(page.keys if snapshot.ref.kind is not StreamKind.STARRED else ())
         found = self._streams.rows(page.keys)
         starred = self._streams.starred(user_id, page.keys)
         anyones = snapshot.ref.kind is StreamKind.STARRED
@@ -192,12 +193,15 @@ class ReadingService:
         for key in self._entries.locate(actor.user_id, wanted):
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         cards = self._feeds.cards(list(by_feed))
-        deltas = {
-            f: self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
-            for f, seqs in by_feed.items()
-        }
+        deltas = {}
+        for f, seqs in by_feed.items():
+            delta = self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
+            if delta is not None:
+                deltas[f] = delta
+        if not deltas:
+            raise NotFoundError(entry_ids=wanted[:10])
         if read:
-            self._feeds.touch(list(cards), clock.now())
+            self._feeds.touch(deltas, clock.now())
         return Marked(deltas)
 
     def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
