@@ -3,8 +3,8 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-# The first Python that is new enough; PYTHON=… overrides.
-PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(p),)))
+# The Python that this is tested with, else a newer one; PYTHON=… overrides.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(p),)))
 # Two processes: the machines this is checked on have two cores, and Chromium and mongod need some too.
 JOBS ?= 2
 ARGS ?=
