@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from flask import Flask, Response, g, request
 
-from app.errors import AuthRequiredError
+from app.errors import AuthRequiredError, InvalidError
 from app.services.sign_in import Client
 from app.web import csrf
 from app.web.context import web
@@ -47,6 +47,9 @@ def _recognise() -> None:
 
 def _guard() -> None:
     view = web_view()
+    if request.mimetype == "multipart/form-data":
+        # No form here takes a file, and parts would be parsed before anything else is looked at (W16).
+        raise InvalidError("Files cannot be sent here.")
     csrf.check(request, web().secret_key, g.get("token"))
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:
         raise AuthRequiredError

@@ -36,7 +36,7 @@ export async function load(url, id) {
   loading.set(id, turn);
   const place = document.getElementById(id);
   place.setAttribute("aria-busy", "true");
-  await htmx.ajax("GET", url, { target: `#${id}`, source: place, swap: "innerHTML", sync: "replace" });
+  await htmx.ajax("GET", url, { target: `#${id}`, source: place });
   if (loading.get(id) !== turn) return false;
   place.removeAttribute("aria-busy");
   return true;

@@ -24,7 +24,7 @@ WIDE, PHONE = (1440, 900), (360, 740)
 _WATCH = """
 window.__violations = [];
 document.addEventListener("securitypolicyviolation", (e) =>
-  window.__violations.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sample} ${e.sourceFile}:${e.lineNumber}`));
+  window.__violations.push([e.effectiveDirective, e.blockedURI, e.sample, e.sourceFile].join(" ")));
 """
 
 

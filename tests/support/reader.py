@@ -1,4 +1,4 @@
-"""A user with real feeds: captured bodies of the corpus go through the real pull, only the network is left out."""
+"""A user with real feeds: bodies of the corpus go through the real pull, only the network is left out."""
 
 from __future__ import annotations
 

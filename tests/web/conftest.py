@@ -1,0 +1,63 @@
+"""The application on real stores, and clients that behave as a browser does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app import create_app
+from app.bootstrap import Services
+from tests.support.reader import PASSWORD, add_user
+
+ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+_CSRF = re.compile(r'name="csrf_token" value="([^"]+)"')
+
+
+class Visitor:
+    """A browser without scripts: keeps cookies, sends forms with their token."""
+
+    def __init__(self, client: FlaskClient) -> None:
+        self.client = client
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.client.get(path, **options)
+
+    def token(self, page: str = "/login") -> str:
+        """Return the token of a form."""
+        found = _CSRF.search(self.client.get(page).text) or _CSRF.search(self.client.get("/add").text)
+        assert found, f"{page} has no form"
+        return found[1]
+
+    def post(self, path: str, data: dict[str, Any] | None = None, **headers: str) -> TestResponse:
+        """Send a form as the page would; ``headers`` with underscores."""
+        sent = {**ORIGIN, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return self.client.post(path, data={"csrf_token": self.token(), **(data or {})}, headers=sent)
+
+    def log_in(self, name: str = "ann", password: str = PASSWORD) -> TestResponse:
+        return self.post("/login", {"login": name, "password": password})
+
+
+@pytest.fixture
+def app(services: Services) -> Flask:
+    return create_app(services.settings, services)
+
+
+@pytest.fixture
+def visitor(app: Flask) -> Callable[[], Visitor]:
+    """``visitor()``: a new browser that nobody has used."""
+    return lambda: Visitor(app.test_client())
+
+
+@pytest.fixture
+def ann(services: Services, visitor: Callable[[], Visitor]) -> Visitor:
+    """A browser in which the user ann is logged in."""
+    add_user(services, "ann")
+    one = visitor()
+    assert one.log_in().status_code == 303
+    return one

@@ -1,0 +1,314 @@
+"""Accounts: passwords, limits, equal answers, who is first, invitations: W05, W06, W07, W19, W21."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import argon2
+import psutil
+import pytest
+import redis
+
+from app import create_app
+from app.bootstrap import Services, build
+from app.config import Settings
+from app.errors import (
+    AuthRequiredError,
+    EventrError,
+    ExistsError,
+    ForbiddenError,
+    InvalidError,
+    RateLimitedError,
+    SettingsError,
+)
+from app.limits import MemoryLimiter, RedisLimiter
+from app.models.actor import Role
+from app.services import passwords
+from app.services.passwords import Hasher
+from app.services.sign_in import Client, SignUp
+from tests.support.reader import PASSWORD, add_user
+from tests.web.conftest import Visitor
+
+Make = Callable[[], Visitor]
+HOME = Client("192.0.2.7")
+
+
+def _form(name: str = "ann", password: str = PASSWORD, invite: str = "") -> SignUp:
+    return SignUp(f"{name}@example.org", name, password, invite)
+
+
+# -- W05
+def test_W05_the_hash_is_argon2id_with_the_settings_cost(settings: Settings) -> None:
+    stored = Hasher(settings).hash(PASSWORD)
+    assert stored.startswith(f"$argon2id$v=19$m={settings.argon2_memory_kib},t={settings.argon2_time},p=4$")
+    default = Settings()
+    assert (default.argon2_memory_kib, default.argon2_time) == (65536, 3)
+
+
+def test_W05_the_whole_password_counts(settings: Settings) -> None:
+    hasher = Hasher(settings)
+    stored = hasher.hash("x" * 72 + "a" * 128)
+    assert hasher.verify(stored, "x" * 72 + "a" * 128)
+    assert not hasher.verify(stored, "x" * 72 + "b" * 128)
+    assert not hasher.verify(stored, "x" * 72)
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["short", "x" * 1025, "password1", "PASSWORD1", "qwertyuiop", "aaaaaaaaaa", "ann.long", "ann@example.org"],
+)
+def test_W05_weak_passwords_are_refused(password: str) -> None:
+    with pytest.raises(InvalidError):
+        passwords.check(password, name="ann.long", email="ann@example.org")
+
+
+def test_W05_the_list_of_common_passwords_has_ten_thousand() -> None:
+    assert len(passwords._common()) == 10_000
+    passwords.check("x" * 1023 + "y")
+    passwords.check("korrekt pferd batterie")
+
+
+def test_W05_a_hash_with_weaker_parameters_is_renewed_at_log_in(
+    services: Services, settings: Settings
+) -> None:
+    user = add_user(services)
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8192, parallelism=1).hash(PASSWORD)
+    services.mappers.users.set_password(user.user_id, weak)
+    services.sign_in.log_in("ann", PASSWORD, HOME)
+    renewed = services.mappers.users.password_of(user.user_id)
+    assert f"m={settings.argon2_memory_kib}," in str(renewed)
+
+
+def test_W05_many_log_ins_at_once_take_bounded_memory(settings: Settings) -> None:
+    hasher = Hasher(dataclasses.replace(settings, argon2_memory_kib=65536))
+    stored = hasher.hash(PASSWORD)
+    process, before, most = psutil.Process(), 0, 0
+    before = process.memory_info().rss
+    with ThreadPoolExecutor(50) as pool:
+        tries = [pool.submit(hasher.verify, stored, PASSWORD) for _ in range(50)]
+        for one in tries:
+            assert one.result()
+            most = max(most, process.memory_info().rss)
+    assert most - before < 200 << 20
+
+
+# -- W06
+@pytest.mark.parametrize("kind", ["redis", "memory"])
+def test_W06_parallel_tries_stay_within_the_limit(kind: str, redis_client: redis.Redis) -> None:
+    limiter = RedisLimiter(redis_client) if kind == "redis" else MemoryLimiter()
+    with ThreadPoolExecutor(20) as pool:
+        waits = list(pool.map(lambda _: limiter.wait("login:ann", 5, 900), range(100)))
+    assert waits.count(0) == 5
+    assert all(0 < wait <= 15 for wait in waits if wait)
+    assert limiter.wait("login:bob", 5, 900) == 0
+    limiter.reset("login:ann")
+    assert limiter.wait("login:ann", 5, 900) == 0
+
+
+def test_W06_without_redis_this_process_counts(settings: Settings, db: Any) -> None:
+    lost = dataclasses.replace(settings, redis_url="unix:///nowhere/redis.sock")
+    services = build(lost)
+    services.ensure_indexes()
+    add_user(services)
+    tries = Counter(_outcome(services, "ann", "wrong password") for _ in range(8))
+    assert tries == {AuthRequiredError: settings.login_failures, RateLimitedError: 3}
+    services.close()
+
+
+def test_W06_the_delay_grows_and_never_becomes_a_lock(redis_client: redis.Redis) -> None:
+    limiter = RedisLimiter(redis_client)
+    for _ in range(5):
+        assert limiter.wait("x", 5, 900) == 0
+    delays = []
+    for _ in range(9):
+        delays.append(limiter.wait("x", 5, 900))
+        redis_client.delete("eventr:try:x:gate")  # the time is over
+        assert limiter.wait("x", 5, 900) == 0
+    assert delays == sorted(delays)
+    assert delays[0] <= 15 < delays[1]
+    assert max(delays) <= 900
+
+
+def test_W06_log_ins_are_counted_per_account_and_per_network(services: Services, settings: Settings) -> None:
+    add_user(services)
+    for _ in range(settings.login_failures):
+        assert _outcome(services, "ann", "wrong password") is AuthRequiredError
+    assert _outcome(services, "ann", PASSWORD) is RateLimitedError
+    assert _outcome(services, "ANN ", PASSWORD) is RateLimitedError
+    elsewhere = Client("198.51.100.1")
+    assert services.sign_in.log_in("ann", PASSWORD, elsewhere)
+    outcomes = [_outcome(services, f"user{n}", "wrong password") for n in range(40)]
+    assert outcomes.count(AuthRequiredError) == 30 - settings.login_failures
+
+
+def test_W06_a_forged_address_gives_no_new_tries(
+    services: Services, visitor: Make, settings: Settings
+) -> None:
+    add_user(services)
+    form = {"login": "ann", "password": "wrong password"}
+    codes = [visitor().post("/login", form, X_Forwarded_For=f"203.0.113.{n}").status_code for n in range(7)]
+    assert codes == [401] * settings.login_failures + [429] * (7 - settings.login_failures)
+
+
+def _outcome(services: Services, name: str, password: str) -> type[EventrError] | None:
+    try:
+        services.sign_in.log_in(name, password, HOME)
+    except EventrError as e:
+        return type(e)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.0/24"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("", "unknown"),
+        ("x", "unknown"),
+    ],
+)
+def test_W06_limits_go_by_network(address: str, network: str) -> None:
+    assert Client(address).network == network
+
+
+# -- W07
+class Counting(Hasher):
+    """Counts how often a hash is computed: that is what takes the time."""
+
+    count = 0
+
+    def verify(self, stored: str | None, password: str) -> bool:
+        self.count += 1
+        assert super().verify(stored, password) is (stored is not None and password == PASSWORD)
+        return super().verify(stored, password)
+
+    def hash(self, password: str) -> str:
+        self.count += 1
+        return super().hash(password)
+
+
+def test_W07_known_and_unknown_names_get_the_same_answer_and_work(services: Services, visitor: Make) -> None:
+    add_user(services)
+    services.__dict__["hasher"] = counting = Counting(services.settings)
+    services.__dict__.pop("sign_in", None)
+    seen = set()
+    for name in ("ann", "ann@example.org", "nobody", "nobody@example.org"):
+        answer = visitor().post("/login", {"login": name, "password": "wrong password"})
+        page = re.sub(r'value="[^"]*"', "", answer.text)
+        seen.add((answer.status_code, page, counting.count))
+        counting.count = 0
+    assert len(seen) == 1
+
+
+def test_W07_sign_up_does_not_tell_what_is_taken(services: Services) -> None:
+    add_user(services)
+    services.__dict__["hasher"] = counting = Counting(services.settings)
+    services.__dict__.pop("sign_in", None)
+    told = set()
+    for name, email in (("ann", "new@example.org"), ("new", "ANN@example.org")):
+        with pytest.raises(ExistsError) as caught:
+            services.sign_in.sign_up(SignUp(email, name, PASSWORD), HOME)
+        told.add((caught.value.message, counting.count))
+        counting.count = 0
+    assert len(told) == 1
+
+
+# -- W19
+@pytest.mark.parametrize("key", ["", "short", "a" * 64, "changeme" * 8])
+def test_W19_a_weak_key_is_refused(services: Services, settings: Settings, key: str) -> None:
+    with pytest.raises(SettingsError):
+        create_app(dataclasses.replace(settings, secret_key=key), services)
+
+
+def test_W19_there_is_no_debugger(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLASK_DEBUG", "1")
+    app = create_app(services.settings, services)
+    assert app.debug is False
+    assert app.testing is False
+
+
+# -- W21
+def test_W21_of_parallel_first_sign_ups_one_becomes_admin(services: Services, db: Any) -> None:
+    with ThreadPoolExecutor(20) as pool:
+        done = list(pool.map(lambda n: services.sign_in.sign_up(_form(f"user{n}"), HOME), range(20)))
+    assert len(set(done)) == 20
+    assert Counter(u["role"] for u in db.users.find()) == {"admin": 1, "user": 19}
+
+
+def test_W21_closed_means_closed_after_the_first(services: Services) -> None:
+    closed = _with(services, signup="closed")
+    assert closed.sign_in.signup_mode() == "first"
+    closed.sign_in.sign_up(_form("root"), HOME)
+    assert closed.sign_in.signup_mode() == "closed"
+    with pytest.raises(ForbiddenError):
+        closed.sign_in.sign_up(_form("late"), HOME)
+
+
+def test_W21_an_invitation_is_good_once(services: Services, db: Any) -> None:
+    invite = _with(services, signup="invite")
+    admin = add_user(services, "root", Role.ADMIN)
+    token = invite.accounts.invite(admin)
+    assert token not in repr(list(db.invites.find()))
+    with pytest.raises(ExistsError):
+        invite.sign_in.sign_up(_form("root", invite=token), HOME)
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = Counter(pool.map(lambda n: _sign_up(invite, f"user{n}", token), range(8)))
+    assert outcomes == {None: 1, ForbiddenError: 7}
+    assert db.users.count_documents({}) == 2
+    with pytest.raises(ForbiddenError):
+        invite.accounts.invite(add_user(services, "plain"))
+
+
+def _sign_up(services: Services, name: str, token: str) -> type[EventrError] | None:
+    try:
+        services.sign_in.sign_up(_form(name, invite=token), HOME)
+    except EventrError as e:
+        return type(e)
+    return None
+
+
+def _with(services: Services, **changes: Any) -> Services:
+    made = Services(dataclasses.replace(services.settings, **changes))
+    made.__dict__.update(
+        {name: services.__dict__[name] for name in ("store", "jobs") if name in services.__dict__}
+    )
+    return made
+
+
+def test_names_and_addresses_are_unique_in_any_case(services: Services) -> None:
+    add_user(services, "Ann")
+    for name, email in (("aNN", "x@example.org"), ("xyz", "ANN@EXAMPLE.ORG")):
+        with pytest.raises(ExistsError):
+            services.sign_in.sign_up(SignUp(email, name, PASSWORD), HOME)
+
+
+@pytest.mark.parametrize(
+    ("name", "email"),
+    [("a", "a@b"), ("x" * 33, "a@b"), ("<b>", "a@b"), ("a b", "a@b"), ("ann", "a"), ("ann", "a@"),
+     ("ann", "a b@c"), ("ann", "a@b\r\nBcc: x"), ("ann", f"{'x' * 250}@example.org")],
+)  # fmt: skip
+def test_names_and_addresses_that_cannot_be_ones(services: Services, name: str, email: str) -> None:
+    with pytest.raises(InvalidError):
+        services.sign_in.sign_up(SignUp(email, name, PASSWORD), HOME)
+
+
+def test_signing_up_logs_in_and_shows_where_to_begin(visitor: Make, db: Any) -> None:
+    one = visitor()
+    assert "Set up this server" in one.get("/").text
+    done = one.post("/signup", {"email": "a@example.org", "name": "ann", "password": PASSWORD})
+    assert done.headers["Location"] == "/add?first=1"
+    assert one.get("/settings").status_code == 200
+    assert db.users.find_one()["role"] == "admin"
+
+
+def test_a_form_with_an_error_keeps_what_was_entered(visitor: Make) -> None:
+    answer = visitor().post("/signup", {"email": "a@example.org", "name": "ann", "password": "12345678"})
+    assert answer.status_code == 400
+    assert 'value="a@example.org"' in answer.text
+    assert "12345678" not in answer.text
+    assert "aria-invalid" in answer.text

@@ -1,0 +1,225 @@
+"""Headers of every answer, and what the source may not contain: H07, H08, H10, H11, H14, H16, W18."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from app import create_app
+from app.bootstrap import Services
+from app.web import embeds, headers, present
+from app.web.assets import Assets
+from tests.web.conftest import ORIGIN, Visitor
+from tests.web.test_csrf import rules
+
+REPO = Path(__file__).resolve().parents[2]
+TEMPLATES = sorted((REPO / "app/web/templates").rglob("*.html"))
+SCRIPTS = sorted((REPO / "static/js").glob("*.js"))
+FIXED = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+def test_H08_the_policy_is_the_written_one() -> None:
+    """Word by word; ``img-src`` is wider until there is an image proxy."""
+    assert headers.CSP == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https: http:; "
+        "font-src 'self'; connect-src 'self'; media-src 'self'; "
+        "frame-src 'self' https://www.youtube-nocookie.com https://player.vimeo.com; manifest-src 'self'; "
+        "worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types eventr"
+    )
+
+
+def test_H11_H08_every_route_has_the_headers(app: Flask, ann: Visitor) -> None:
+    paths = [path for _, path in rules(app, "GET")] + ["/nope", "/read/feed/x", "/static/nope.css"]
+    answers = [(path, ann.get(path)) for path in paths]
+    answers += [(path, ann.client.post(path, headers=ORIGIN)) for _, path in rules(app, "POST")]
+    answers.append(("405", ann.get("/logout")))
+    answers.append(("413", ann.client.post("/login", data="x" * (2 << 20), headers=ORIGIN)))
+    for path, answer in answers:
+        assert answer.headers["Content-Security-Policy"] == headers.CSP, path
+        assert {name: answer.headers[name] for name in FIXED} == FIXED, path
+    assert {200, 303, 403, 404, 405, 413} <= {answer.status_code for _, answer in answers}
+
+
+def test_H11_a_fault_of_ours_has_them_too_and_tells_nothing(services: Services) -> None:
+    app = create_app(services.settings, services)
+    app.add_url_rule("/fault", "fault", _fault)
+    answer = app.test_client().get("/fault", headers={"Accept": "text/html"})
+    assert answer.status_code == 500
+    assert answer.headers["Content-Security-Policy"] == headers.CSP
+    assert "canary" not in answer.text
+    json = app.test_client().get("/fault", headers={"Accept": "application/json"})
+    assert json.get_json().keys() == {"error", "message"}
+
+
+def _fault() -> str:
+    raise RuntimeError("canary")
+
+
+_fault.public = True  # type: ignore[attr-defined]
+
+
+def test_H11_https_is_remembered_with_an_https_address_only(services: Services) -> None:
+    own = dataclasses.replace(services.settings, base_url="https://reader.example")
+    answer = create_app(own, services).test_client().get("/", base_url="https://reader.example")
+    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert (
+        "Strict-Transport-Security"
+        not in create_app(services.settings, services).test_client().get("/").headers
+    )
+
+
+@pytest.mark.parametrize(
+    ("base_url", "policy"),
+    [
+        ("https://r.example", "no-referrer"),
+        ("http://127.0.0.1:8080", "no-referrer"),
+        ("http://r.lan", "same-origin"),
+    ],
+)
+def test_H11_forms_keep_their_origin_where_it_is_all_we_have(base_url: str, policy: str) -> None:
+    assert headers.referrer_policy(base_url) == policy
+
+
+def test_W18_personal_answers_are_kept_nowhere(app: Flask, ann: Visitor) -> None:
+    for _, path in rules(app, "GET"):
+        answer = ann.get(path)
+        assert answer.headers["Cache-Control"] == "no-store", path
+        assert "Cookie" in answer.headers["Vary"], path
+
+
+def test_W18_public_answers_set_no_cookie(app: Flask) -> None:
+    names = [asset.path for asset in Assets().all]
+    for path in ("/", "/healthz", "/robots.txt", "/nope", *(f"/static/{name}" for name in names)):
+        answer = app.test_client().get(path)
+        assert "Set-Cookie" not in answer.headers, path
+        if path.startswith("/static/"):
+            assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+            assert "Cookie" not in answer.headers["Vary"]
+
+
+def test_pages_and_files_go_out_compressed(app: Flask, ann: Visitor) -> None:
+    for path in ("/read/all", f"/static/{Assets().all[0].path}"):
+        plain = ann.get(path, headers={"Accept-Encoding": "gzip;q=0"})
+        packed = ann.get(path, headers={"Accept-Encoding": "gzip"})
+        assert "Content-Encoding" not in plain.headers
+        assert packed.headers["Content-Encoding"] == "gzip"
+        assert int(packed.headers["Content-Length"]) < len(plain.data) / 2
+
+
+# -- sources
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.name)
+def test_H14_only_one_file_may_make_elements_or_code_of_text(path: Path) -> None:
+    sinks = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\(|setHTMLUnsafe"
+    sinks += r"|createPolicy|parseFromString|createContextualFragment|parseHTMLUnsafe|srcdoc|setTimeout\(\s*[\"'`]"
+    found = re.findall(sinks, path.read_text("utf-8"))
+    assert found == (["createPolicy"] if path.name == "trusted.js" else [])
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda p: p.name)
+def test_H08_templates_hold_no_code_and_no_styles(path: Path) -> None:
+    source = path.read_text("utf-8")
+    assert not re.search(
+        r"\son\w+=|hx-on|hx-vals=.js:|javascript:|\sstyle=|<style|hx-trigger=\"[^\"]*\[", source
+    )
+    for tag in re.findall(r"<script[^>]*>(?!</script>)", source):
+        raise AssertionError(f"{path.name}: {tag} has a body")
+
+
+def test_H04_html_is_passed_through_in_one_macro_only() -> None:
+    places = [
+        path.name
+        for path in TEMPLATES
+        for _ in re.findall(r"\|\s*safe\b|autoescape", path.read_text("utf-8"))
+    ]
+    assert places == ["body.html"]
+    assert "hx-ignore" in (REPO / "app/web/templates/macros/body.html").read_text("utf-8")
+
+
+def test_H10_no_foreign_document_is_framed_or_served(app: Flask) -> None:
+    """There is no view of original pages yet: when one comes, it needs the sandbox of H10."""
+    assert not [path.name for path in TEMPLATES if "<iframe" in path.read_text("utf-8")]
+    script = "".join(path.read_text("utf-8") for path in SCRIPTS)
+    assert script.count('createElement("iframe")') == 1
+    assert (
+        'setAttribute("sandbox", "allow-scripts allow-same-origin allow-popups allow-presentation")' in script
+    )
+
+
+_YOUTUBE = "https://www.youtube-nocookie.com/embed/aaaaaaaaaaa"
+
+
+@pytest.mark.parametrize(
+    ("url", "src"),
+    [
+        ("https://www.youtube.com/watch?v=aaaaaaaaaaa&t=3", _YOUTUBE),
+        ("https://youtu.be/aaaaaaaaaaa", _YOUTUBE),
+        ("https://www.youtube.com/embed/aaaaaaaaaaa?autoplay=1", _YOUTUBE),
+        ("https://www.youtube.com/shorts/aaaaaaaaaaa", _YOUTUBE),
+        ("https://vimeo.com/12345678", "https://player.vimeo.com/video/12345678?dnt=1"),
+        ("https://player.vimeo.com/video/12345678", "https://player.vimeo.com/video/12345678?dnt=1"),
+        ("https://youtube.com.evil/watch?v=aaaaaaaaaaa", None),
+        ("https://evil.example/youtube.com/watch?v=aaaaaaaaaaa", None),
+        ("https://www.youtube.com@evil.example/watch?v=aaaaaaaaaaa", None),
+        ("https://evil@www.youtube.com/watch?v=aaaaaaaaaaa", None),
+        ("https://www.youtube.com:8443/watch?v=aaaaaaaaaaa", None),
+        ("javascript://www.youtube.com/watch?v=aaaaaaaaaaa", None),
+        ("//www.youtube.com/watch?v=aaaaaaaaaaa", None),
+        ('https://www.youtube.com/watch?v="><script>', None),
+        ("https://www.youtube.com/embed/aaaaaaaaaaa/../../x", None),
+        ("https://vimeo.com/1/../x", None),
+        ("https://www.youtube.com/feed/subscriptions", None),
+        ("http://[::1", None),
+        (None, None),
+    ],
+)
+def test_H07_players_are_made_of_exact_hosts_and_ids(url: str | None, src: str | None) -> None:
+    found = embeds.player(url)
+    assert (found.src if found else None) == src
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//e",
+        "/x",
+        "ftp://e/x",
+        "http://e/ x",
+        "vbscript:x",
+        "",
+        None,
+    ],
+)
+def test_H16_only_web_addresses_become_links(url: str | None) -> None:
+    assert present.http_only(url) == ""
+
+
+def test_H16_web_addresses_stay_as_they_are() -> None:
+    assert present.http_only("https://e.example/a?b=c#d") == "https://e.example/a?b=c#d"
+
+
+def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:
+    public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
+    assert public == {
+        "public.health",
+        "public.home",
+        "public.robots",
+        "sign_in.log_in",
+        "sign_in.log_in_page",
+        "sign_in.sign_up",
+        "sign_in.sign_up_page",
+        "static_files.file",
+    }

@@ -1,0 +1,201 @@
+"""Input: unknown fields, operators of the store, sizes, hosts, ``next``: W09, W10, W14, W15, W16."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+from werkzeug.test import create_environ, run_wsgi_app
+
+from app import create_app
+from app.bootstrap import Services
+from app.web.redirects import safe_next
+from tests.support.reader import PASSWORD, add_user
+from tests.web.conftest import ORIGIN, Visitor
+from tests.web.test_csrf import rules
+
+Make = Callable[[], Visitor]
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["//e", "/\\e", "\\e", "///e", "/%09/e", "/\t/e", "https:e", "http://base.evil", "javascript:alert(1)",
+     "/a\r\nX:", "/a\nb", "", None, "read", "/%0d%0aX: y", "/ü", " /x", "/x y"],
+)  # fmt: skip
+def test_W09_next_never_leads_away(target: str | None) -> None:
+    assert safe_next(target) == "/read/all"
+
+
+@pytest.mark.parametrize("target", ["/", "/feeds?x=1#y", "/read/feed/17?entry=3&sort=newest", "/a%20b"])
+def test_W09_next_leads_to_paths_of_ours(target: str) -> None:
+    assert safe_next(target) == target
+
+
+def test_W09_log_in_goes_on_to_a_path_only(services: Services, visitor: Make) -> None:
+    add_user(services)
+    for sent, reached in (("//evil.example", "/read/all"), ("/folders", "/folders")):
+        done = visitor().post("/login", {"login": "ann", "password": PASSWORD, "next": sent})
+        assert done.headers["Location"] == reached
+
+
+def test_W09_a_page_that_needs_a_log_in_is_returned_to(visitor: Make) -> None:
+    assert (
+        visitor().get("/read/feed/17?entry=3").headers["Location"] == "/login?next=/read/feed/17%3Fentry%3D3"
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil:80"]
+)
+def test_W10_other_names_are_refused(app: Flask, host: str) -> None:
+    for path in ("/", "/login", "/static/x", "/nope"):
+        answer = app.test_client().get(path, headers={"Host": host})
+        assert answer.status_code == 400
+        assert "evil" not in answer.text
+        assert "Content-Security-Policy" in answer.headers
+
+
+def test_W10_a_public_name_is_the_only_one(services: Services) -> None:
+    own = dataclasses.replace(services.settings, base_url="https://reader.example")
+    client = create_app(own, services).test_client()
+    assert client.get("/", headers={"Host": "reader.example"}).status_code == 200
+    assert client.get("/", headers={"Host": "localhost"}).status_code == 400
+
+
+def test_W10_forwarded_addresses_count_behind_trusted_proxies_alone(services: Services) -> None:
+    add_user(services)
+    for proxies, network in ((0, "127.0.0.0/24"), (1, "203.0.113.0/24")):
+        own = dataclasses.replace(services.settings, trusted_proxies=proxies)
+        one = Visitor(create_app(own, services).test_client())
+        one.post(
+            "/login", {"login": "ann", "password": PASSWORD}, X_Forwarded_For="198.51.100.7, 203.0.113.9"
+        )
+        assert network in one.get("/settings").text
+
+
+def test_W10_links_to_hand_on_hold_the_public_address(services: Services, visitor: Make) -> None:
+    from app.models.actor import Role
+
+    add_user(services, "root", Role.ADMIN)
+    admin = visitor()
+    admin.log_in("root")
+    link = admin.post("/settings/invite", X_Forwarded_Host="evil.example").text
+    assert f"http://{services.settings.host}:{services.settings.port}/signup?invite=" in link
+    assert "evil" not in link
+
+
+_SMUGGLED = ("is_admin", "role", "quota", "_id", "user_id", "$set", "admin[$ne]")
+
+
+def test_W14_unknown_fields_change_nothing_anywhere(app: Flask, ann: Visitor, db: Any) -> None:
+    paths = [path for _, path in rules(app, "POST") if path != "/logout"]
+    for path in [*paths, "/logout"]:
+        for name in _SMUGGLED:
+            answer = ann.client.post(
+                path, data={"csrf_token": ann.token("/add"), name: "admin"}, headers=ORIGIN
+            )
+            assert answer.status_code == 400, (path, name)
+    (user,) = db.users.find()
+    assert user["role"] == "user"
+    assert not {"is_admin", "quota"} & user.keys()
+    assert db.sessions.count_documents({}) == 1
+
+
+def test_W14_sign_up_makes_no_admin_by_a_hidden_field(services: Services, visitor: Make, db: Any) -> None:
+    add_user(services)
+    form = {"email": "e@example.org", "name": "eve", "password": PASSWORD, "role": "admin"}
+    assert visitor().post("/signup", form).status_code == 400
+    del form["role"]
+    assert visitor().post("/signup", form).status_code == 303
+    assert db.users.find_one({"name": "eve"})["role"] == "user"
+
+
+_OPERATORS = [
+    '{"$ne":null}',
+    "$where",
+    "1; return true",
+    "-1",
+    "1e9",
+    "99999999999999999999",
+    "٣",
+    "0x10",
+    " 1",
+    "\x00",
+]
+
+
+@pytest.mark.parametrize("value", _OPERATORS)
+def test_W15_ids_are_numbers_or_nothing(ann: Visitor, value: str) -> None:
+    for path, form in (
+        ("/entries/mark", {"entry": value, "read": "1"}),
+        ("/entries/star", {"entry": value, "on": "1"}),
+        ("/folders/move", {"feed": value, "folder": ""}),
+        ("/read/mark-all", {"stream": f"feed/{value}", "snapshot": "x"}),
+        ("/refresh", {"stream": value}),
+    ):
+        assert ann.post(path, form).status_code == 400, path
+    assert ann.get("/read/all", query_string={"entry": value}).status_code == 400
+    assert ann.get(f"/read/feed/{value.strip()}x").status_code == 404
+
+
+def test_W15_fields_with_brackets_never_reach_the_store(ann: Visitor, visitor: Make) -> None:
+    for form in ({"login[$ne]": "", "password": "x"}, {"login": "ann", "password[$gt]": ""}):
+        assert visitor().post("/login", form).status_code == 400
+    assert visitor().post("/login", {"login": '{"$ne": null}', "password": PASSWORD}).status_code == 401
+    assert ann.post("/undo", {"token": '{"$ne":null}'}).status_code == 404
+
+
+def test_W15_a_field_that_comes_twice_is_refused(ann: Visitor) -> None:
+    assert ann.post("/folders", {"name": ["a", "b"]}).status_code == 400
+
+
+def test_W15_a_statement_of_the_store_ends_by_itself(services: Services) -> None:
+    assert services.store.database.client.options.timeout == 5
+
+
+def test_W16_large_bodies_are_refused_unread(app: Flask, ann: Visitor) -> None:
+    class Endless(io.RawIOBase):
+        """A gigabyte that nobody must read."""
+
+        taken = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            self.taken += len(buffer)
+            return len(buffer)
+
+    environ = create_environ("/login", method="POST", headers=ORIGIN)
+    body = Endless()
+    environ |= {
+        "wsgi.input": body,
+        "CONTENT_LENGTH": str(1 << 30),
+        "CONTENT_TYPE": "application/x-www-form-urlencoded",
+    }
+    _, status, headers = run_wsgi_app(app, environ)
+    assert status.startswith("413")
+    assert "Content-Security-Policy" in headers
+    assert body.taken < 1 << 21
+
+
+def test_W16_many_fields_and_parts_are_refused(ann: Visitor) -> None:
+    token = ann.token("/add")
+    many = {"csrf_token": token, "entry": ["1"] * 100_000, "read": "1"}
+    assert ann.client.post("/entries/mark", data=many, headers=ORIGIN).status_code == 413
+    head = b"--b\r\nContent-Disposition: form-data; name=a; filename=b\r\n\r\n\r\n"
+    for parts in (1, 10_000):
+        body = head * parts + b"--b--\r\n"
+        answer = ann.client.post(
+            "/add", data=body, content_type="multipart/form-data; boundary=b", headers=ORIGIN
+        )
+        assert answer.status_code == 400
+
+
+def test_W16_each_text_has_a_longest_length(ann: Visitor) -> None:
+    assert ann.post("/folders", {"name": "x" * 129}).status_code == 400
+    assert ann.post("/add", {"address": "x" * 2049}).status_code == 400

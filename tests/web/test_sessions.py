@@ -1,0 +1,143 @@
+"""Sessions and their cookie: W01, W02."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app import clock, create_app
+from app.bootstrap import Services
+from app.config import Settings
+from app.services.sign_in import Client
+from tests.support.reader import PASSWORD, add_user
+from tests.web.conftest import Visitor
+
+Make = Callable[[], Visitor]
+
+
+def _cookie(visitor: Visitor) -> str:
+    cookie = visitor.client.get_cookie("eventr")
+    assert cookie is not None
+    return cookie.value
+
+
+def _works(app: Flask, token: str) -> bool:
+    client = app.test_client()
+    client.set_cookie("eventr", token)
+    return client.get("/settings").status_code == 200
+
+
+def test_W01_the_store_holds_only_a_hash_of_the_session_id(ann: Visitor, db: Any) -> None:
+    (stored,) = db.sessions.find()
+    assert bytes(stored["_id"]) == hashlib.sha256(_cookie(ann).encode()).digest()
+    assert _cookie(ann) not in repr(stored)
+
+
+def test_W01_log_in_gives_a_new_id(app: Flask, services: Services, visitor: Make) -> None:
+    add_user(services)
+    one = visitor()
+    one.token()
+    before = _cookie(one)
+    one.log_in()
+    first = _cookie(one)
+    one.post("/logout")
+    one.log_in()
+    assert len({before, first, _cookie(one)}) == 3
+    assert not _works(app, before)
+
+
+def test_W01_a_session_that_was_left_is_worth_nothing(app: Flask, ann: Visitor) -> None:
+    old = _cookie(ann)
+    assert _works(app, old)
+    ann.post("/logout")
+    assert not _works(app, old)
+
+
+def test_W01_a_new_password_ends_every_session_and_renews_this_one(
+    app: Flask, ann: Visitor, visitor: Make
+) -> None:
+    other = visitor()
+    other.log_in()
+    mine, theirs = _cookie(ann), _cookie(other)
+    done = ann.post("/settings/password", {"old": PASSWORD, "password": "another quiet place"})
+    assert done.status_code == 303
+    assert not _works(app, mine)
+    assert not _works(app, theirs)
+    assert ann.get("/settings").status_code == 200
+    assert other.log_in().status_code == 401
+    assert other.log_in(password="another quiet place").status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("idle", "days", "alive"),
+    [(False, 13, True), (False, 15, False), (True, 60, True), (True, 91, False)],
+)
+def test_W01_sessions_end_when_idle_and_in_any_case(
+    services: Services, *, idle: bool, days: int, alive: bool
+) -> None:
+    """``idle``: whether the session is used each week in between."""
+    user = add_user(services)
+    start = clock.now()
+    token = services.sign_in.log_in("ann", PASSWORD, Client())
+    for day in range(7, days, 7) if idle else ():
+        with clock.set_source(lambda day=day: start + dt.timedelta(days=day)):  # type: ignore[misc]
+            assert services.sign_in.resume(token)
+    with clock.set_source(lambda: start + dt.timedelta(days=days)):
+        assert (services.sign_in.resume(token) is not None) is alive
+        assert bool(services.accounts.sessions(user)) is alive
+
+
+def test_W01_a_disabled_user_is_out_at_once(app: Flask, services: Services, ann: Visitor, db: Any) -> None:
+    user = db.users.find_one({"name": "ann"})
+    services.mappers.users.set_disabled(user["_id"], True)
+    assert ann.get("/settings").status_code == 303
+    assert db.sessions.count_documents({}) == 0
+    assert ann.log_in().status_code == 401
+
+
+def test_W01_sessions_are_listed_and_ended_by_their_owner_alone(
+    services: Services, ann: Visitor, visitor: Make, app: Flask
+) -> None:
+    add_user(services, "bob")
+    bob, phone = visitor(), visitor()
+    bob.log_in("bob")
+    phone.log_in("ann")
+    prefix = hashlib.sha256(_cookie(phone).encode()).digest()[:8].hex()
+    assert prefix in ann.get("/settings").text
+    assert prefix not in bob.get("/settings").text
+    assert bob.post("/settings/sessions/end", {"session": prefix}).status_code == 404
+    assert _works(app, _cookie(phone))
+    assert ann.post("/settings/sessions/end", {"session": prefix}).status_code == 303
+    assert not _works(app, _cookie(phone))
+    for wrong in ("", "zz", "00" * 8, prefix[:4]):
+        assert ann.post("/settings/sessions/end", {"session": wrong}).status_code == 404
+
+
+def test_W01_all_other_sessions_end_together(ann: Visitor, visitor: Make, app: Flask) -> None:
+    others = [visitor() for _ in range(3)]
+    for other in others:
+        other.log_in()
+    ann.post("/settings/sessions/end-others")
+    assert [_works(app, _cookie(v)) for v in (ann, *others)] == [True, False, False, False]
+
+
+def test_W02_the_cookie_is_closed_to_scripts_and_other_sites(ann: Visitor) -> None:
+    header = ann.post("/login", {"login": "ann", "password": PASSWORD}).headers["Set-Cookie"]
+    assert header.startswith("eventr=")
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= {part.strip() for part in header.split(";")}
+
+
+def test_W02_with_https_the_cookie_is_bound_to_this_host(services: Services, settings: Settings) -> None:
+    own = dataclasses.replace(services.settings, base_url="https://reader.example")
+    client = create_app(own, services).test_client()
+    header = client.get("/login", base_url="https://reader.example").headers["Set-Cookie"]
+    parts = {part.strip() for part in header.split(";")}
+    assert header.startswith("__Host-eventr=")
+    assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/"} <= parts
+    assert not any(part.startswith("Domain") for part in parts)
