@@ -80,7 +80,8 @@ _DECLARED = re.compile(
 _HTTP = re.compile(r"""charset\s{0,9}=\s{0,9}["']?\s{0,9}([\w.:-]{1,40})""", re.IGNORECASE)
 #: Below this share of replaced bytes a text that claims to be UTF-8, or claims nothing, is damaged UTF-8.
 _DAMAGED = 0.1
-_DETECT = 65536
+_DETECT = 8192
+_TELLING = re.compile(rb"[\x00\x1b\x80-\xff]|~\{")
 
 
 def to_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, str]:
@@ -187,7 +188,10 @@ def _claims(body: bytes, content_type: str | None) -> Iterator[str]:
 
 
 def _guess(body: bytes) -> str | None:
-    found = chardet.detect(body[:_DETECT])["encoding"]
+    # what tells charsets apart are the bytes above ASCII and the escapes
+    telling = _TELLING.search(body)
+    start = max(0, telling.start() - 64) if telling else 0
+    found = chardet.detect(body[start : start + _DETECT])["encoding"]
     return lookup(found) or _python_codec(found) if found else None
 
 

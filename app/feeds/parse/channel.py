@@ -84,7 +84,7 @@ def read_root(draft: FeedDraft, root: _Element) -> None:
     """Find out the format by the root element and read everything below it.
 
     Raises:
-        ParseError: ``html_page`` or ``not_a_feed``.
+        ParseError: ``html_page``, ``not_a_feed`` or ``broken_feed``.
     """
     space, local = split(root.tag)
     local = local.lower()
@@ -124,7 +124,7 @@ def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
     if name == "rdf" or not draft.entries:
         reader.read_items(draft, root)
     if not channels and not draft.entries:
-        raise ParseError("not_a_feed", f"{name} without channel and items")
+        raise ParseError("broken_feed", f"{name} without channel and items")
 
 
 def _rss_format(version: str | None) -> Format:
@@ -217,11 +217,6 @@ def _atom_author(draft: FeedDraft, el: _Element) -> None:
         draft.author = f"{draft.author}, {name}" if draft.author else name
 
 
-def _atom_id(draft: FeedDraft, el: _Element) -> None:
-    if (el.text or "").lstrip()[:4] == "http":
-        draft.offer_link(1, el.text)
-
-
 def _ttl(draft: FeedDraft, el: _Element) -> None:
     text = (el.text or "").strip()
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
@@ -297,7 +292,6 @@ HANDLERS: dict[str, Handler] = {
     "atom:subtitle": _atom_subtitle,
     "atom:tagline": _atom_subtitle,
     "atom:author": _atom_author,
-    "atom:id": _atom_id,
     "atom:icon": _icon,
     "atom:logo": _logo,
 }

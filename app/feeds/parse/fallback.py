@@ -100,7 +100,7 @@ def _entry(feed: FeedDraft, item: Any) -> EntryDraft:
     entry.offer_author(1, feed.author)
     entry.offer_published(9, item.get("published"))
     entry.offer_published(8, item.get("created"))
-    entry.offer_updated(9, item.get("updated"))
+    entry.offer_updated(9, dict.get(item, "updated"))  # its own get() gives "published" with a warning
     for content in item.get("content") or ():
         _content(entry, content)
     summary = item.get("summary_detail") or {"value": item.get("summary")}

@@ -8,6 +8,11 @@ import html
 
 from lxml import etree
 
+_XHTML_DIV = "{http://www.w3.org/1999/xhtml}div"
+_VOID_ENDS = (
+    "</br>", "</img>", "</hr>", "</input>", "</source>", "</area>", "</wbr>", "</col>", "</embed>",
+    "</param>", "</track>", "</link>", "</meta>", "</base>",
+)  # fmt: skip
 _HTML_TYPES = {"html", "text/html", "application/html"}
 
 
@@ -31,10 +36,25 @@ def inner(el: etree._Element) -> str:
 
 def xhtml(el: etree._Element) -> str:
     """Return inline XHTML as HTML; the ``div`` that Atom demands around it is taken off."""
+    if len(el) == 1 and not (el.text or "").strip() and not (el[0].tail or "").strip():
+        if el[0].tag == _XHTML_DIV and el[0].prefix is None:
+            return _inside_div(el[0])
+        if el[0].tag.rpartition("}")[2] == "div":
+            el = el[0]
     _strip_namespaces(el)
-    if len(el) == 1 and el[0].tag == "div" and not (el.text or "").strip() and not (el[0].tail or "").strip():
-        el = el[0]
     return html.escape(el.text or "", quote=False) + _serialised(list(el))
+
+
+def _inside_div(div: etree._Element) -> str:
+    """Serialise unprefixed XHTML without touching each element: only the div shows its namespace."""
+    div.attrib.clear()
+    text = etree.tostring(div, method="html", encoding="unicode", with_tail=False)
+    text = text[text.index(">") + 1 : -len("</div>")]
+    # libxml2 knows HTML's void elements only without a namespace
+    for end in _VOID_ENDS if "</" in text else ():
+        if end in text:
+            text = text.replace(end, "")
+    return text
 
 
 def _serialised(children: list[etree._Element]) -> str:

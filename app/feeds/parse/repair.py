@@ -13,8 +13,10 @@ import re
 
 _CONTROLS = bytes(n for n in range(32) if n not in (9, 10, 13))
 _NONCHARACTERS = re.compile(rb"\xef\xbf[\xbe\xbf]")
-_XML_ENTITIES = {b"amp", b"lt", b"gt", b"quot", b"apos"}
-_REFERENCE = re.compile(rb"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,7});|([A-Za-z][A-Za-z0-9]{1,31});)?")
+_REFERENCE = re.compile(
+    rb"&(?!(?:amp|lt|gt|quot|apos);)"
+    rb"(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,7});|([A-Za-z][A-Za-z0-9]{1,31});)?"
+)
 _NO_TAG = re.compile(rb"<(?![A-Za-z_/!?:\x80-\xff])")
 _DOCTYPE_PART = re.compile(rb"<!--|[<>\"']")
 _CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
@@ -102,8 +104,6 @@ def _reference(match: re.Match[bytes]) -> bytes:
         return match[0].replace(b"X", b"x", 1) if _is_xml(number) else b""
     if name is None:
         return b"&amp;"
-    if name in _XML_ENTITIES:
-        return match[0]
     character = html.entities.html5.get(name.decode("ascii") + ";")
     return html.escape(character).encode("utf-8") if character else b"&amp;" + match[0][1:]
 
