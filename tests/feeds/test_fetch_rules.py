@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.feeds.fetch import engine, slot
+from app.feeds.fetch.resolver import Answer
+from app.feeds.fetch.transfer import Transfer
 from app.models.fetched import Fetched, FetchRequest, Target
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import PUBLIC, World, local_fetcher
@@ -31,7 +34,7 @@ def redirect(target: str, status: int = 302) -> Reply:
     return Reply(status=status, headers=(("Location", target),))
 
 
-def go(world: World, url: str, *, target: Target = Target.FEED, **settings: object) -> Fetched:
+def go(world: World, url: str, *, target: Target = Target.FEED, **settings: Any) -> Fetched:
     with world.fetcher(**settings) as fetcher:
         return fetcher.fetch(FetchRequest(url, target))
 
@@ -111,7 +114,7 @@ def attack(world: World) -> tuple[str | None, int]:
     return word(got), world.server.connections
 
 
-def no_answers_check(self: engine.Engine, transfer: engine.Transfer, answer: engine.Answer) -> None:
+def no_answers_check(self: engine.Engine, transfer: Transfer, answer: Answer) -> None:
     # What is left of Engine._use_addresses when the check of the answers is taken out.
     transfer.pinned = answer.addresses
     self._connect(transfer)
@@ -161,7 +164,7 @@ def test_S08_an_open_private_connection_is_not_lent_to_a_redirect(world: World) 
     with world.fetcher(fetch_allow=("192.168.1.0/24",)) as fetcher:
         assert word(fetcher.fetch(FetchRequest("http://nas.example/f"))) is None
         assert word(fetcher.fetch(FetchRequest("http://evil.example/r"))) == "refused"
-        answer = engine.Answer((PUBLIC,))
+        answer = Answer((PUBLIC,))
         fetcher._resolver._keep("nas.example", answer)
         assert word(fetcher.fetch(FetchRequest("http://evil.example/r"))) is None
     assert world.connects[-1] == (PUBLIC, 80)
@@ -377,7 +380,7 @@ def test_S11_private_only_when_asked_for_and_never_by_a_redirect(world: World) -
     world.server.set("/r", redirect("http://192.168.1.5/f"))
     world.server.set("/n", redirect("http://there.example/f"))
     world.server.set("/away", redirect("http://pub.example/r"))
-    allow = {"fetch_allow": ("192.168.1.0/24",)}
+    allow: dict[str, Any] = {"fetch_allow": ("192.168.1.0/24",)}
     assert word(go(world, "http://192.168.1.5/home", **allow)) is None
     assert word(go(world, "http://there.example/f", **allow)) is None
     assert word(go(world, "http://192.168.2.5/f", **allow)) == "refused"
