@@ -1,0 +1,166 @@
+"""Who may see and change what: W04 from the url map, and W21's closed doors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.bootstrap import Services
+from app.models.actor import Actor, Role
+from app.models.stream import StreamRef
+from tests.support.reader import add_user, follow
+from tests.web.conftest import ORIGIN, Visitor
+
+Make = Callable[[], Visitor]
+
+
+@dataclasses.dataclass
+class World:
+    """Two users; bob has a feed that ann has not, a folder and a session."""
+
+    ann: Visitor
+    bob: Actor
+    feed_id: int
+    folder_id: int
+    entry_id: int
+
+
+@pytest.fixture
+def world(services: Services, ann: Visitor, db: Any) -> World:
+    bob = add_user(services, "bob")
+    folder = services.folders.create(bob, "Bob's")
+    (feed_id,) = follow(services, bob, ["feeds/rss/zerokspot.com-71d236.xml"], folder_id=folder.id)
+    entry = db.entries.find_one({"feed_id": feed_id})
+    return World(ann, bob, feed_id, folder.id, entry["_id"])
+
+
+#: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
+MATRIX: dict[tuple[str, str], dict[str, str]] = {
+    ("/", "GET"): {},
+    ("/healthz", "GET"): {},
+    ("/robots.txt", "GET"): {},
+    ("/static/<name>", "GET"): {"": "public"},
+    ("/login", "GET"): {},
+    ("/login", "POST"): {"login": "x", "password": "y"},
+    ("/signup", "GET"): {},
+    ("/signup", "POST"): {"name": "x", "email": "y", "password": "z"},
+    ("/logout", "POST"): {},
+    ("/read", "GET"): {},
+    ("/read/nothing", "GET"): {},
+    ("/read/<any(all, starred):kind>", "GET"): {},
+    ("/read/<any(feed, folder):kind>/<int:stream_id>", "GET"): {"": "theirs"},
+    ("/entries/<int:entry_id>", "GET"): {"": "theirs"},
+    ("/entries/mark", "POST"): {"": "theirs", "entry": "ENTRY", "read": "1"},
+    ("/entries/star", "POST"): {"": "theirs", "entry": "ENTRY", "on": "1"},
+    ("/read/mark-all", "POST"): {"": "theirs", "stream": "feed/FEED", "snapshot": "SNAPSHOT"},
+    ("/undo", "POST"): {"": "theirs", "token": "UNDO"},
+    ("/refresh", "POST"): {"": "theirs", "stream": "feed/FEED"},
+    ("/add", "GET"): {},
+    ("/add", "POST"): {"address": "example.org"},
+    ("/subscribe", "POST"): {"": "theirs", "url": "https://site.example/f", "folder": "FOLDER"},
+    ("/feeds/<int:feed_id>", "GET"): {"": "theirs"},
+    ("/feeds/<int:feed_id>/edit", "POST"): {"": "theirs", "title": "mine now"},
+    ("/feeds/<int:feed_id>/unsubscribe", "POST"): {"": "theirs"},
+    ("/folders", "GET"): {},
+    ("/folders", "POST"): {"name": "x"},
+    ("/folders/<int:folder_id>/rename", "POST"): {"": "theirs", "name": "x"},
+    ("/folders/<int:folder_id>/delete", "POST"): {"": "theirs"},
+    ("/folders/move", "POST"): {"": "theirs", "feed": "FEED", "folder": "FOLDER"},
+    ("/settings", "GET"): {},
+    ("/settings/password", "POST"): {"old": "x", "password": "y"},
+    ("/settings/theme", "POST"): {"theme": "dark"},
+    ("/settings/sessions/end", "POST"): {"": "theirs", "session": "00" * 8},
+    ("/settings/sessions/end-others", "POST"): {},
+    ("/settings/invite", "POST"): {"": "admin"},
+    ("/api/counts", "GET"): {},
+}
+
+
+def _routes(app: Flask) -> set[tuple[str, str]]:
+    methods = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+    return {(r.rule, m) for r in app.url_map.iter_rules() for m in (r.methods or set()) & methods}
+
+
+def _address(rule: str, world: World) -> str:
+    values = {
+        "<any(all, starred):kind>": "all",
+        "<any(feed, folder):kind>/<int:stream_id>": f"feed/{world.feed_id}",
+        "<int:entry_id>": str(world.entry_id),
+        "<int:feed_id>": str(world.feed_id),
+        "<int:folder_id>": str(world.folder_id),
+        "<name>": "x",
+    }
+    for pattern, value in values.items():
+        rule = rule.replace(pattern, value)
+    return rule
+
+
+def test_W04_every_route_is_in_the_matrix(app: Flask) -> None:
+    assert _routes(app) == set(MATRIX)
+
+
+def test_W04_strangers_see_public_routes_alone(app: Flask, world: World, visitor: Make) -> None:
+    for rule, method in sorted(_routes(app)):
+        endpoint = next(
+            r.endpoint for r in app.url_map.iter_rules() if r.rule == rule and method in (r.methods or ())
+        )
+        if getattr(app.view_functions[endpoint], "public", False):
+            continue
+        stranger = visitor()
+        if method == "GET":
+            answer = stranger.get(_address(rule, world))
+            assert answer.status_code in (303, 401), rule
+            assert rule.startswith("/api/") or answer.headers["Location"].startswith("/login?next=/"), rule
+        else:
+            token = stranger.token()
+            answer = stranger.client.post(_address(rule, world), data={"csrf_token": token}, headers=ORIGIN)
+            assert answer.status_code == 401, rule
+
+
+def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db: Any) -> None:
+    ref = StreamRef.parse(f"feed/{world.feed_id}")
+    from app.models.stream import StreamQuery
+
+    snapshot = services.reading.page(world.bob, StreamQuery(ref)).snapshot
+    undo = services.reading.mark_all(world.bob, ref).undo
+    names = {
+        "ENTRY": world.entry_id,
+        "FEED": world.feed_id,
+        "FOLDER": world.folder_id,
+        "SNAPSHOT": snapshot,
+        "UNDO": undo,
+    }
+    before = {name: list(db[name].find()) for name in ("subscriptions", "folders", "marks")}
+    for (rule, method), form in MATRIX.items():
+        if form.get("") != "theirs":
+            continue
+        fields = {k: _filled(v, names) for k, v in form.items() if k}
+        address = _address(rule, world)
+        answer = world.ann.get(address) if method == "GET" else world.ann.post(address, fields)
+        assert answer.status_code == 404, (rule, method)
+        assert "zerokspot" not in answer.text, rule
+    assert {name: list(db[name].find()) for name in before} == before
+    assert world.ann.get(f"/read/all?entry={world.entry_id}").status_code == 404
+    assert "zerokspot" not in world.ann.get("/read/all").text
+
+
+def _filled(value: str, names: dict[str, Any]) -> str:
+    for name, found in names.items():
+        value = value.replace(name, str(found))
+    return value
+
+
+def test_W04_admin_routes_are_for_admins(services: Services, ann: Visitor, visitor: Make) -> None:
+    add_user(services, "root", Role.ADMIN)
+    admin = visitor()
+    admin.log_in("root")
+    for (rule, method), form in MATRIX.items():
+        if form.get("") == "admin":
+            assert method == "POST"
+            assert ann.post(rule).status_code == 403, rule
+            assert admin.post(rule).status_code == 200, rule
+            assert rule not in ann.get("/settings").text

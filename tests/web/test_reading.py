@@ -1,0 +1,237 @@
+"""Reading without scripts, by links and forms; and that feeds' words stay words: H04."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any
+
+import lxml.html
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.models.actor import Actor
+from tests.support.reader import add_user, follow, pull, rss
+from tests.web.conftest import Visitor
+
+CANARY = '"><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture
+def reader(services: Services, ann: Visitor, db: Any) -> Actor:
+    """The actor behind ``ann``."""
+    return Actor(db.users.find_one({"name": "ann"})["_id"])
+
+
+def _feed(services: Services, actor: Actor, count: int = 60, title: str = "A feed") -> int:
+    url = "https://site.example/feed"
+    done = services.subscriptions.subscribe(actor, url)
+    feed_id = done.subscription.feed_id
+    items = [(f"Entry {n}", f"<p>Text of {n}</p>") for n in range(count)]
+    pull(services, [feed_id], {url: rss(title, items)})
+    return feed_id
+
+
+def _rows(html: str) -> list[tuple[str, bool]]:
+    """Return (title, read) of each row of a list."""
+    tree = lxml.html.fromstring(html)
+    rows = tree.xpath("//article[contains(@class, 'row')]")
+    return [(r.xpath("string(.//h3/a/text()[last()])").strip(), "is-read" in r.get("class")) for r in rows]
+
+
+def _forms(html: str, action: str) -> list[dict[str, str]]:
+    tree = lxml.html.fromstring(html)
+    return [dict(form.form_values()) for form in tree.forms if form.action == action]
+
+
+def test_a_list_is_paged_by_links(services: Services, ann: Visitor, reader: Actor) -> None:
+    _feed(services, reader, 120)
+    seen: list[str] = []
+    url = "/read/all"
+    while url:
+        page = ann.get(url).text
+        seen += [title for title, _ in _rows(page)]
+        more = re.search(r'<li class="more" id="more"><a class="btn" href="([^"]+)"', page)
+        url = more[1].replace("&amp;", "&") if more else ""
+    assert seen == [f"Entry {n}" for n in range(120)]
+
+
+def test_marking_works_by_forms(services: Services, ann: Visitor, reader: Actor) -> None:
+    _feed(services, reader, 12)
+    page = ann.get("/read/all").text
+    assert "10 unread" in page or "12 unread" in page
+    href = re.search(r'<h3[^>]*><a href="([^"]+)">', page)
+    assert href
+    article = ann.get(href[1]).text
+    (form,) = _forms(article, "/entries/mark")
+    assert form["read"] == "1"
+    done = ann.post("/entries/mark", form)
+    assert done.status_code == 303
+    after = ann.get(done.headers["Location"]).text
+    (form,) = _forms(after, "/entries/mark")
+    assert form["read"] == "0"
+    star = next(f for f in _forms(after, "/entries/star") if f["entry"] == form["entry"])
+    ann.post("/entries/star", star)
+    assert [t for t, _ in _rows(ann.get("/read/starred").text)] == ["Entry 0"]
+
+
+def test_mark_all_can_be_taken_back_without_a_script(services: Services, ann: Visitor, reader: Actor) -> None:
+    _feed(services, reader, 10)
+    (form,) = _forms(ann.get("/read/all").text, "/read/mark-all")
+    done = ann.post("/read/mark-all", form)
+    page = ann.get(done.headers["Location"]).text
+    assert "10 entries marked as read" in page
+    assert "All caught up" in page
+    assert all(read for _, read in _rows(page))
+    (undo,) = _forms(page, "/undo")
+    page = ann.get(ann.post("/undo", undo).headers["Location"]).text
+    assert not any(read for _, read in _rows(page))
+    assert "Taken back" in page
+    assert "Taken back" not in ann.get("/read/all").text
+
+
+def test_unread_is_on_top_and_read_below_a_heading(services: Services, ann: Visitor, reader: Actor) -> None:
+    feed_id = _feed(services, reader, 10)
+    ids = re.findall(r'data-id="(\d+)"', ann.get(f"/read/feed/{feed_id}").text)
+    first = list(dict.fromkeys(ids))[:2]
+    ann.post("/entries/mark", {"entry": first, "read": "1"})
+    page = ann.get(f"/read/feed/{feed_id}").text
+    assert [read for _, read in _rows(page)] == [False] * 8 + [True] * 2
+    assert page.index("Already read") > page.index("Entry 9")
+    newest = _rows(ann.get(f"/read/feed/{feed_id}?sort=newest").text)
+    assert [t for t, _ in newest] == [f"Entry {n}" for n in range(10)]
+
+
+def test_counts_have_an_etag_and_tell_what_is_newer(services: Services, ann: Visitor, reader: Actor) -> None:
+    feed_id = _feed(services, reader, 10)
+    page = ann.get("/read/all").text
+    snapshot = re.search(r'data-snapshot="([^"]+)"', page)
+    assert snapshot
+    url = f"/api/counts?snapshot={snapshot[1]}"
+    first = ann.get(url)
+    assert first.get_json() == {"total": 10, "feeds": {str(feed_id): 10}, "folders": {}, "newer": 0}
+    assert ann.get(url, headers={"If-None-Match": first.headers["ETag"]}).status_code == 304
+    url_of_feed = "https://site.example/feed"
+    later = clock.now() + dt.timedelta(hours=1)
+    with clock.set_source(lambda: later):
+        pull(
+            services,
+            [feed_id],
+            {url_of_feed: rss("A feed", [("New", ""), *((f"Entry {n}", "") for n in range(10))])},
+        )
+        assert ann.get(url).get_json()["newer"] == 1
+    assert ann.get("/api/counts?snapshot=unknown").get_json()["newer"] == 0
+
+
+def test_a_script_gets_parts_and_json(services: Services, ann: Visitor, reader: Actor) -> None:
+    feed_id = _feed(services, reader, 60)
+    page = ann.get("/read/all").text
+    entry = re.search(r'data-id="(\d+)"', page)
+    assert entry
+    part = {"HX-Request": "true", "HX-Target": "section#article"}
+    article = ann.get(f"/read/all?entry={entry[1]}", headers=part).text
+    assert "<html" not in article
+    assert "Text of 0" in article
+    stream = ann.get(f"/read/feed/{feed_id}", headers=part | {"HX-Target": "div#stream"}).text
+    assert "<html" not in stream
+    assert 'id="rows"' in stream
+    json = {"Accept": "application/json"}
+    assert ann.post("/entries/mark", {"entry": entry[1], "read": "1"}, **json).get_json() == {"moved": -1}
+    wrong = ann.post("/entries/mark", {"entry": "1", "read": "1"}, **json)
+    assert (wrong.status_code, wrong.get_json()["error"]) == (404, "not_found")
+    gone = ann.get("/read/all?entry=1", headers=part)
+    assert gone.status_code == 404
+    assert "<html" not in gone.text
+
+
+def test_H04_words_of_feeds_and_people_stay_words(
+    services: Services, visitor: Callable[[], Visitor], db: Any
+) -> None:
+    actor = add_user(services, "eve")
+    eve = visitor()
+    eve.log_in("eve")
+    folder = services.folders.create(actor, CANARY)
+    url = "https://site.example/feed?" + CANARY.replace(" ", "%20")
+    done = services.subscriptions.subscribe(actor, url, title=CANARY, folder_id=folder.id)
+    feed_id = done.subscription.feed_id
+    pull(
+        services,
+        [feed_id],
+        {services.subscriptions.health(actor, feed_id).feed.url: rss(CANARY, [(CANARY, CANARY)])},
+    )
+    changes = {"author": CANARY, "url": "javascript:alert(1)", "title": CANARY, "excerpt": CANARY}
+    db.entries.update_many(
+        {}, {"$set": {**changes, "enclosures": [{"url": "javascript:alert(2)", "type": CANARY}]}}
+    )
+    db.feeds.update_many(
+        {}, {"$set": {"description": CANARY, "site_url": f"javascript:{CANARY}", "error": CANARY}}
+    )
+    db.users.update_many({}, {"$set": {"name": CANARY, "email": CANARY}})
+    db.sessions.update_many({}, {"$set": {"agent": CANARY, "notices": [{"text": CANARY, "undo": CANARY}]}})
+    entry = db.entries.find_one()["_id"]
+    pages = [
+        "/read/all",
+        f"/read/all?entry={entry}",
+        f"/feeds/{feed_id}",
+        "/folders",
+        "/settings",
+        f"/add?address={CANARY}",
+    ]
+    for path in pages:
+        html = eve.get(path).text
+        assert "onerror" in html, path
+        tree = lxml.html.fromstring(html)
+        assert not tree.xpath(
+            "//img[not(ancestor::div[@class='prose'])] | //script[not(@src)] | //*[@onerror]"
+        ), path
+        assert not [a for a in tree.xpath("//@href | //@src | //@action") if "javascript" in a.lower()], path
+    failed = eve.post("/signup", {"name": CANARY, "email": CANARY, "password": CANARY}).text
+    assert not lxml.html.fromstring(failed).xpath("//img")
+
+
+def test_errors_are_told_in_words(ann: Visitor) -> None:
+    for path, status in (
+        ("/nope", 404),
+        ("/read/feed/17", 404),
+        ("/read/all?cursor=x", 400),
+        ("/feeds/17", 404),
+    ):
+        answer = ann.get(path)
+        assert answer.status_code == status
+        assert "<h1>" in answer.text
+        assert "Traceback" not in answer.text
+
+
+def test_a_feed_page_tells_how_it_is(services: Services, ann: Visitor, reader: Actor, db: Any) -> None:
+    (feed_id,) = follow(services, reader, ["feeds/rss/zerokspot.com-71d236.xml"])
+    assert "All is well" in ann.get(f"/feeds/{feed_id}").text
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "dns_failed", "error_since": clock.now()}})
+    page = ann.get(f"/feeds/{feed_id}").text
+    assert "The name of this site could not be found" in page
+    assert "Tried again in" in page
+    assert "The name of this site" in ann.get(f"/read/feed/{feed_id}").text
+
+
+def test_folders_by_forms(services: Services, ann: Visitor, reader: Actor) -> None:
+    feed_id = _feed(services, reader, 3)
+    ann.post("/folders", {"name": "News"})
+    folder = services.folders.list(reader)[0]
+    ann.post("/folders/move", {"feed": str(feed_id), "folder": str(folder.id)})
+    assert services.reading.tree(reader).folders[0].feeds[0].feed_id == feed_id
+    ann.post(f"/folders/{folder.id}/rename", {"name": "World"})
+    assert "World" in ann.get(f"/read/folder/{folder.id}").text
+    double = ann.post("/folders", {"name": "World"})
+    assert double.status_code == 409
+    ann.post(f"/folders/{folder.id}/delete")
+    assert [f.feed_id for f in services.reading.tree(reader).feeds] == [feed_id]
+    ann.post(f"/feeds/{feed_id}/unsubscribe")
+    assert "Nothing to read yet" in ann.get("/read/all").text
+
+
+def test_colours_are_kept_per_device(ann: Visitor) -> None:
+    assert 'data-theme="auto"' in ann.get("/settings").text
+    ann.post("/settings/theme", {"theme": "dark"})
+    assert 'data-theme="dark"' in ann.get("/settings").text
+    assert ann.post("/settings/theme", {"theme": "x"}).status_code == 400
