@@ -132,6 +132,10 @@ class Settings:
         2 << 20, "Largest body given to the slow fallback parser", _between(1024, 1 << 26)
     )
 
+    opml_max_bytes: int = _row(5 << 20, "Largest OPML file", _between(1024, 1 << 30))
+    opml_max_outlines: int = _row(20_000, "Outlines of one OPML file", _between(1, 1_000_000))
+    opml_max_depth: int = _row(32, "Deepest nesting of outlines", _between(1, 200))
+
     # -- schedule
     poll_min: int = _row(120, "Shortest time between polls of a feed", _between(1, 86400))
     poll_max: int = _row(3600, "Longest time between polls of a healthy feed", _between(1, 86400))

@@ -1,0 +1,59 @@
+"""``eventr opml check``: what an import would find in a subscription list."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli import print_json
+from app.config import Settings
+from app.errors import EventrError, InvalidError
+from app.feeds import opml
+from app.feeds.net import Policy
+from app.models.opml import SubscriptionList
+
+
+@click.command()
+@click.argument("file")
+def check(file: str) -> None:
+    """Read an OPML file ('-' is stdin) and print counts, subscriptions and problems as JSON.
+
+    A file that cannot be read gives {"error", "message"} and exit code 1.
+    """
+    settings = Settings.from_env()
+    try:
+        found = opml.read(_read(file), opml.Limits.of(settings), Policy(settings))
+    except EventrError as e:
+        print_json({"error": e.word, "message": e.message})
+        sys.exit(1)
+    print_json(document(found))
+
+
+def document(found: SubscriptionList) -> dict[str, Any]:
+    """Return the JSON document that the command prints."""
+    return {
+        "title": found.title,
+        "feeds": len(found.feeds),
+        "distinct_feed_urls": len({feed.url for feed in found.feeds}),
+        "folders": len(found.folders),
+        "max_folder_depth": found.max_folder_depth,
+        "outlines": found.outlines,
+        "repaired": found.repaired,
+        "problems": [
+            {"line": feed.line, "url": feed.url, "message": feed.problem}
+            for feed in found.feeds
+            if feed.problem
+        ],
+        "subscriptions": [dataclasses.asdict(feed) for feed in found.feeds],
+    }
+
+
+def _read(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as e:
+        raise InvalidError(f"{file} cannot be read: {e.strerror}.") from e

@@ -1,0 +1,244 @@
+"""OPML subscription lists: read what other readers wrote, write OPML 2.0 (http://opml.org/spec2.opml).
+
+A file that is not well-formed is mended where that loses nothing; else it is refused with the line. The
+recovering mode of libxml2 is never used: behind the first error it drops every escaped ``&``, and an
+import would subscribe to addresses that nobody wrote.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+
+from lxml import etree
+
+from app.config import Settings
+from app.errors import FetchError, InvalidError, TooLargeError
+from app.feeds.charset import to_utf8
+from app.feeds.net import Policy
+from app.feeds.parse.repair import repair, without_prolog
+from app.feeds.text import plain
+from app.models.opml import Outline, SubscriptionList
+
+_OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
+_ATTRIBUTE = re.compile(
+    rb"\s(text|title|description|type|xmlUrl|htmlUrl|url|language|version|category|created|comment)\s?=\s?\""
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a file (X10); see the settings ``opml_…``."""
+
+    max_bytes: int = 5 << 20
+    max_outlines: int = 20_000
+    max_depth: int = 32
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        """Take the bounds from the settings."""
+        return cls(settings.opml_max_bytes, settings.opml_max_outlines, settings.opml_max_depth)
+
+
+def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -> SubscriptionList:
+    """Read an OPML file of any version.
+
+    An outline with an ``xmlUrl`` is a subscription; one without that has outlines inside is a folder.
+    A subscription with outlines inside is both.
+
+    Args:
+        body: the file as it came.
+        limits: bounds; beyond them the file is refused, never cut.
+        policy: marks addresses that could never be fetched; None checks no address.
+
+    Raises:
+        TooLargeError: the file is longer, deeper or has more outlines than ``limits`` allow.
+        InvalidError: it is empty, no OPML, or broken beyond mending; the message names the line.
+    """
+    if len(body) > limits.max_bytes:
+        raise TooLargeError(f"The file has more than {limits.max_bytes >> 10} KiB.")
+    if not body.strip():
+        raise InvalidError("The file is empty.")
+    root, repaired = _tree(to_utf8(body)[0])
+    if _name(root) != "opml":
+        raise InvalidError(
+            f"This is no OPML file: it begins with <{_name(root)}> instead of <opml>. "
+            "Export your subscriptions as OPML and send that file."
+        )
+    reader = _Reader(limits, policy)
+    for part in root:
+        if _name(part) == "body":
+            reader.walk(part)
+    return SubscriptionList(
+        _title(root), tuple(reader.feeds), tuple(reader.folders), reader.outlines, repaired
+    )
+
+
+def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...]] = ()) -> bytes:
+    """Return an OPML 2.0 document with nested folders, UTF-8.
+
+    Args:
+        title: of the list.
+        feeds: subscriptions in the order wanted.
+        folders: paths of folders that should be there even when they are empty.
+    """
+    root = etree.Element("opml", version="2.0")
+    etree.SubElement(etree.SubElement(root, "head"), "title").text = _legal(title)
+    places: dict[tuple[str, ...], etree._Element] = {(): etree.SubElement(root, "body")}
+    for path in folders:
+        _place(places, path)
+    for feed in feeds:
+        name = _legal(feed.title or feed.url)
+        fields = {"type": "rss", "text": name, "title": name, "xmlUrl": _legal(feed.url)}
+        if feed.site_url:
+            fields["htmlUrl"] = _legal(feed.site_url)
+        etree.SubElement(_place(places, feed.folders), "outline", fields)
+    document: bytes = etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
+    return document
+
+
+class _Reader:
+    def __init__(self, limits: Limits, policy: Policy | None) -> None:
+        self._limits = limits
+        self._policy = policy
+        self.feeds: list[Outline] = []
+        self.folders: list[tuple[str, ...]] = []
+        self.outlines = 0
+
+    def walk(self, body: etree._Element) -> None:
+        """Collect all outlines, in the order of the document."""
+        waiting: list[tuple[etree._Element, tuple[str, ...]]] = [(el, ()) for el in reversed(body)]
+        while waiting:
+            element, path = waiting.pop()
+            if _name(element) != "outline":
+                continue
+            inside = self._outline(element, path)
+            waiting += [(child, inside) for child in reversed(element)]
+
+    def _outline(self, element: etree._Element, path: tuple[str, ...]) -> tuple[str, ...]:
+        self.outlines += 1
+        if self.outlines > self._limits.max_outlines:
+            raise TooLargeError(f"The file has more than {self._limits.max_outlines} outlines.")
+        fields = {str(name).lower(): str(value) for name, value in element.attrib.items()}
+        title = plain(fields.get("text") or "") or plain(fields.get("title") or "")
+        url = fields.get("xmlurl", "").strip()
+        if url:
+            self.feeds.append(self._feed(url, title, fields, path, _line(element)))
+        if not any(_name(child) == "outline" for child in element):
+            return path
+        inside = (*path, title or url)
+        if len(inside) > self._limits.max_depth:
+            raise TooLargeError(
+                f"Line {_line(element)}: the outlines are nested deeper than {self._limits.max_depth}."
+            )
+        if not url:
+            self.folders.append(inside)
+        return inside
+
+    def _feed(
+        self, url: str, title: str, fields: dict[str, str], path: tuple[str, ...], line: int
+    ) -> Outline:
+        problem = None
+        if self._policy is not None:
+            try:
+                self._policy.check_url(url)
+            except FetchError as e:
+                problem = e.message
+        site = fields.get("htmlurl", "").strip() or None
+        return Outline(url, title, site, path, line, problem)
+
+
+def _tree(text: bytes) -> tuple[etree._Element, str | None]:
+    """Parse strictly; what is not well-formed is mended, and a sentence says what was wrong."""
+    try:
+        return _strict(without_prolog(text)), None
+    except etree.XMLSyntaxError as e:
+        # Counted in the file as it came: the part before the first element may be cut off.
+        cut = text[: len(text) - len(without_prolog(text))].count(b"\n")
+        fault = f"Line {(e.lineno or 1) + cut}: {_sentence(e)}"
+        mended = repair(text)
+        if mended is None:
+            raise InvalidError("This is no OPML file: there is no XML in it.") from e
+        for attempt in (mended, repair(_requoted(mended)) or b""):
+            try:
+                return _strict(attempt), fault
+            except etree.XMLSyntaxError:
+                continue
+        raise InvalidError(
+            f"This file is not well-formed XML. {fault} Mend that line, or export the list again."
+        ) from e
+
+
+def _requoted(text: bytes) -> bytes:
+    """Escape quotes and markup inside of attribute values, which some writers copy there as they are.
+
+    Between two outlines there is only space, so a tag ends at the last ``>`` before the next tag of an
+    outline, and a value at the last quote before the next attribute.
+    """
+    parts = _OUTLINE.split(text)
+    tags = (_requoted_tag(mark + rest) for mark, rest in zip(parts[1::2], parts[2::2], strict=True))
+    return parts[0] + b"".join(tags)
+
+
+def _requoted_tag(tag: bytes) -> bytes:
+    end = tag.rfind(b">")
+    if not tag.startswith(b"<outline") or end < 0:
+        return tag
+    close = end - 1 if tag[end - 1 : end] == b"/" else end
+    pieces = _ATTRIBUTE.split(tag[:close])
+    return pieces[0] + b"".join(map(_requoted_value, pieces[1::2], pieces[2::2])) + tag[close:]
+
+
+def _requoted_value(name: bytes, rest: bytes) -> bytes:
+    value, quote, after = rest.rpartition(b'"')
+    if not quote:
+        return b" " + name + b'="' + rest
+    for raw, escaped in ((b"<", b"&lt;"), (b">", b"&gt;"), (b'"', b"&quot;")):
+        value = value.replace(raw, escaped)
+    return b" " + name + b'="' + value + b'"' + after
+
+
+def _strict(text: bytes) -> etree._Element:
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    return etree.fromstring(text, parser)
+
+
+def _sentence(error: etree.XMLSyntaxError) -> str:
+    return (error.msg or "it cannot be read").rsplit(", line ", 1)[0].rstrip(".") + "."
+
+
+def _name(element: etree._Element) -> str:
+    return etree.QName(element).localname.lower()
+
+
+def _line(element: etree._Element) -> int:
+    number: object = element.sourceline
+    return number if isinstance(number, int) else 0
+
+
+def _title(root: etree._Element) -> str:
+    found = root.find("{*}head/{*}title")
+    return plain(found.text or "") if found is not None else ""
+
+
+def _place(places: dict[tuple[str, ...], etree._Element], path: tuple[str, ...]) -> etree._Element:
+    if path not in places:
+        name = _legal(path[-1])
+        places[path] = etree.SubElement(_place(places, path[:-1]), "outline", text=name, title=name)
+    return places[path]
+
+
+def _legal(text: str) -> str:
+    """Return the text without characters that XML cannot hold (XML 1.0 §2.2)."""
+    return "".join(
+        c for c in text if c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff"
+    )

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.config import Settings
+from app.errors import EventrError, InvalidError, TooLargeError
+from app.feeds import opml
+from app.feeds.net import Policy
+from app.models.opml import Outline
+from tests.support import corpus
+
+HEAD = b"<opml version='2.0'><head><title>Mine</title></head><body>"
+TAIL = b"</body></opml>"
+
+#: Where the manifest's own reading lost something: it drops what follows a bare "&" in an address,
+#: and the outline whose value holds raw quotes or markup.
+LOST = {
+    "opml/plenaryapp-Russia.opml": 1,
+    "opml/plenaryapp-Tech.opml": 1,
+    "opml/spacecowboy-Programming.opml": 1,
+}
+FIRST_URLS = {"opml/miniflux/TestParseOpmlWithInvalidCharacterEntity.opml": ["http://example.org/feed1/a&b"]}
+
+
+def outlines(count: int) -> bytes:
+    return b"".join(b"<outline xmlUrl='https://a.example/%d'/>" % i for i in range(count))
+
+
+def test_corpus_has_the_counts_that_its_manifest_states() -> None:
+    wrong = []
+    for row in corpus.rows("opml"):
+        said = row.data["reference"]
+        try:
+            found = opml.read(row.read())
+        except EventrError as e:
+            wrong.append(f"{row}: {e.message}")
+            continue
+        counts = {
+            "feeds": len(found.feeds),
+            "distinct_feed_urls": len({feed.url for feed in found.feeds}),
+            "folders": len(found.folders),
+            "max_folder_depth": found.max_folder_depth,
+        }
+        for name in ("feeds", "distinct_feed_urls"):
+            counts[name] -= LOST.get(row.path, 0)
+        wrong += [f"{row}: {k} {v} not {said[k]}" for k, v in counts.items() if v != said[k]]
+        first = FIRST_URLS.get(row.path, said["first_urls"])
+        if [f.url for f in found.feeds][: len(first)] != first:
+            wrong.append(f"{row}: first addresses {[f.url for f in found.feeds][:5]}")
+        for check in (row.expect or {}).get("asserts", ()):
+            assert check["path"] == "subscriptions.length"
+            assert len(found.feeds) == check["value"]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_corpus_survives_writing_and_reading() -> None:
+    for row in corpus.rows("opml"):
+        found = opml.read(row.read())
+        again = opml.read(opml.write(found.title, found.feeds, found.folders))
+
+        # Order is kept within a folder; what lies in none may come before or after them.
+        assert sorted((f.folders, f.url, f.site_url or "") for f in again.feeds) == sorted(
+            (f.folders, f.url, f.site_url or "") for f in found.feeds
+        ), row.path
+        assert {f.folders for f in found.feeds} - {()} <= set(again.folders), row.path
+
+
+@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=20), max_size=3))
+def test_any_title_and_folder_can_be_written(title: str, folders: list[str]) -> None:
+    feed = Outline("https://a.example/?a=1&b=<2>", title, folders=tuple(folders))
+
+    (found,) = opml.read(opml.write("t", [feed])).feeds
+
+    assert found.url == feed.url
+    assert len(found.folders) == len(folders)
+
+
+def test_mended_file_keeps_its_addresses_and_says_what_was_wrong() -> None:
+    body = HEAD + b"\n<outline text='A & B' xmlUrl='https://a.example/?a=1&amp;b=2'/>" + TAIL
+
+    found = opml.read(body)
+
+    assert found.feeds[0].title == "A & B"
+    assert found.feeds[0].url == "https://a.example/?a=1&b=2"
+    assert found.repaired is not None
+    assert found.repaired.startswith("Line 2:")
+
+
+def test_raw_markup_in_a_value_is_mended() -> None:
+    value = b'By <a href="https://b.example" rel="x">B</a> & "co"'
+    body = (
+        HEAD + b'<outline text="A" description="' + value + b'" xmlUrl="https://a.example/?x=1&y=2" />' + TAIL
+    )
+
+    (found,) = opml.read(body).feeds
+
+    assert (found.title, found.url) == ("A", "https://a.example/?x=1&y=2")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "empty"),
+        (b" \n\t", "empty"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "no OPML"),
+        (b"just words", "no OPML"),
+        (b"<html><body>hello</body></html>", "<html>"),
+        (b"<rss version='2.0'><channel/></rss>", "<rss>"),
+        (HEAD + b"\n\n<outline text='a'>" + TAIL, "Line 3"),
+    ],
+)
+def test_wrong_file_is_refused_with_a_sentence(body: bytes, words: str) -> None:
+    with pytest.raises(InvalidError, match=words):
+        opml.read(body)
+
+
+def test_X10_bounds_of_size_outlines_and_depth() -> None:
+    limits = opml.Limits(max_bytes=4000, max_outlines=20, max_depth=4)
+
+    def nested(depth: int) -> bytes:
+        return HEAD + b"<outline text='f'>" * depth + outlines(1) + b"</outline>" * depth + TAIL
+
+    assert len(opml.read(HEAD + outlines(20) + TAIL, limits).feeds) == 20
+    assert opml.read(nested(4), limits).max_folder_depth == 4
+    for body in (HEAD + outlines(21) + TAIL, nested(5), HEAD + b" " * 4000 + TAIL):
+        with pytest.raises(TooLargeError):
+            opml.read(body, limits)
+
+
+def test_X10_ten_thousand_outlines_are_read() -> None:
+    assert len(opml.read(HEAD + outlines(10_000) + TAIL).feeds) == 10_000
+
+
+def test_X10_nothing_is_expanded_or_loaded(tmp_path: Path) -> None:
+    (tmp_path / "canary").write_text("canary")
+    bomb = b"<!DOCTYPE opml [<!ENTITY a 'xxxxxxxxxx'>%s<!ENTITY x SYSTEM 'file://%s/canary'>]>" % (
+        b"".join(b"<!ENTITY %c '&%c;&%c;&%c;'>" % (98 + i, *[97 + i] * 3) for i in range(20)),
+        str(tmp_path).encode(),
+    )
+
+    found = opml.read(bomb + HEAD + b"<outline text='&u;&x;' xmlUrl='https://a.example/'/>" + TAIL)
+
+    assert "canary" not in found.feeds[0].title
+    assert len(found.feeds[0].title) < 20
+
+
+def test_addresses_that_cannot_be_fetched_are_named() -> None:
+    body = HEAD + b"<outline xmlUrl='file:///etc/passwd'/><outline xmlUrl='https://a.example/f'/>" + TAIL
+
+    bad, good = opml.read(body, policy=Policy(Settings())).feeds
+
+    assert bad.problem
+    assert bad.line == 1
+    assert good.problem is None
+
+
+@pytest.mark.parametrize(("name", "code"), [("picofeed-google-reader.opml", 0), ("missing.opml", 1)])
+def test_check_command_prints_one_document(name: str, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "opml", "check", str(corpus.root() / "opml" / name)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    document = json.loads(done.stdout)
+    assert done.returncode == code
+    assert (document["feeds"] == 22) if code == 0 else document["message"]
