@@ -19,7 +19,9 @@ import redis
 from app import embedded
 from app.config import Settings
 from app.feeds.fetch import Fetcher
+from app.feeds.parse import Limits
 from app.gateways.accounts import AccountGateway
+from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
@@ -31,6 +33,7 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.jobs import RedisJobs
 from app.limits import RedisLimiter
 from app.mappers import indexes
+from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.feeds import FeedMapper, FetchMapper
@@ -44,6 +47,7 @@ from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.users import UserMapper
 from app.models.subscription import StartRule
 from app.services.accounts import AccountService
+from app.services.discovery import DiscoveryService
 from app.services.folders import FolderService
 from app.services.passwords import Hasher
 from app.services.pull import PullService
@@ -69,6 +73,7 @@ class Mappers:
         self.users = UserMapper(database)
         self.sessions = SessionMapper(database)
         self.invites = InviteMapper(database)
+        self.discoveries = DiscoveryMapper(database)
 
 
 class Gateways:
@@ -87,6 +92,7 @@ class Gateways:
         self.folders = FolderGateway(m.folders, m.subscriptions)
         self.entries = EntryGateway(store, m.entries, m.keys, m.marks, m.subscriptions)
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
+        self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
 
 
@@ -150,6 +156,12 @@ class Services:
         """Which feeds are due, and pulling them; for workers and the updater."""
         return PullService(self.gateways.feeds, self.settings)
 
+    @cached_property
+    def discovery(self) -> DiscoveryService:
+        """Finding the feeds behind an address."""
+        g = self.gateways
+        return DiscoveryService(g.discoveries, g.feeds, self.jobs, self.settings)
+
     # -- accounts
     @cached_property
     def hasher(self) -> Hasher:
@@ -177,7 +189,8 @@ class Services:
     def ensure_indexes(self) -> None:
         """Create all indexes; safe to call again and from several processes at once."""
         indexes.ensure(self.store.database)
-        for mapper in (self.mappers.users, self.mappers.sessions, self.mappers.invites):
+        m = self.mappers
+        for mapper in (m.users, m.sessions, m.invites, m.discoveries):
             mapper.ensure_indexes()
 
     def close(self) -> None:

@@ -1,0 +1,52 @@
+"""``eventr feed discover``: where the feeds of a saved page may be, without the network."""
+
+from __future__ import annotations
+
+import click
+
+from app.cli import print_json
+from app.commands.files import errors_as_json, read_bytes
+from app.errors import ParseError
+from app.feeds.discover import candidates
+from app.feeds.parse import parse
+from app.feeds.text import plain
+from app.models.discovery import Candidate, Source
+from app.models.parsed import Format
+
+
+@click.command()
+@click.argument("file")
+@click.option("--url", required=True, help="Address of the page.")
+@click.option("--content-type", help="Content-Type header it came with; its charset counts.")
+@errors_as_json
+def discover(file: str, url: str, content_type: str | None) -> None:
+    """Print the feed candidates of a saved page ('-' is stdin), the likeliest first.
+
+    Each has url, title, type (rss, atom, rdf, json or null) and source: site (a rule for this site), link
+    (the page announces it), anchor (a link that looks like a feed), guess (a usual place). A file that is
+    a feed itself is its own only candidate.
+    """
+    body = read_bytes(file)
+    found = _itself(body, url, content_type) or candidates(body, url, content_type)
+    print_json({"url": url, "candidates": [_document(candidate) for candidate in found]})
+
+
+def _itself(body: bytes, url: str, content_type: str | None) -> list[Candidate]:
+    try:
+        feed = parse(body, url=url, content_type=content_type)
+    except ParseError:
+        return []
+    return [Candidate(url, plain(feed.title), _kind(feed.format), Source.LINK)]
+
+
+def _kind(format_: Format) -> str:
+    return {"rss1": "rdf", "atom": "atom", "json": "json"}.get(format_.value[:4], "rss")
+
+
+def _document(candidate: Candidate) -> dict[str, str | None]:
+    return {
+        "url": candidate.url,
+        "title": candidate.title,
+        "type": candidate.type,
+        "source": candidate.source.value,
+    }

@@ -1,0 +1,21 @@
+"""``eventr feed sanitize``: what a reader would be shown of some HTML."""
+
+from __future__ import annotations
+
+import click
+
+from app.cli import print_json
+from app.commands.files import errors_as_json, read_bytes
+from app.feeds import charset
+from app.feeds.sanitize import sanitize as sanitize_html
+
+
+@click.command()
+@click.argument("file")
+@click.option("--url", default="", help="Address of its page; relative addresses are resolved against it.")
+@click.option("--content-type", help="Content-Type header it came with; its charset counts.")
+@errors_as_json
+def sanitize(file: str, url: str, content_type: str | None) -> None:
+    """Sanitise the HTML of an entry ('-' is stdin) and print {"html"}."""
+    markup, _ = charset.decode(read_bytes(file), content_type)
+    print_json({"html": sanitize_html(markup, url)})

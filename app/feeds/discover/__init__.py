@@ -1,0 +1,8 @@
+"""From whatever a person typed to the feeds that are behind it."""
+
+from __future__ import annotations
+
+from app.feeds.discover.core import Discoverer
+from app.feeds.discover.page import candidates
+
+__all__ = ["Discoverer", "candidates"]

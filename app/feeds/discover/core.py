@@ -1,0 +1,199 @@
+"""The search itself: fetch the page, prove its candidates, look further only while nothing was found.
+
+address → page (https, then http) ─ is a feed → done
+            │
+            ├─ announced: site rules and <link>         ┐
+            ├─ anchors: links that look like feeds      │ each step only when the ones
+            ├─ guesses: the usual places                │ before gave no feed to want
+            └─ other pages of the site, their announced ┘
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Protocol
+
+from app import clock
+from app.errors import FetchError, ParseError
+from app.feeds import urls
+from app.feeds.discover import rank
+from app.feeds.discover.page import Page, is_comments
+from app.models.discovery import Candidate, Discovered, FoundFeed, Source
+from app.models.fetched import Fetched, FetchRequest, Target
+from app.models.parsed import ParsedFeed
+
+Report = Callable[[str], None]
+
+#: Candidates fetched in one step, in steps of so many at once.
+MAX_PROBES = 18
+AT_ONCE = 6
+#: Feeds shown to a person.
+MAX_FOUND = 12
+
+
+class Fetching(Protocol):
+    """What is needed of :class:`app.feeds.fetch.Fetcher`."""
+
+    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Yield the end of each request as it comes."""
+        ...
+
+
+class Parsing(Protocol):
+    """:func:`app.feeds.parse.parse`."""
+
+    def __call__(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed: ...
+
+
+class Discoverer:
+    """Finds the feeds behind an address; one instance serves many searches."""
+
+    def __init__(self, fetcher: Fetching, parse: Parsing) -> None:
+        self._fetcher = fetcher
+        self._parse = parse
+
+    async def run(self, address: str, report: Report = lambda step: None) -> Discovered:
+        """Return the feeds of an address as a person typed it, or the error that says why there is none.
+
+        ``report`` is told in words what is being done. Never raises for a fault of the other side.
+        """
+        tries = urls.normalise_address(address)
+        if not tries:
+            return Discovered(address, error="invalid_url")
+        report("Reading the page")
+        fetched, feed = await self._first(tries)
+        if feed is not None:
+            return Discovered(address, (self._direct(fetched, feed),))
+        error = fetched.error.word if fetched.error else None
+        if error and not (error.startswith("http_") or error in ("empty", "too_large")):
+            return Discovered(address, error=error)
+        search = _Search(self._fetcher, self._parse, report)
+        feeds = await search.feeds_of(
+            Page(fetched.body or b"", fetched.url or tries[0], fetched.content_type)
+        )
+        if not feeds:
+            return Discovered(address, error=error or "no_feed_found")
+        return Discovered(address, tuple(feeds[:MAX_FOUND]))
+
+    async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None]:
+        """Return the first answer of the addresses (https before http), followed through one meta refresh."""
+        for number, url in enumerate(tries):
+            fetched = await self._page(url)
+            if fetched.error is None or number == len(tries) - 1 or not _elsewhere(fetched.error):
+                break
+        feed = self._read(fetched)
+        if feed is None and fetched.body and len(fetched.body) < 16384:
+            target = Page(fetched.body, fetched.url, fetched.content_type).refresh()
+            if target and urls.url_key(target) != urls.url_key(fetched.url):
+                # One hop only (S09), and as one that a page named.
+                next_page = await self._page(target, referred_by=fetched.url)
+                if next_page.body:
+                    return next_page, self._read(next_page)
+        return fetched, feed
+
+    async def _page(self, url: str, referred_by: str | None = None) -> Fetched:
+        request = FetchRequest(url, Target.PAGE, referred_by=referred_by)
+        async for fetched in self._fetcher.stream([request]):
+            if fetched.error is None or fetched.error.word != "too_large":
+                return fetched
+        # No page is that large, but a feed may be.
+        async for fetched in self._fetcher.stream([FetchRequest(url, Target.FEED, referred_by=referred_by)]):
+            return fetched
+        raise AssertionError("a stream ended without the end of its request")
+
+    def _read(self, fetched: Fetched) -> ParsedFeed | None:
+        return read_feed(self._parse, fetched)
+
+    def _direct(self, fetched: Fetched, feed: ParsedFeed) -> FoundFeed:
+        candidate = Candidate(fetched.url, "", None, Source.SITE)
+        return rank.describe(rank.Proof(_lasting(fetched), candidate, feed, 0), clock.now())
+
+
+class _Search:
+    """One search below one page."""
+
+    def __init__(self, fetcher: Fetching, parse: Parsing, report: Report) -> None:
+        self._fetcher = fetcher
+        self._parse = parse
+        self._report = report
+        self._proofs: list[rank.Proof] = []
+        self._tried: set[str] = set()
+
+    async def feeds_of(self, page: Page) -> list[FoundFeed]:
+        """Return the feeds of a page, best first."""
+        await self._prove(page.announced(), page.url, "Checking {}")
+        if not self._done:
+            await self._prove(page.anchors(), page.url, "Checking {} linked on the page")
+        if not self._proofs:
+            await self._prove(page.guesses(), page.url, "Trying the usual places", stop=True)
+        if not self._proofs:
+            await self._look_around(page)
+        now: dt.datetime = clock.now()
+        return [rank.describe(p, now, page.title) for p in rank.best_first(self._proofs, now)]
+
+    @property
+    def _done(self) -> bool:
+        return any(rank.wanted(proof) for proof in self._proofs)
+
+    async def _look_around(self, page: Page) -> None:
+        """Read pages of the same site that are likely to announce its feed."""
+        others = page.pages()
+        if not others:
+            return
+        self._report("Looking at other pages of the site")
+        requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
+        found: list[Candidate] = []
+        async for fetched in self._fetcher.stream(requests):
+            if fetched.body:
+                other = Page(fetched.body, fetched.url, fetched.content_type)
+                found += [*other.announced(), *other.anchors()]
+        await self._prove(found, page.url, "Checking {} of other pages")
+
+    async def _prove(self, found: list[Candidate], page_url: str, words: str, *, stop: bool = False) -> None:
+        """Fetch candidates and keep those that are feeds; with ``stop`` only until there is one."""
+        # The first of equal addresses counts: it stands last in the reversed list.
+        fresh = {key: c for c in reversed(found) if (key := urls.url_key(c.url)) not in self._tried}
+        self._tried |= fresh.keys()
+        # Comment feeds come last, so that the limit never hits what is wanted.
+        probes = sorted(reversed(fresh.values()), key=lambda c: is_comments(c.url, c.title))
+        probes = probes if stop else probes[:MAX_PROBES]
+        if not probes:
+            return
+        self._report(words.format(f"{len(probes)} feed{'s' if len(probes) > 1 else ''}"))
+        for start in range(0, len(probes), AT_ONCE):
+            await self._prove_some(probes[start : start + AT_ONCE], page_url)
+            if stop and self._proofs:
+                return
+
+    async def _prove_some(self, some: list[Candidate], page_url: str) -> None:
+        offset = len(self._proofs)
+        requests = [
+            FetchRequest(c.url, Target.FEED, key=number, referred_by=page_url)
+            for number, c in enumerate(some)
+        ]
+        async for fetched in self._fetcher.stream(requests):
+            number = fetched.request.key
+            feed = read_feed(self._parse, fetched)
+            if feed is not None:
+                self._proofs.append(rank.Proof(_lasting(fetched), some[number], feed, offset + number))
+
+
+def read_feed(parse: Parsing, fetched: Fetched) -> ParsedFeed | None:
+    """Return the feed in an answer, or None when there is none."""
+    if not fetched.body:
+        return None
+    try:
+        return parse(fetched.body, url=fetched.url, content_type=fetched.content_type)
+    except ParseError:
+        return None
+
+
+def _lasting(fetched: Fetched) -> str:
+    """Return the address to keep: where it was asked for, unless the site says it moved for good."""
+    return fetched.permanent_url or fetched.request.url
+
+
+def _elsewhere(error: FetchError) -> bool:
+    """Return whether another scheme may fare better: no connection at all, or a bad certificate."""
+    return error.word in ("connect_failed", "tls_failed", "timeout", "bad_response")

@@ -1,0 +1,256 @@
+"""What a web page tells about feeds: pure, without the network.
+
+In this order: rules for known sites, what the page announces (``<link rel=alternate>``, anywhere), links that
+look like feeds, and last the usual places. Nothing here is proof; only fetching is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urljoin, urlsplit
+
+from lxml import etree
+
+from app.feeds import charset, sites, urls
+from app.feeds.text import plain
+from app.models.discovery import Candidate, Source
+
+MAX_LINKS = 40
+MAX_ANCHORS = 20
+MAX_PAGES = 6
+_TITLE_MAX = 300
+
+_TYPES = {
+    "application/rss+xml": "rss",
+    "application/x-rss+xml": "rss",
+    "application/rss": "rss",
+    "text/rss": "rss",
+    "text/rss+xml": "rss",
+    "application/atom+xml": "atom",
+    "application/x.atom+xml": "atom",
+    "application/x-atom+xml": "atom",
+    "text/atom+xml": "atom",
+    "application/rdf+xml": "rdf",
+    "text/rdf+xml": "rdf",
+    "application/feed+json": "json",
+    "application/json": "json",
+    "text/xml": "rss",
+    "application/xml": "rss",
+}
+#: The usual places, likeliest first; each is tried at the root of the site and in the page's folder.
+GUESSES = (
+    "feed/",
+    "rss.xml",
+    "atom.xml",
+    "feed.xml",
+    "index.xml",
+    "rss/",
+    "feed.json",
+    "feed.atom",
+    "index.rss",
+    "rss/feed.xml",
+    "feeds/posts/default",
+    "?feed=rss2",
+    "index.rdf",
+    "data/rss",
+)
+
+_FEED_PATH = re.compile(
+    r"(?:^|/)(?:feeds?|rss2?|atom|rdf|(?:feed|rss|atom|index|news|blog|posts|main)\.(?:xml|rss|atom|rdf)|feed\.json)/?$"
+    r"|\.(?:rss|atom|rdf)$|/feeds?/(?:rss2?|atom|rdf|json|all|posts?|main|index|default)(?:\.xml)?/?$"
+    r"|/rss/[^/]*\.xml$|/feeds/posts/default$",
+    re.IGNORECASE,
+)
+_FEED_QUERY = re.compile(
+    r"(?:^|&)(?:feed=(?:rss2?|atom|rdf)|format=(?:rss|atom|feed)|type=(?:rss|atom)|alt=rss|output=rss)(?:&|$)",
+    re.IGNORECASE,
+)
+_FEED_TEXT = re.compile(
+    r"(?:subscribe(?: to)?(?: via| by| with)? |full |our |the |site |blog |news |web)?"
+    r"(?:rss(?:[- ]?feeds?)?(?: ?\(?2\.0\)?)?|atom(?:[- ]?feeds?)?|feeds?|(?:xml|web|json)[- ]?feed|rss/atom"
+    r"|newsfeeds?)",
+    re.IGNORECASE,
+)
+_FEED_HOST = re.compile(
+    r"(?:^|\.)(?:feedburner\.com|feeds?\.[a-z0-9-]+\.[a-z.]+|feedpress\.me|rss\.[a-z0-9-]+\.[a-z.]+)$"
+)
+#: Addresses that end like feeds and never are: readers' "add" links, validators, sharing.
+_NO_FEED_HOST = re.compile(
+    r"(?:^|\.)(?:feedly\.com|inoreader\.com|netvibes\.com|newsblur\.com|google\.com|yahoo\.com|feedvalidator\.org"
+    r"|validator\.w3\.org|facebook\.com|twitter\.com|x\.com|wikipedia\.org|subtome\.com|follow\.it)$"
+)
+_PAGES = re.compile(
+    r"(?:^|/)(?:blog|news|posts?|articles?|journal|weblog|notes|writing|updates?|aktuell(?:es)?|nachrichten|neuigkeiten"
+    r"|magazin(?:e)?|actualites?|noticias|archives?|podcasts?|feeds?|rss)(?:/(?:index\.\w+)?|\.html?|\.php)?$",
+    re.IGNORECASE,
+)
+
+
+def candidates(page: bytes, url: str, content_type: str | None = None) -> list[Candidate]:
+    """Return where the feeds of a page may be, in the order in which they are worth a look.
+
+    Args:
+        page: the body as it came, in any charset; may be empty when the page could not be had.
+        url: the page's own address, absolute.
+    """
+    read = Page(page, url, content_type)
+    return _distinct([*read.announced(), *read.anchors(), *read.guesses()])
+
+
+class Page:
+    """A page, parsed once."""
+
+    def __init__(self, body: bytes, url: str, content_type: str | None = None) -> None:
+        self.url = url
+        self._tree = _parsed(charset.decode(body, content_type)[0]) if body else None
+        self._base = self._find_base()
+
+    @property
+    def title(self) -> str:
+        """What the page calls itself, plain text."""
+        found = None if self._tree is None else self._tree.find(".//title")
+        return plain(_text(found))[:_TITLE_MAX] if found is not None else ""
+
+    def announced(self) -> list[Candidate]:
+        """Return what site rules and the page's own ``<link>`` elements say."""
+        links = list(self._links())
+        by_key = {urls.url_key(link.url): link for link in reversed(links)}
+        # A rule's address that the page announces too keeps the page's title and type.
+        ruled = [
+            by_key.get(urls.url_key(url), Candidate(url, "", None, Source.SITE))
+            for url in sites.feeds_of(self.url)
+        ]
+        return _distinct([*ruled, *links])
+
+    def anchors(self) -> list[Candidate]:
+        """Return links whose address or text looks like a feed."""
+        found = (
+            Candidate(url, text[:_TITLE_MAX], None, Source.ANCHOR)
+            for url, text in self._hrefs()
+            if looks_like_feed(url, text)
+        )
+        return _distinct(found)[:MAX_ANCHORS]
+
+    def guesses(self) -> list[Candidate]:
+        """Return the usual places below the site's root and the page's folder."""
+        try:
+            parts = urlsplit(self.url)
+        except ValueError:
+            return []
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            return []
+        root = f"{parts.scheme}://{parts.netloc}/"
+        path = parts.path if parts.path.endswith("/") else parts.path.rpartition("/")[0] + "/"
+        folders = dict.fromkeys([root, root + path.lstrip("/")])
+        places = (urljoin(folder, name) for name in GUESSES for folder in folders)
+        return _distinct(Candidate(place, "", None, Source.GUESS) for place in places)
+
+    def pages(self) -> list[str]:
+        """Return links to pages of the same site that are likely to know its feed."""
+        host = urlsplit(self.url).hostname
+        found = (
+            url.partition("#")[0]
+            for url, _ in self._hrefs()
+            if urlsplit(url).hostname == host and _PAGES.search(urlsplit(url).path)
+        )
+        return [url for url in dict.fromkeys(found) if urls.url_key(url) != urls.url_key(self.url)][
+            :MAX_PAGES
+        ]
+
+    def refresh(self) -> str | None:
+        """Return where a ``<meta http-equiv=refresh>`` leads, if the page has one."""
+        for meta in [] if self._tree is None else self._tree.iter("meta"):
+            if (meta.get("http-equiv") or "").strip().lower() != "refresh":
+                continue
+            target = re.search(r"url\s*=\s*[\"']?([^\"']+)", meta.get("content") or "", re.IGNORECASE)
+            return self._resolve(target[1]) if target else None
+        return None
+
+    def _find_base(self) -> str:
+        for base in [] if self._tree is None else self._tree.iter("base"):
+            if href := base.get("href"):
+                return urls.resolve(href, self.url) or self.url
+        return self.url
+
+    def _resolve(self, href: str | None) -> str | None:
+        url = urls.resolve(href, self._base) if href and href.strip() else None
+        return url if url and url.startswith("http") and len(url) <= urls.MAX_LENGTH else None
+
+    def _links(self) -> Iterator[Candidate]:
+        found = [] if self._tree is None else self._tree.iter("link")
+        for count, link in enumerate(link for link in found if _announces(link.get("rel"))):
+            kind = _TYPES.get((link.get("type") or "").partition(";")[0].strip().lower())
+            url = self._resolve(link.get("href"))
+            if kind is None and "feed" in (link.get("rel") or "").lower().split():
+                kind = "rss"
+            if count < MAX_LINKS and kind and url and not (kind == "json" and "/wp-json/" in url):
+                yield Candidate(url, plain(link.get("title") or "")[:_TITLE_MAX], kind, Source.LINK)
+
+    def _hrefs(self) -> Iterator[tuple[str, str]]:
+        for anchor in [] if self._tree is None else self._tree.iter("a", "area"):
+            href = anchor.get("href")
+            if not href or href.startswith("#"):
+                continue
+            if href[:5].lower() == "feed:":
+                href = href[5:] if href[5:].lower().startswith("http") else "http:" + href[5:]
+            if url := self._resolve(href):
+                yield url, _label(anchor)
+
+
+def looks_like_feed(url: str, text: str = "") -> bool:
+    """Return whether a link's address or its text is what links to feeds have."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if _NO_FEED_HOST.search(host) or "/wp-json/" in url:
+        return False
+    if _FEED_PATH.search(parts.path) or _FEED_QUERY.search(parts.query):
+        return True
+    return bool(_FEED_TEXT.fullmatch(text) or (_FEED_HOST.search(host) and parts.path.strip("/")))
+
+
+def is_comments(candidate_url: str, title: str) -> bool:
+    """Return whether a feed is one of comments, which is hardly ever what somebody wants."""
+    path = urlsplit(candidate_url).path.lower() + "?" + urlsplit(candidate_url).query.lower()
+    return bool(
+        re.search(r"/comments/|comments?[-_./]?(?:feed|rss|atom|xml|default)|feed=comments", path)
+        or re.search(
+            r"\b(?:comments?|kommentar(?:e|-feed)?|commentaires|comentarios|commenti)\b", title.lower()
+        )
+    )
+
+
+def _announces(rel: str | None) -> bool:
+    words = (rel or "").lower().split()
+    return ("alternate" in words and "stylesheet" not in words) or "feed" in words
+
+
+def _label(anchor: etree._Element) -> str:
+    words = plain(_text(anchor))
+    return words or plain(anchor.get("title") or anchor.get("aria-label") or _alt(anchor))
+
+
+def _text(element: etree._Element) -> str:
+    return " ".join(part for part in element.itertext() if isinstance(part, str))[:1024]
+
+
+def _alt(anchor: etree._Element) -> str:
+    image = anchor.find(".//img")
+    return (image.get("alt") or "") if image is not None else ""
+
+
+def _distinct(found: Iterator[Candidate] | list[Candidate]) -> list[Candidate]:
+    """Return candidates without those whose address came before."""
+    first: dict[str, Candidate] = {}
+    for candidate in found:
+        first.setdefault(urls.url_key(candidate.url), candidate)
+    return list(first.values())
+
+
+def _parsed(text: str) -> etree._Element | None:
+    # As UTF-8 bytes: libxml2 would believe a wrong <meta charset> in text it is given as str.
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        return etree.fromstring(text.replace("\0", "").encode("utf-8", "replace"), parser)
+    except etree.XMLSyntaxError:
+        return None

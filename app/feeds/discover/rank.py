@@ -1,0 +1,98 @@
+"""What was found, as people want to see it: described, without twins, the best first."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from urllib.parse import urlsplit
+
+from app.feeds import urls
+from app.feeds.discover.page import is_comments
+from app.models.discovery import Candidate, FoundFeed, Source
+from app.models.parsed import Format, ParsedFeed
+
+_ORDER = {Source.SITE: 0, Source.LINK: 1, Source.ANCHOR: 2, Source.GUESS: 3}
+_ATOM = frozenset([Format.ATOM10, Format.ATOM03])
+#: Feeds share their entries when so much of the smaller one is in the other.
+_TWINS = 0.6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """A candidate that was fetched and is a feed; ``place`` is its place among the candidates."""
+
+    url: str
+    candidate: Candidate
+    parsed: ParsedFeed
+    place: int
+
+
+def describe(proof: Proof, now: dt.datetime, page_title: str = "") -> FoundFeed:
+    """Return what a person is told of a feed; its own title counts most."""
+    parsed = proof.parsed
+    dates = sorted(d for e in parsed.entries if (d := e.published or e.updated) and d <= now)
+    host = (urlsplit(proof.url).hostname or "").removeprefix("www.")
+    return FoundFeed(
+        url=proof.url,
+        title=parsed.title or proof.candidate.title or page_title or host,
+        site_url=parsed.site_url,
+        format=parsed.format.value,
+        entries=len(parsed.entries),
+        last_published=dates[-1] if dates else None,
+        per_week=per_week(dates, now),
+    )
+
+
+def per_week(dates: list[dt.datetime], now: dt.datetime) -> float | None:
+    """Return entries a week from the oldest of these dates until now; None for fewer than two."""
+    if len(dates) < 2:
+        return None
+    days = max((now - dates[0]).total_seconds() / 86400, 1.0)
+    return round(len(dates) / days * 7, 2)
+
+
+def best_first(proofs: list[Proof], now: dt.datetime) -> list[Proof]:
+    """Return one feed of each set of twins, those a person most likely wants first."""
+    kept: list[Proof] = []
+    for proof in sorted(proofs, key=_richness, reverse=True):
+        if not any(_same(proof, other) for other in kept):
+            kept.append(proof)
+    return sorted(kept, key=lambda proof: _rank(proof, now))
+
+
+def wanted(proof: Proof) -> bool:
+    """Return whether this is a feed to stop the search for: entries in it, and not of comments."""
+    return bool(proof.parsed.entries) and not _comments(proof)
+
+
+def _comments(proof: Proof) -> bool:
+    return is_comments(proof.url, proof.parsed.title) or is_comments(
+        proof.candidate.url, proof.candidate.title
+    )
+
+
+def _rank(proof: Proof, now: dt.datetime) -> tuple[bool, bool, int, bool, int]:
+    dates = [d for e in proof.parsed.entries if (d := e.published or e.updated)]
+    stale = bool(dates) and now - max(dates) > dt.timedelta(days=400)
+    return (_comments(proof), not proof.parsed.entries, _ORDER[proof.candidate.source], stale, proof.place)
+
+
+def _richness(proof: Proof) -> tuple[int, int, bool, int]:
+    """Sort key of twins: more entries and full texts win by far, then Atom, then the page's order."""
+    entries = proof.parsed.entries
+    text = sum(len(e.content) for e in entries) // max(len(entries), 1)
+    # Steps, not exact figures: a few characters more must not beat the better format.
+    return (len(entries) // 5, text.bit_length() // 2, proof.parsed.format in _ATOM, -proof.place)
+
+
+def _same(one: Proof, other: Proof) -> bool:
+    if urls.url_key(one.url) == urls.url_key(other.url):
+        return True
+    mine, theirs = _links(one), _links(other)
+    if not mine or not theirs:
+        return False
+    return len(mine & theirs) >= _TWINS * min(len(mine), len(theirs)) and _comments(one) == _comments(other)
+
+
+def _links(proof: Proof) -> set[str]:
+    return {urls.url_key(e.url) if e.url else e.title for e in proof.parsed.entries}

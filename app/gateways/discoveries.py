@@ -1,0 +1,76 @@
+"""Discoveries: which address is which search, and how long an answer counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable
+
+import xxhash
+
+from app.errors import InvalidError
+from app.feeds import urls
+from app.feeds.discover import Discoverer
+from app.feeds.discover.core import Fetching
+from app.feeds.parse import Limits, parse
+from app.mappers.discoveries import DiscoveryMapper
+from app.models.discovery import Discovered, StoredDiscovery
+from app.models.parsed import ParsedFeed
+
+#: How long feeds that were found count.
+TTL = dt.timedelta(hours=2)
+#: How long "nothing found" counts: the person may be repairing the site right now.
+ERROR_TTL = dt.timedelta(minutes=5)
+
+
+class DiscoveryGateway:
+    """The searches themselves, and the cache of what they found."""
+
+    def __init__(self, rows: DiscoveryMapper, limits: Limits) -> None:
+        self._rows = rows
+        self._limits = limits
+
+    def ask(self, address: str, now: dt.datetime) -> StoredDiscovery:
+        """Return the search for an address, made when there is none that still counts.
+
+        Raises:
+            InvalidError: there is no web address in the text.
+        """
+        return self._rows.ask(key_of(addresses(address)), address.strip(), now, now + TTL)
+
+    def get(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
+        """Return a search that still counts."""
+        return self._rows.get(key, now)
+
+    async def search(
+        self, row: StoredDiscovery, fetcher: Fetching, report: Callable[[str], None]
+    ) -> Discovered:
+        """Look for the feeds of a stored search; ``report`` is told in words what is being done."""
+        found = await Discoverer(fetcher, self._parse).run(row.address, report)
+        return dataclasses.replace(found, address=row.address)
+
+    def _parse(self, body: bytes, *, url: str, content_type: str | None = None) -> ParsedFeed:
+        return parse(body, url=url, content_type=content_type, limits=self._limits)
+
+    def end(self, key: int, result: Discovered, now: dt.datetime) -> None:
+        """Keep what was found out."""
+        self._rows.end(key, result, now + (ERROR_TTL if result.error else TTL))
+
+
+def addresses(text: str) -> list[str]:
+    """Return the addresses to try for what a person typed.
+
+    Raises:
+        InvalidError: there is none in it.
+    """
+    tries = urls.normalise_address(text)
+    if not tries:
+        raise InvalidError(
+            "This is not a web address. Enter the address of a site, like example.org.", field="address"
+        )
+    return tries
+
+
+def key_of(tries: list[str]) -> int:
+    """Return 53 bits that are equal for equal searches; how many tries there are tells bare names apart."""
+    return xxhash.xxh3_64_intdigest(f"{len(tries)} {urls.url_key(tries[0])}".encode()) >> 11
