@@ -23,22 +23,25 @@ def max_age(headers: Mapping[str, str]) -> int | None:
     Returns:
         Seconds, or None when the answer says nothing that can be read.
     """
-    directives = headers.get("cache-control", "").lower().split(",")
+    control = headers.get("cache-control")
+    directives = control.lower().split(",") if control else []
     for directive in (part.strip() for part in directives):
         if directive in ("no-cache", "no-store"):
             return 0
         name, _, value = directive.partition("=")
         if name == "max-age" and value.strip('"').isdecimal():
             return min(int(value.strip('"')[:9]), LONGEST)
-    expires, date = _moment(headers.get("expires")), _moment(headers.get("date"))
+    if "expires" not in headers or "date" not in headers:
+        return None
+    expires, date = _moment(headers["expires"]), _moment(headers["date"])
     if expires is None or date is None:
         return None
     return min(max(int((expires - date).total_seconds()), 0), LONGEST)
 
 
-def _moment(text: str | None) -> dt.datetime | None:
+def _moment(text: str) -> dt.datetime | None:
     try:
-        moment = email.utils.parsedate_to_datetime(text or "")
+        moment = email.utils.parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)

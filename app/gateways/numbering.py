@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from app import logs
 from app.errors import ConflictError, StoreError
 from app.mappers.entries import EntryMapper, Numbered
-from app.mappers.feeds import FeedMapper, StateWrite
+from app.mappers.feeds import FeedMapper
+from app.mappers.feedstates import StateWrite
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.entry import NewEntry

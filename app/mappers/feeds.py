@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
-from bson.binary import Binary
 from bson.int64 import Int64
-from pymongo import ASCENDING, DESCENDING, ReturnDocument, UpdateOne, WriteConcern
+from pymongo import ASCENDING, DESCENDING, ReturnDocument, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -18,29 +16,16 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ExistsError
 from app.mappers import ids, readstates
 from app.mappers.errors import translated
+from app.mappers.feedstates import StateWrite, is_quiet, numbering_of, quiet_update, update_of
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.feed import UNSET, DueFeed, Feed, FeedCard, FeedFields, FeedKind, FetchRecord, Position
+from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, FetchRecord, Position
 from app.models.fetched import Validators
 
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
 _CARD = dict.fromkeys(("title", "url", "site_url", "icon", "error", "first_seq", "last_seq"), 1)
 _NUMBERS = dict.fromkeys(("first_seq", "last_seq", "last_entry_at"), 1)
+_RECORD = tuple(f.name for f in dataclasses.fields(FetchRecord))
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StateWrite:
-    """A feed's state after a pull; written only under ``token`` and on top of ``base``.
-
-    ``base`` and ``last_seq`` are None when the pull brought no entries.
-    """
-
-    feed_id: int
-    token: str
-    fields: FeedFields
-    base: int | None = None
-    last_seq: int | None = None
-    newest: dt.datetime | None = None
 
 
 class FeedMapper:
@@ -172,8 +157,7 @@ class FeedMapper:
         """Write states and release their claims; return the feeds whose claim still held."""
         if not writes:
             return set()
-        result = self._feeds.bulk_write([_state(w) for w in writes], ordered=False, session=session)
-        if result.matched_count == len(writes):
+        if self._write(writes, session) == len(writes):
             return {w.feed_id for w in writes}
         # The token of the last writer stays in the document: so the ones that did match can be told.
         query = {
@@ -185,11 +169,28 @@ class FeedMapper:
         }
         return {w.feed_id for w in writes if found.get(w.feed_id) == w.token}
 
+    def _write(self, writes: Sequence[StateWrite], session: Session | None) -> int:
+        """Write all states in as few statements as possible; return how many claims held."""
+        quiet: dict[str, list[StateWrite]] = {}
+        others = []
+        for write in writes:
+            if is_quiet(write):
+                quiet.setdefault(write.token, []).append(write)
+            else:
+                others.append(update_of(write))
+        held = 0
+        for token, group in quiet.items():
+            query, pipeline = quiet_update(token, group)
+            held += self._feeds.update_many(query, pipeline, session=session).matched_count
+        if others:
+            held += self._feeds.bulk_write(others, ordered=False, session=session).matched_count
+        return held
+
     @translated
     def settle(self, write: StateWrite, session: Session) -> None:
         """Write only the numbering of a feed that is locked by this transaction; keeps the claim."""
         self._feeds.update_one(
-            {"_id": write.feed_id, "claim_token": write.token}, _numbering(write), session=session
+            {"_id": write.feed_id, "claim_token": write.token}, numbering_of(write), session=session
         )
 
     @translated
@@ -258,7 +259,8 @@ class FetchMapper:
     def add(self, records: Sequence[FetchRecord]) -> None:
         """Append to the log."""
         if records:
-            self._fetches.insert_many([dataclasses.asdict(r) for r in records], ordered=False)
+            # Not asdict: it copies deeply, which took a sixth of the time of a poll without news.
+            self._fetches.insert_many([{f: getattr(r, f) for f in _RECORD} for r in records], ordered=False)
 
     @translated
     def of_feed(self, feed_id: int, limit: int) -> list[FetchRecord]:
@@ -283,49 +285,6 @@ def _card(doc: Doc) -> FeedCard:
 
 def _position(doc: Doc) -> Position:
     return Position(doc["_id"], doc["first_seq"], doc["last_seq"], doc.get("last_entry_at"))
-
-
-def _numbering(write: StateWrite) -> Doc:
-    if write.last_seq is None:
-        return {"$set": {"written_by": write.token}}
-    update: Doc = {"$set": {"written_by": write.token, "last_seq": Int64(write.last_seq)}}
-    if write.newest is not None:
-        update["$max"] = {"last_entry_at": write.newest}
-    return update
-
-
-def _state(write: StateWrite) -> UpdateOne:
-    query: Doc = {"_id": write.feed_id, "claim_token": write.token}
-    if write.base is not None:
-        query["last_seq"] = write.base
-    update = _numbering(write)
-    update["$set"].update(_fields(write.fields))
-    update["$unset"] = {"claim_token": "", "claimed_until": ""}
-    return UpdateOne(query, update)
-
-
-def _fields(fields: FeedFields) -> Doc:
-    doc: Doc = {}
-    for field in _FIELD_NAMES:
-        value: Any = getattr(fields, field)
-        if value is not UNSET:
-            doc[field] = value
-    if "validators" in doc:
-        doc["validators"] = _validators_doc(doc["validators"])
-    if "seen" in doc:
-        doc["seen"] = Binary(doc["seen"])
-    return doc
-
-
-_FIELD_NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
-
-
-def _validators_doc(validators: Validators) -> Doc:
-    return {
-        "etag": validators.etag,
-        "last_modified": validators.last_modified,
-        "body_hash": Binary(validators.body_hash) if validators.body_hash is not None else None,
-    }
 
 
 def _feed(doc: Doc) -> Feed:

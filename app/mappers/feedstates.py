@@ -1,0 +1,102 @@
+"""What a pull writes into feed documents, as few statements as can be.
+
+Most polls find nothing new and change two times only. MongoDB spends more on each statement than on
+the change, so all such feeds of a batch are written by one statement that looks its values up by id.
+Measured per feed in batches of 50: 65 µs of MongoDB's CPU instead of 165.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from bson.binary import Binary
+from bson.int64 import Int64
+from pymongo import UpdateOne
+
+from app.mappers.store import Doc
+from app.models.feed import UNSET, FeedFields
+from app.models.fetched import Validators
+
+#: What a poll without news changes.
+_TIMES = ("next_check_at", "checked_at")
+_NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StateWrite:
+    """A feed's state after a pull; written only under ``token`` and on top of ``base``.
+
+    ``base`` and ``last_seq`` are None when the pull brought no entries.
+    """
+
+    feed_id: int
+    token: str
+    fields: FeedFields
+    base: int | None = None
+    last_seq: int | None = None
+    newest: dt.datetime | None = None
+
+
+def is_quiet(write: StateWrite) -> bool:
+    """Return whether only the times of the polls change, both of them."""
+    if write.base is not None:
+        return False
+    return all((getattr(write.fields, name) is UNSET) == (name not in _TIMES) for name in _NAMES)
+
+
+def quiet_update(token: str, writes: Sequence[StateWrite]) -> tuple[Doc, list[Doc]]:
+    """Return filter and pipeline of one update that writes all of these quiet states."""
+    ids = [w.feed_id for w in writes]
+    place = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
+    fields: Doc = {
+        name: {"$arrayElemAt": [{"$literal": [getattr(w.fields, name) for w in writes]}, place]}
+        for name in _TIMES
+    }
+    # No token of a user's making, but a "$" at its start would make it the name of a field.
+    fields |= {"written_by": {"$literal": token}, "claim_token": "$$REMOVE", "claimed_until": "$$REMOVE"}
+    return {"_id": {"$in": ids}, "claim_token": token}, [{"$set": fields}]
+
+
+def update_of(write: StateWrite) -> UpdateOne:
+    """Return the update of one feed's state; it releases the claim."""
+    query: Doc = {"_id": write.feed_id, "claim_token": write.token}
+    if write.base is not None:
+        query["last_seq"] = write.base
+    update = numbering_of(write)
+    update["$set"].update(_fields(write.fields))
+    update["$unset"] = {"claim_token": "", "claimed_until": ""}
+    return UpdateOne(query, update)
+
+
+def numbering_of(write: StateWrite) -> Doc:
+    """Return the update of a feed's numbering alone."""
+    if write.last_seq is None:
+        return {"$set": {"written_by": write.token}}
+    update: Doc = {"$set": {"written_by": write.token, "last_seq": Int64(write.last_seq)}}
+    if write.newest is not None:
+        update["$max"] = {"last_entry_at": write.newest}
+    return update
+
+
+def _fields(fields: FeedFields) -> Doc:
+    doc: Doc = {}
+    for field in _NAMES:
+        value: Any = getattr(fields, field)
+        if value is not UNSET:
+            doc[field] = value
+    if "validators" in doc:
+        doc["validators"] = _validators(doc["validators"])
+    if "seen" in doc:
+        doc["seen"] = Binary(doc["seen"])
+    return doc
+
+
+def _validators(validators: Validators) -> Doc:
+    return {
+        "etag": validators.etag,
+        "last_modified": validators.last_modified,
+        "body_hash": Binary(validators.body_hash) if validators.body_hash is not None else None,
+    }
