@@ -1,0 +1,31 @@
+"""The address of the web tier: the one to show, and whether somebody answers there."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from urllib.parse import urlsplit
+
+from app.config import Settings
+
+
+def public(settings: Settings) -> str:
+    """Return the address that people use: the set one, else the one that is listened on."""
+    host = _reachable(settings.host)
+    return settings.base_url or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+def answers(settings: Settings) -> bool:
+    """Return whether the web tier of this machine says that it can serve."""
+    name = urlsplit(public(settings)).netloc  # it refuses names that are not its own
+    connection = http.client.HTTPConnection(_reachable(settings.host), settings.port, timeout=5)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", "/healthz", headers={"Host": name})
+            return connection.getresponse().status == http.client.OK
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
