@@ -20,6 +20,7 @@ from redis.retry import Retry
 
 from app import embedded
 from app.cli import print_json
+from app.commands import address
 from app.commands.requirements import library_problems
 from app.commands.stores import short
 from app.config import Settings
@@ -75,6 +76,15 @@ def examine() -> Iterator[Finding]:
     yield from check_disk(settings)
     yield from check_mongodb(settings)
     yield from check_redis(settings)
+    yield check_web(settings)
+
+
+def check_web(settings: Settings) -> Finding:
+    """Look at the web tier of this machine."""
+    if address.answers(settings):
+        return Finding("processes", Word.OK, f"web answers on port {settings.port}.")
+    text = f"No web tier answers on port {settings.port}: start 'eventr up' or 'eventr web'."
+    return Finding("processes", Word.WARN, text)
 
 
 def check_settings(settings: Settings) -> Iterator[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import http.client
 import json
 import logging
 import logging.handlers
@@ -14,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from urllib.parse import urlsplit
 
 import click
 import redis
@@ -22,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import embedded, logs
-from app.commands import ports
+from app.commands import address, ports
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
@@ -130,7 +128,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
     signs = redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
     def alive(name: str) -> Callable[[int | None], bool]:
-        return lambda pid: _answers(settings) if name == "web" else _has_sign(signs, name, pid)
+        return lambda pid: address.answers(settings) if name == "web" else _has_sign(signs, name, pid)
 
     return [
         program(
@@ -154,29 +152,9 @@ def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
         return False
 
 
-def _answers(settings: Settings) -> bool:
-    public = urlsplit(_address(settings)).netloc  # the web tier refuses names that are not its own
-    connection = http.client.HTTPConnection(_loopback(settings.host), settings.port, timeout=5)
-    with contextlib.closing(connection):
-        try:
-            connection.request("GET", "/healthz", headers={"Host": public})
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
-
-
-def _loopback(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
-
-
-def _address(settings: Settings) -> str:
-    host = _loopback(settings.host)
-    return settings.base_url or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
-
-
 def _welcome(settings: Settings, layout: embedded.Layout) -> str:
     return (
-        f"Eventr runs at {_address(settings)}\n"
+        f"Eventr runs at {address.public(settings)}\n"
         f"  data: {layout.home / 'data'}\n"
         f"  logs: {layout.log}\n"
         "  stop: Ctrl-C"

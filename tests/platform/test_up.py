@@ -99,6 +99,7 @@ def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(home: Path, start: Sta
     assert report["ok"], report
     assert _words(report)["processes"] == {"ok"}
     assert _words(report)["indexes"] == {"ok"}
+    assert f"web answers on port {up.port}." in [finding["text"] for finding in report["checks"]]
     with _database(up) as client:
         client["kept"]["one"].insert_one({"_id": 1})
     processes = up.processes()
@@ -124,6 +125,9 @@ def test_up_runs_stops_on_ctrl_c_and_finds_its_data_again(home: Path, start: Sta
 def test_up_brings_back_each_part_that_is_killed(start: Start, eventually: Eventually) -> None:
     up = start().wait_ready()
     before = up.pids()
+    below = [p for p in up.processes()[1:] if p.pid not in before.values()]
+    assert below, "workers of the web tier and of the manager"
+    kill_all(below)
     for part in sorted(PARTS):
         os.kill(before[part], signal.SIGKILL)
         eventually(lambda part=part: up.pids()[part] != before[part], 60, f"{part} is started again")
