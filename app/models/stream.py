@@ -100,7 +100,8 @@ class StreamQuery:
 
     Attributes:
         cursor: of the page before, as text; None for the first page.
-        snapshot: of the first page; belongs to ``cursor``. A first page makes a new one.
+        snapshot: of the first page; belongs to ``cursor``. A first page makes a new one; a snapshot
+            without a cursor is its first page once more, rows in the same places.
         limit: rows, None for the setting ``page_size``.
     """
 

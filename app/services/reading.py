@@ -85,7 +85,7 @@ class ReadingService:
         limit = self._page_size if query.limit is None else query.limit
         if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
             raise InvalidError(f"A page has 1 to {PAGE_MAX} rows.", field="limit")
-        if query.cursor is not None:
+        if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
         now = clock.now()
         subscriptions = {s.feed_id: s for s in self._of_stream(actor, query.ref)}
@@ -97,7 +97,7 @@ class ReadingService:
         return self._present(snapshot, keys, subscriptions, sum(f.unread for f in feeds.values()))
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
-        cursor = Cursor.parse(query.cursor)
+        cursor = None if query.cursor is None else Cursor.parse(query.cursor)
         snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
         if snapshot.ref != query.ref or snapshot.sort is not query.sort:
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
