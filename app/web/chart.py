@@ -21,7 +21,6 @@ class Tick:
     x: float
     kind: str
     bar: float
-    label: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def day(fetches: Sequence[FetchRecord]) -> Day:
     now = clock.now()
     recent = [f for f in fetches if 0 <= (now - f.at).total_seconds() <= _DAY]
     most = max((f.new for f in recent), default=0)
-    ticks = tuple(Tick(_x(f.at, now), kind(f), 40 * f.new / most if most else 0, label(f)) for f in recent)
+    ticks = tuple(Tick(_x(f.at, now), kind(f), 40 * f.new / most if most else 0) for f in recent)
     first = (now - dt.timedelta(hours=23)).replace(minute=0, second=0, microsecond=0)
     marks = [first + dt.timedelta(hours=h) for h in range(0, 24, 4)]
     return Day(ticks, tuple((_x(m, now), f"{m:%H:%M}") for m in marks))

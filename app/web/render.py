@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from flask import Flask, g, render_template, request
 from markupsafe import Markup
 
-from app.errors import feed_message
+from app.errors import feed_message, outside_word
+from app.models.actor import Permission
+from app.models.feed import FetchRecord
 from app.models.stream import Tree
 from app.web import chart, embeds, keys, present, treeview
 from app.web.context import services, user, web
@@ -32,7 +35,7 @@ def install(app: Flask) -> None:
         notices=notices,
         key_groups=keys.GROUPS,
         key_hint=keys.hint,
-        feed_message=feed_message,
+        feed_message=feed_words,
         nested_tree=nested_tree,
         player=embeds.player,
         tile=lambda feed_id, title: Markup(treeview.tile(feed_id, title)),  # noqa: S704 — made of escaped parts
@@ -47,7 +50,7 @@ def install(app: Flask) -> None:
         rate=present.per_week,
         filename=present.filename,
         browser=present.browser,
-        outcome=chart.label,
+        outcome=outcome,
     )
 
 
@@ -69,6 +72,24 @@ def nested_tree(tree: Tree, current: str) -> Markup:
         "warn": str(icon("warn", "Has an error")).replace("icon", "icon warn", 1),
     }
     return treeview.nested(tree, current, icons)
+
+
+def feed_words(word: str) -> str:
+    """Return the sentence for a feed's error; only admins learn what listens where (S13)."""
+    return feed_message(seen_word(word))
+
+
+def seen_word(word: str) -> str:
+    """Return the error word that this person may see."""
+    current = user()
+    admin = current is not None and current.actor.may(Permission.ADMIN_SEE)
+    return outside_word(word, admin=admin)
+
+
+def outcome(fetch: FetchRecord) -> str:
+    """Return a fetch's outcome in words."""
+    word = seen_word(fetch.error) if fetch.error else None
+    return chart.label(dataclasses.replace(fetch, error=word))
 
 
 def _sprite() -> str:

@@ -51,9 +51,7 @@ def form(request: Request, schema: type[T]) -> T:
     sent = request.form
     unknown = set(sent) - {FIELD} - _names(schema)
     if unknown:
-        raise InvalidError(
-            "This form has a field that does not belong to it.", field=min(unknown)
-        )
+        raise InvalidError("This form has a field that does not belong to it.", field=min(unknown))
     return _read(sent, schema)
 
 

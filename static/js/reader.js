@@ -18,13 +18,10 @@ async function step(by, open) {
   next.querySelector("a").focus({ preventScroll: true });
 }
 
-function more() {
+async function more() {
   const link = document.querySelector("#more a");
-  if (!link) return Promise.resolve(false);
-  return new Promise((resolve) => {
-    document.addEventListener("htmx:after:swap", () => resolve(true), { once: true });
-    link.click();
-  });
+  if (link) await htmx.ajax("GET", link.getAttribute("hx-get"), { source: link });
+  return link !== null;
 }
 
 async function nextUnread() {

@@ -69,7 +69,13 @@ def _article(ref: StreamRef, entry_id: int) -> str:
 
 def _page(ref: StreamRef, asked: Query) -> Page:
     query = StreamQuery(ref, Sort(asked.sort), asked.cursor or None, asked.snapshot or None)
-    return services().reading.page(actor(), query)
+    try:
+        return services().reading.page(actor(), query)
+    except NotFoundError:
+        if asked.cursor or not asked.snapshot:
+            raise
+        # Back to a list of yesterday: its snapshot is gone, so it is made anew.
+        return services().reading.page(actor(), StreamQuery(ref, Sort(asked.sort)))
 
 
 def _more(ref: StreamRef, asked: Query) -> str:

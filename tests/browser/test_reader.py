@@ -1,0 +1,280 @@
+"""The reading screen in a real browser: keys, marks, undo, history, and a list that stays still."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.actor import Actor
+from app.web import keys
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.support.reader import add_user, pull, rss
+
+Visit = Callable[..., Page]
+URLS = ("https://one.example/feed", "https://two.example/feed")
+
+
+def _items(name: str, count: int) -> list[tuple[str, str]]:
+    return [(f"{name} {n}", f"<p>Text of {name} {n}.</p>" * 30) for n in range(count)]
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    """A user with two feeds of ten unread entries, "one" in a folder."""
+    actor = add_user(site.services)
+    folder = site.services.folders.create(actor, "Folder")
+    ids = [
+        site.services.subscriptions.subscribe(actor, url, folder_id=folder_id).subscription.feed_id
+        for url, folder_id in zip(URLS, (folder.id, None), strict=True)
+    ]
+    bodies = dict(
+        zip(URLS, (rss("Feed one", _items("one", 10)), rss("Feed two", _items("two", 10))), strict=True)
+    )
+    pull(site.services, ids, bodies)
+    return actor
+
+
+def _titles(page: Page) -> list[str]:
+    return page.eval_on_selector_all(
+        "#rows .row h3 a", "(all) => all.map((a) => a.lastChild.textContent.trim())"
+    )
+
+
+def _read(page: Page) -> list[int]:
+    return page.eval_on_selector_all(
+        "#rows .row",
+        "(rows) => rows.map((r, i) => r.classList.contains('is-read') ? i : -1).filter(i => i >= 0)",
+    )
+
+
+def _total(site: Site, actor: Actor) -> int:
+    return site.services.reading.tree(actor).unread
+
+
+def test_opening_reads_and_the_list_stays_still(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    before = _titles(page)
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text(before[0])
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text(before[1])
+    assert _titles(page) == before
+    assert _read(page) == [0, 1]
+    expect(page.locator("a[data-all] b")).to_have_text("18")
+    eventually(lambda: _total(site, ann) == 18)
+    page.keyboard.press("k")
+    expect(page.locator("#entry-title")).to_have_text(before[0])
+    page.reload()
+    assert _read(page) == [18, 19]
+    expect(page.locator(".divider")).to_have_text("Already read")
+    expect(page).to_have_title(re.compile(r"^\(18\) "))
+
+
+def test_keep_unread_star_and_undo(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    toggle = page.locator("#article form[data-act=read] button")
+    expect(toggle).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("m")
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    assert _read(page) == []
+    eventually(lambda: _total(site, ann) == 20)
+    page.keyboard.press("z")
+    assert _read(page) == [0]
+    page.keyboard.press("s")
+    expect(page.locator("#article form[data-act=star] button")).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.locator("h1")).to_have_text("Starred")
+    expect(page.locator("#rows .row")).to_have_count(1)
+
+
+def test_mark_all_can_be_undone_in_place(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    before = _titles(page)
+    page.keyboard.press("Shift+A")
+    expect(page.locator(".toast")).to_contain_text("20 entries marked as read")
+    expect(page.locator("a[data-all]")).not_to_have_class(re.compile("has"))
+    assert len(_read(page)) == 20
+    assert _titles(page) == before
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("a[data-all] b")).to_have_text("20")
+    assert _read(page) == []
+    assert _total(site, ann) == 20
+
+
+def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    before = _titles(page)
+    page.locator(".row h3 a").nth(3).click()
+    expect(page.locator("#entry-title")).to_have_text(before[3])
+    page.locator(".pane-list").evaluate("(pane) => pane.scrollTo(0, 150)")
+    page.locator('.tree a[href^="/read/feed/"]', has_text="Feed two").click()
+    expect(page.locator("h1")).to_have_text("Feed two")
+    expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("All entries")
+    expect(page.locator("#entry-title")).to_have_text(before[3])
+    assert _titles(page) == before
+    assert page.locator(".pane-list").evaluate("(pane) => pane.scrollTop") == 150
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/read/all$"))
+    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    assert _titles(page) == before
+
+
+def test_newer_entries_are_announced_and_never_push_rows(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    before = _titles(page)
+    first = site.services.reading.tree(ann).feeds[0].feed_id
+    pull(site.services, [first], {URLS[1]: rss("Feed two", [("fresh", "<p>x</p>"), *_items("two", 10)])})
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#newbar")).to_have_text("1 new")
+    assert _titles(page) == before
+    page.locator("#newbar").click()
+    expect(page.locator("#newbar")).to_be_hidden()
+    assert "fresh" in _titles(page)
+
+
+def test_a_mark_that_is_refused_is_taken_back_with_a_message(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", expect="503")
+    page.route(
+        "**/entries/mark", lambda route: route.fulfill(status=503, json={"message": "The store is away."})
+    )
+    page.locator(".row h3 a").first.click()
+    expect(page.locator(".toast")).to_contain_text("Not saved. The store is away.")
+    assert _read(page) == []
+    expect(page.locator("a[data-all] b")).to_have_text("20")
+
+
+def test_reading_on_through_feeds_by_one_key(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.locator(".tree a", has_text="Feed one").click()
+    expect(page.locator("h1")).to_have_text("Feed one")
+    for n in range(10):
+        page.keyboard.press(".")
+        expect(page.locator("#entry-title")).to_have_text(f"one {n}")
+    page.keyboard.press(".")
+    expect(page.locator("h1")).to_have_text("Feed two")
+    expect(page.locator("#entry-title")).to_have_text("two 0")
+    page.keyboard.press("Shift+K")
+    expect(page.locator("#say")).to_have_text("No other feed has unread entries")
+
+
+def test_space_pages_and_then_goes_on(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("Space")
+    expect(page.locator("#entry-title")).to_have_text(_titles(page)[0])
+    tops = []
+    for _ in range(30):
+        tops.append(page.locator("#article").evaluate("(pane) => pane.scrollTop"))
+        page.keyboard.press("Space")
+        if page.locator(".row[aria-current=true]").get_attribute("data-id") != page.locator(
+            ".row"
+        ).first.get_attribute("data-id"):
+            break
+    assert len(tops) > 1
+    assert tops == sorted(tops)
+    expect(page.locator("#entry-title")).to_have_text(_titles(page)[1])
+
+
+def test_keys_are_quiet_in_fields_and_with_modifiers(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("Control+j")
+    page.keyboard.press("Alt+m")
+    assert page.locator(".row[aria-current]").count() == 0
+    page.goto("/add")
+    page.get_by_label("Address of a site").press_sequentially("g a ? s.example")
+    assert page.get_by_label("Address of a site").input_value() == "g a ? s.example"
+    expect(page.locator("#help")).to_be_hidden()
+
+
+def test_keys_work_on_another_layout(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    event = (
+        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'о', code: 'KeyJ', bubbles: true}))"
+    )
+    page.evaluate(event)
+    expect(page.locator("#entry-title")).to_have_text(_titles(page)[0])
+
+
+def test_the_help_shows_each_key_of_the_table(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("?")
+    shown = page.eval_on_selector_all(
+        "#help dt", "(all) => all.map((dt) => [dt.dataset.action, dt.dataset.keys])"
+    )
+    assert shown == [[row.action, "|".join(row.keys)] for _, rows in keys.GROUPS for row in rows]
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+
+
+def test_every_key_of_the_table_has_an_action(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    source = page.evaluate("fetch(document.querySelector('script[type=module]').src).then((r) => r.text())")
+    actions = re.search(r"const actions = \{(.*?)\n\};", source, re.S)
+    everywhere = re.search(r"const everywhere = \{(.*?)\n\};", source, re.S)
+    assert actions
+    assert everywhere
+    words = set(re.findall(r'^"?([\w-]+)"?(?::|,$)', actions[1] + everywhere[1], re.M))
+    assert {row.action for _, rows in keys.GROUPS for row in rows} <= words
+
+
+def test_one_pane_at_a_time_on_a_phone(visit: Visit, ann: Actor) -> None:
+    page = visit(size=PHONE, login="ann")
+    expect(page.locator(".pane-tree")).to_be_hidden()
+    page.get_by_role("link", name="All feeds").click()
+    expect(page).to_have_url(re.compile(r"/read$"))
+    expect(page.locator(".pane-list")).to_be_hidden()
+    page.locator(".pane-tree a", has_text="Feed one").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    page.locator(".row h3 a").first.click()
+    expect(page.locator("#entry-title")).to_be_visible()
+    expect(page.locator(".pane-list")).to_be_hidden()
+    page.get_by_role("link", name="Back to the list").click()
+    expect(page.locator(".pane-list")).to_be_visible()
+    expect(page.locator(".pane-article")).to_be_hidden()
+    page.locator(".row h3 a").nth(1).click()
+    expect(page.locator("#entry-title")).to_have_text("one 1")
+    page.go_back()
+    expect(page.locator(".pane-list")).to_be_visible()
+
+
+def test_more_rows_come_by_key_and_keep_the_place(site: Site, visit: Visit) -> None:
+    actor = add_user(site.services)
+    url = "https://many.example/feed"
+    done = site.services.subscriptions.subscribe(actor, url)
+    pull(site.services, [done.subscription.feed_id], {url: rss("Many", _items("entry", 120))})
+    page = visit(login="ann")
+    expect(page.locator("#rows .row")).to_have_count(50)
+    page.locator(".row h3 a").nth(49).click()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("entry 50")
+    expect(page.locator("#rows .row")).to_have_count(100)
+    page.get_by_role("link", name="Load more").click()
+    expect(page.locator("#rows .row")).to_have_count(120)
+    assert _titles(page) == [f"entry {n}" for n in range(120)]
+
+
+def test_reading_without_scripts(visit: Visit, ann: Actor) -> None:
+    page = visit(js=False, login="ann", size=WIDE)
+    page.locator(".row h3 a").first.click()
+    expect(page.locator("#entry-title")).to_have_text("two 0")
+    page.locator("#article").get_by_role("button", name="Unread").click()
+    expect(page.locator("a[data-all] b")).to_have_text("19")
+    page.get_by_role("button", name="Mark all as read").click()
+    expect(page.locator(".caught-up")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("a[data-all] b")).to_have_text("19")
+    page.locator(".folder > a").click()
+    expect(page.locator("h1")).to_have_text("Folder")
