@@ -28,15 +28,17 @@ from app.commands.stores import require_stores
 from app.config import Settings, env_name
 from app.embedded.child import poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
+from app.errors import StartupError
 from app.models import keys
 
 #: Our processes, in the order of their start: who is asked comes before who asks.
 PROCESSES = ("controller", "manager", "updater", "web")
-#: Work is cut off at its sources first, then those end who do it, then those who hear of it, and
-#: the stores last, because everybody writes a last word into them.
-STOP_ORDER = ("updater", "web", "manager", "controller", "redis", "mongodb")
+#: Work is cut off at its sources first, then those end who do it, then those who hear of it …
+STOP_FIRST = ("updater", "web", "manager", "controller")
+#: … and the stores last, because everybody writes a last word into them.
+STOP_LAST = ("redis", "mongodb")
 #: How long all processes together get until they answer, in seconds.
-READY_TIMEOUT = 90.0
+READY_TIMEOUT = 120.0
 #: Time between two looks at the children, in seconds.
 _LOOK = 0.2
 #: What a process gets to end by itself, beyond the time that running jobs get.
@@ -100,7 +102,8 @@ def _run(settings: Settings, stop: Stop) -> None:
             supervisor.tend()
         click.echo("Eventr stops …")
     finally:
-        supervisor.stop(STOP_ORDER, stop.hurried)
+        supervisor.stop(STOP_FIRST, stop.hurried)
+        supervisor.stop(STOP_LAST)  # never in a hurry: a clean stop saves the next start its repair
         running.stop(found=True)
     click.echo("Eventr has stopped.")
 
@@ -109,10 +112,13 @@ def _servers(running: embedded.Running) -> list[Part]:
     def part(server: embedded.Server) -> Part:
         def start() -> subprocess.Popen[bytes] | None:
             server.launch()
-            server.wait()
+            try:
+                server.wait()
+            except StartupError:
+                server.stop()  # or it would hold its folder against the next attempt
+                raise
             return server.process
 
-        # MongoDB writes its last checkpoint: never hurry it.
         return Part(server.name, start, lambda _: server.answers(), server.log_file, grace=60)
 
     return [part(server) for server in running.servers]

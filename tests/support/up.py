@@ -19,7 +19,7 @@ from app.embedded.child import poll
 from tests.support.imports import REPO
 
 #: A first start with all its imports, on a machine that has other things to do.
-START = 120.0
+START = 150.0
 
 
 class Up:
