@@ -1,0 +1,182 @@
+"""Every query has an index, carries its shard key, and none sorts or scans more than it must."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+import pymongo
+import pytest
+from pymongo import monitoring
+from pymongo.database import Database
+
+from app import bootstrap, clock
+from app.bootstrap import Services
+from app.mappers import indexes
+from app.models.actor import Actor
+from app.models.entry import EntryChange
+from app.models.feed import FetchRecord
+from app.models.stream import Sort, StreamQuery, StreamRef
+from tests.data.conftest import NOW, World, guid
+
+Doc = dict[str, Any]
+READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
+BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos"}
+#: Asked for by the feed, on behalf of no user.
+OF_FEEDS = {"subscriptions": "feed_id"}
+
+
+class Recorder(monitoring.CommandListener):
+    """Keeps every command that goes to MongoDB."""
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[str, Doc]] = []
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command_name in READS:
+            self.commands.append((event.command_name, dict(event.command)))
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        pass
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        pass
+
+
+@pytest.fixture
+def recorded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Recorder]]:
+    """The same services once more, with every command of theirs kept."""
+    found = Recorder()
+    original = pymongo.MongoClient
+    monkeypatch.setattr(
+        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+    )
+    with contextlib.closing(bootstrap.build(services.settings)) as built:
+        yield World(built), found
+
+
+def use_everything(world: World, alice: Actor, bob: Actor) -> None:
+    """Call every way of reading and writing at least once."""
+    services = world.services
+    reading, subscriptions, folders = services.reading, services.subscriptions, services.folders
+    outer = folders.create(alice, "Outer")
+    inner = folders.create(alice, "Inner", parent=outer.id)
+    feeds = [world.feed(f"f{n}") for n in range(25)]
+    for n, feed_id in enumerate(feeds):
+        subscriptions.subscribe(alice, f"https://f{n}.example.org/feed", folder_id=inner.id)
+        world.publish(feed_id, world.minutes(*range(n, n + 30)))
+    subscriptions.subscribe(bob, "https://f0.example.org/feed")
+    world.store(feeds[0], [], changed=[EntryChange(guid_hash=guid(1), title="x")])
+    world.feeds.due(NOW, 10)
+    world.feeds.record_fetches([FetchRecord(feeds[0], NOW, 200, 5, 100)])
+    subscriptions.health(alice, feeds[0])
+    subscriptions.edit(alice, feeds[0], title="Mine", folder_ids=[inner.id])
+    subscriptions.refresh(alice)
+    reading.tree(alice)
+    for stream in ("all", f"feed/{feeds[0]}", f"folder/{outer.id}", "starred"):
+        for sort in Sort:
+            query = StreamQuery(StreamRef.parse(stream), sort, limit=5)
+            page = reading.page(alice, query)
+            if page.cursor:
+                reading.page(alice, StreamQuery(query.ref, sort, page.cursor, page.snapshot, 5))
+    page = reading.page(alice, StreamQuery(StreamRef.parse("all")))
+    services.gateways.entries._shown.clear()
+    reading.mark(alice, [page.rows[0].id], True)
+    reading.mark(alice, [page.rows[0].id], False)
+    reading.star(alice, page.rows[1].id, True)
+    reading.page(alice, StreamQuery(StreamRef.parse("starred")))
+    reading.article(alice, page.rows[1].id)
+    reading.newer(alice, page.snapshot)
+    reading.undo(alice, reading.mark_all(alice, StreamRef.parse("all")).undo)
+    mass = reading.mark_all(alice, StreamRef.parse(f"folder/{inner.id}"), snapshot=None)
+    reading.page(alice, StreamQuery(StreamRef.parse("all"), limit=5))
+    reading.undo(alice, mass.undo)
+    reading.star(alice, page.rows[1].id, False)
+    world.feeds.retain(feeds[0])
+    world.feeds.move(feeds[1], "https://moved.example.org/feed")
+    world.feeds.move(feeds[2], "https://f3.example.org/feed")
+    world.feeds.claim([feeds[4]], "dead", NOW, 1)
+    world.feeds.claim([feeds[4]], "next", NOW + dt.timedelta(seconds=2), 60)
+    world.feeds.release("next", [feeds[4]])
+    folders.rename(alice, outer.id, "Other")
+    folders.delete(alice, outer.id)
+    subscriptions.unsubscribe(alice, feeds[0])
+
+
+def statements(name: str, command: Doc) -> list[tuple[str, Doc, Doc]]:
+    """Return (collection, filter, explainable command) of each query in a command."""
+    collection = command[name]
+    if name in ("update", "delete"):
+        key = "updates" if name == "update" else "deletes"
+        return [(collection, s["q"], {name: collection, key: [s]}) for s in command[key]]
+    keep = ("filter", "query", "sort", "projection", "hint", "limit", "pipeline", "update", "fields", "key")
+    plain = {name: collection, **{k: v for k, v in command.items() if k in keep}}
+    if name == "aggregate":
+        first = command["pipeline"][0]
+        return [(collection, first.get("$match", {}), {**plain, "cursor": {}})]
+    return [(collection, command.get("filter") or command.get("query") or {}, plain)]
+
+
+def stages(plan: Any) -> Iterator[str]:
+    """Yield the names of all stages of an explained plan."""
+    if isinstance(plan, dict):
+        if isinstance(plan.get("stage"), str):
+            yield plan["stage"]
+        for key, value in plan.items():
+            if key != "rejectedPlans":
+                yield from stages(value)
+    elif isinstance(plan, list):
+        for value in plan:
+            yield from stages(value)
+
+
+def test_every_query_uses_an_index_and_carries_its_shard_key(
+    recorded: tuple[World, Recorder], alice: Actor, bob: Actor
+) -> None:
+    world, recorder = recorded
+    with clock.set_source(lambda: NOW):
+        use_everything(world, alice, bob)
+    database: Database[Doc] = world.services.store.database
+    seen = {s[0] for name, command in list(recorder.commands) for s in statements(name, command)}
+    assert seen >= {"feeds", "entries", "fetches", *BY_USER}
+    problems = []
+    for name, command in list(recorder.commands):
+        for collection, query, explainable in statements(name, command):
+            found = set(stages(database.command("explain", explainable, verbosity="queryPlanner")))
+            problems += [(collection, query, why) for why in judge(collection, query, found)]
+    assert problems == []
+
+
+def judge(collection: str, query: Doc, found: set[str]) -> Iterator[str]:
+    if "COLLSCAN" in found:
+        yield "scans the collection"
+    if "SORT" in found and collection in ("entries", "marks"):
+        yield "sorts in memory"
+    keys = set(query) | {k for branch in query.get("$or", ()) for k in branch}
+    if collection == "entries" and "feed_id" not in keys:
+        yield "entries without feed_id"
+    if collection in BY_USER and "user_id" not in keys and OF_FEEDS.get(collection) not in keys:
+        yield "a user's data without user_id"
+
+
+def test_streams_read_keys_from_the_index_alone(world: World, alice: Actor, db: Database[Doc]) -> None:
+    world.services.subscriptions.subscribe(alice, "https://one.example.org/feed")
+    feed_id = world.feed("one")
+    world.publish(feed_id, world.minutes(*range(300)))
+    key = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
+    for sort in ([("at", -1), ("_id", -1)], [("at", 1), ("_id", 1)], None):
+        cursor = (
+            db["entries"].find({"feed_id": {"$in": [feed_id, 7]}, "at": {"$lte": NOW}}, key).hint("stream")
+        )
+        plan = (cursor.sort(sort) if sort else cursor).explain()
+        assert {"FETCH", "SORT"}.isdisjoint(set(stages(plan)))
+        assert plan["executionStats"]["totalDocsExamined"] == 0
+
+
+def test_no_index_is_missing_and_making_them_again_changes_nothing(services: Services) -> None:
+    assert indexes.missing(services.store.database) == []
+    services.ensure_indexes()
+    services.store.database["entries"].drop_index("stream")
+    assert indexes.missing(services.store.database) == ["entries.stream"]

@@ -1,0 +1,126 @@
+"""The bitmap itself, against sets."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import bson
+from bson.int64 import Int64
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.clock import UTC
+from app.mappers import packing, readstates
+from app.models.stream import SourceFeed
+from app.models.subscription import ReadState, StartRule, from_words, make_state, mask_of
+
+LAST = 200
+seqs = st.sets(st.integers(1, LAST))
+
+
+def state_of(read: set[int], upto: int) -> ReadState:
+    kept = {s for s in range(1, upto + 1) if s not in read}
+    return make_state(upto, sum(1 << s for s in read), 0, kept)
+
+
+def read_of(state: ReadState, last: int = LAST) -> set[int]:
+    return {s for s in range(1, last + 1) if state.is_read(s)}
+
+
+@given(seqs, st.integers(0, LAST), st.integers(1, LAST), st.integers(1, LAST))
+def test_counts_and_lists_agree_with_sets(read: set[int], upto: int, first: int, last: int) -> None:
+    state = state_of(read, upto)
+    assert read_of(state) == read
+    within = set(range(first, last + 1))
+    assert state.seqs(first, last) == sorted(within - read)
+    assert state.seqs(first, last, read=True) == sorted(within & read)
+    if last == LAST:  # a count is always up to the last number there is
+        assert state.count_unread(first, last) == len(within - read)
+
+
+@given(seqs, st.integers(0, LAST), st.integers(0, LAST))
+def test_marking_up_to_a_number_reads_all_up_to_it_and_nothing_else(
+    read: set[int], upto: int, seq: int
+) -> None:
+    marked = state_of(read, upto).marked_upto(seq)
+    assert read_of(marked) == read | set(range(1, seq + 1))
+
+
+@given(seqs, st.integers(0, LAST), st.integers(0, LAST), seqs, seqs)
+def test_undo_restores_all_but_single_marks_made_since(
+    read: set[int], upto: int, seq: int, read_since: set[int], unread_since: set[int]
+) -> None:
+    before = state_of(read, upto)
+    after = before.marked_upto(seq)
+    # What single marks write: bits and kept-unread numbers, both without looking at ``upto``.
+    bits = (after.bits << after.start) | sum(1 << s for s in read_since)
+    unread = set(after.unread) - read_since
+    for s in unread_since:
+        bits &= ~(1 << s)
+        unread.add(s)
+    undone = ReadState(after.upto, bits, 0, tuple(unread)).undone(before)
+    assert read_of(undone) == (read | read_since) - unread_since
+
+
+@given(seqs)
+def test_words_round_trip_with_the_sign_bit(read: set[int]) -> None:
+    state = make_state(0, sum(1 << s for s in read), 0, ())
+    words = state.words()
+    assert all(-(1 << 63) <= word < 1 << 63 for word in words.values())
+    bits, start = from_words(words)
+    assert bits << start == state.bits << state.start
+
+
+def test_mask_of_bit_63_is_negative() -> None:
+    assert mask_of([63, 64]) == {0: -(1 << 63), 1: 1}
+
+
+@given(st.lists(st.tuples(seqs, st.integers(0, LAST)), max_size=5))
+def test_packed_states_unpack_to_the_same(states: list[tuple[set[int], int]]) -> None:
+    feeds = [SourceFeed.of(i, 1, LAST, 7, state_of(r, u)) for i, (r, u) in enumerate(states, 1)]
+    assert list(packing.unpack(packing.pack(feeds))) == feeds
+
+
+@given(st.dictionaries(st.integers(0, 120), st.integers(-(1 << 63), (1 << 63) - 1), max_size=40))
+def test_raw_words_read_as_the_decoder_reads_them(words: dict[int, int]) -> None:
+    # Any numbers in any order: runs, holes, numbers of unlike lengths.
+    doc = {
+        "_id": Int64(1),
+        "user_id": Int64(2),
+        "feed_id": Int64(3),
+        "rev": Int64(4),
+        "upto": Int64(5),
+        "words": {str(number): Int64(word) for number, word in words.items()},
+        "unread": [1, 2],
+        "title": "Tïtle",
+        "folder_ids": [],
+    }
+    other = {k: doc[k] for k in ("_id", "user_id", "title", "feed_id", "rev", "upto", "words", "unread")}
+    expected = from_words({str(number): word for number, word in words.items()})
+    rows = list(readstates.subscriptions([bson.encode(doc) + bson.encode(other), bson.encode(doc)]))
+    assert len(rows) == 3
+    for row in rows:
+        assert row[:4] == (1, 2, 3, 4)
+        bits, start = row[4].bits << row[4].start, 0
+        assert (bits, start) == (expected[0] << expected[1], 0)
+        assert row[4].unread == (1, 2)
+        assert row[5]["title"] == "Tïtle"
+
+
+def test_numbers_of_feeds_without_entries_are_read_too() -> None:
+    at = dt.datetime(2026, 1, 1, tzinfo=UTC)
+    full = bson.encode({"_id": Int64(1), "first_seq": Int64(1), "last_seq": Int64(2), "last_entry_at": at})
+    empty = bson.encode({"_id": Int64(2), "first_seq": Int64(1), "last_seq": Int64(0)})
+    ms = int(at.timestamp() * 1000)
+    assert list(readstates.numbers([full + full])) == [(1, 1, 2, ms)] * 2
+    assert list(readstates.numbers([full + empty])) == [(1, 1, 2, ms), (2, 1, 0, 0)]
+
+
+def test_a_new_subscription_starts_with_what_is_young() -> None:
+    now = dt.datetime(2026, 1, 31, tzinfo=UTC)
+    rule = StartRule(dt.timedelta(days=30), 10, 100)
+    old, young = now - dt.timedelta(days=31), now
+    assert rule.upto([old] * 100, 500, now) == 490
+    assert rule.upto([old] * 70 + [young] * 30, 500, now) == 470
+    assert rule.upto([young] * 100, 500, now) == 400
+    assert rule.upto([old] * 4, 4, now) == 0
