@@ -31,6 +31,11 @@ def shorthand(text: str) -> str | None:
     return None
 
 
+def is_account(text: str) -> bool:
+    """Return whether the text is ``user@host``: an account or a mail address, but no web address."""
+    return _ACCOUNT.fullmatch(text) is not None
+
+
 def feeds_of(url: str) -> list[str]:
     """Return the feed addresses that a rule knows for this page; empty when no rule fits."""
     try:

@@ -109,8 +109,9 @@ def normalise_address(text: str) -> list[str]:
     text = text.strip().strip("<>\"'“”«»").strip()
     if not text or len(text) > 64 * MAX_LENGTH:
         return []
-    if short := sites.shorthand(text):
-        return [short]
+    short = sites.shorthand(text)
+    if short or sites.is_account(text):
+        return [short] if short else []
     pasted = _PASTED.search(text)
     word = pasted[0].rstrip(".,;:!?)]}'”»") if pasted and not text.lower().startswith("view-") else text
     return _tries(_FEED_SCHEME.sub("", word, count=1).translate(_INNER).strip())

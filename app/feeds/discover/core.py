@@ -77,33 +77,21 @@ class Discoverer:
         return Discovered(address, tuple(feeds[:MAX_FOUND]))
 
     async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None]:
-        """Return the first answer of the addresses (https before http), followed through one meta refresh."""
+        """Return the first answer of the addresses, https before http, and the feed it may be."""
         for number, url in enumerate(tries):
             fetched = await self._page(url)
             if fetched.error is None or number == len(tries) - 1 or not _elsewhere(fetched.error):
                 break
-        feed = self._read(fetched)
-        if feed is None and fetched.body and len(fetched.body) < 16384:
-            target = Page(fetched.body, fetched.url, fetched.content_type).refresh()
-            if target and urls.url_key(target) != urls.url_key(fetched.url):
-                # One hop only (S09), and as one that a page named.
-                next_page = await self._page(target, referred_by=fetched.url)
-                if next_page.body:
-                    return next_page, self._read(next_page)
-        return fetched, feed
+        return fetched, read_feed(self._parse, fetched)
 
-    async def _page(self, url: str, referred_by: str | None = None) -> Fetched:
-        request = FetchRequest(url, Target.PAGE, referred_by=referred_by)
-        async for fetched in self._fetcher.stream([request]):
+    async def _page(self, url: str) -> Fetched:
+        async for fetched in self._fetcher.stream([FetchRequest(url, Target.PAGE)]):
             if fetched.error is None or fetched.error.word != "too_large":
                 return fetched
         # No page is that large, but a feed may be.
-        async for fetched in self._fetcher.stream([FetchRequest(url, Target.FEED, referred_by=referred_by)]):
+        async for fetched in self._fetcher.stream([FetchRequest(url, Target.FEED)]):
             return fetched
         raise AssertionError("a stream ended without the end of its request")
-
-    def _read(self, fetched: Fetched) -> ParsedFeed | None:
-        return read_feed(self._parse, fetched)
 
     def _direct(self, fetched: Fetched, feed: ParsedFeed) -> FoundFeed:
         candidate = Candidate(fetched.url, "", None, Source.SITE)

@@ -158,15 +158,6 @@ class Page:
             :MAX_PAGES
         ]
 
-    def refresh(self) -> str | None:
-        """Return where a ``<meta http-equiv=refresh>`` leads, if the page has one."""
-        for meta in [] if self._tree is None else self._tree.iter("meta"):
-            if (meta.get("http-equiv") or "").strip().lower() != "refresh":
-                continue
-            target = re.search(r"url\s*=\s*[\"']?([^\"']+)", meta.get("content") or "", re.IGNORECASE)
-            return self._resolve(target[1]) if target else None
-        return None
-
     def _find_base(self) -> str:
         for base in [] if self._tree is None else self._tree.iter("base"):
             if href := base.get("href"):
@@ -193,8 +184,11 @@ class Page:
             if not href or href.startswith("#"):
                 continue
             if href[:5].lower() == "feed:":
+                # The scheme alone says what it is, whatever the link is called.
                 href = href[5:] if href[5:].lower().startswith("http") else "http:" + href[5:]
-            if url := self._resolve(href):
+                if url := self._resolve(href):
+                    yield url, "Feed"
+            elif url := self._resolve(href):
                 yield url, _label(anchor)
 
 

@@ -1,0 +1,162 @@
+"""Discoveries on the real stores: known feed, cache, job, and what a person is told."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.errors import InvalidError, NotFoundError
+from app.models.actor import Actor, Role
+from app.models.discovery import Discovered, FoundFeed
+from app.models.jobs import Job, Queue, State, Task
+from tests.support.rawserver import RawServer, Reply
+from tests.support.world import World
+
+READER = Actor(user_id=1)
+ADMIN = Actor(user_id=2, role=Role.ADMIN)
+RSS = (
+    b"<rss version='2.0'><channel><title>Blog</title><link>http://blog.example/</link>"
+    b"<item><title>One</title><link>http://blog.example/1</link></item></channel></rss>"
+)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    page = Reply(body=b"<link rel=alternate type=application/rss+xml href=/rss>")
+    with RawServer({"/": page, "/rss": Reply(body=RSS), "/none": Reply(body=b"<p>x")}) as server:
+        world = World(server)
+        world.add("blog.example", "93.184.215.20")
+        yield world
+
+
+def work(services: Any, world: World, key: int) -> tuple[dict[str, Any], list[str]]:
+    """Do what the worker does."""
+    steps: list[str] = []
+
+    async def run() -> dict[str, Any]:
+        with world.fetcher() as fetcher:
+            done = await services.discovery.run(key, fetcher, lambda step: steps.append(step))
+            assert isinstance(done, dict)
+            return done
+
+    return asyncio.run(run()), steps
+
+
+def test_a_search_is_waited_for_then_answered_from_the_cache(services: Any, world: World) -> None:
+    asked = services.discovery.discover(READER, "http://blog.example/", wait=0)
+    assert asked.to_json() == {"key": asked.key, "wait": True, "step": ""}
+    assert work(services, world, asked.key) == (
+        {"feeds": 1, "error": None},
+        ["Reading the page", "Checking 1 feed"],
+    )
+    found = services.discovery.discover(Actor(user_id=9), "http://BLOG.example/#x", wait=0)
+    assert [(f.url, f.title, f.entries) for f in found.feeds] == [("http://blog.example/rss", "Blog", 1)]
+    assert services.discovery.look(READER, asked.key) == found
+    assert found.to_json()["feeds"][0]["site_url"] == "http://blog.example/"
+
+
+def test_asking_twice_is_one_job(services: Any) -> None:
+    one = services.discovery.discover(READER, "http://blog.example/", wait=0)
+    other = services.discovery.discover(ADMIN, "http://blog.example", wait=0)
+    assert one.key == other.key
+    assert services.discovery.look(READER, one.key).wait is True
+
+
+def test_J06_the_job_holds_the_key_and_no_address(services: Any, redis_client: Any) -> None:
+    services.discovery.discover(READER, "http://secret-name.example/path", wait=0)
+    assert redis_client.llen("rq:queue:discovery") == 1
+    held = b"".join(redis_client.dump(key) for key in redis_client.scan_iter())
+    assert b"secret-name" not in held
+
+
+def test_a_worker_that_comes_twice_searches_once(services: Any, world: World) -> None:
+    key = services.discovery.discover(READER, "http://blog.example/", wait=0).key
+    work(services, world, key)
+    served = world.server.served
+    assert work(services, world, key) == ({"feeds": 1, "error": None}, [])
+    assert world.server.served == served
+    assert work(services, world, 12345)[0] == {"feeds": 0, "error": "gone"}
+
+
+def test_nothing_found_is_a_sentence_and_is_forgotten_soon(services: Any, world: World) -> None:
+    asked = services.discovery.discover(READER, "http://blog.example/none", wait=0)
+    work(services, world, asked.key)
+    found = services.discovery.discover(READER, "http://blog.example/none", wait=0)
+    assert (found.error, found.message) == ("no_feed_found", "No feed was found at this address.")
+    assert found.to_json() == {"key": asked.key, "error": found.error, "message": found.message}
+    later = clock.now() + dt.timedelta(minutes=6)
+    with clock.set_source(lambda: later):
+        assert services.discovery.discover(READER, "http://blog.example/none", wait=0).wait is True
+
+
+def test_found_feeds_count_two_hours(services: Any, world: World) -> None:
+    key = services.discovery.discover(READER, "http://blog.example/", wait=0).key
+    work(services, world, key)
+    start = clock.now()
+    with clock.set_source(lambda: start + dt.timedelta(minutes=119)):
+        assert services.discovery.discover(READER, "http://blog.example/", wait=0).feeds
+    with clock.set_source(lambda: start + dt.timedelta(minutes=121)):
+        assert services.discovery.discover(READER, "http://blog.example/", wait=0).wait
+        assert services.discovery.look(READER, key).wait
+
+
+def test_a_bare_name_and_a_scheme_are_two_searches(services: Any) -> None:
+    bare = services.discovery.discover(READER, "blog.example", wait=0)
+    https = services.discovery.discover(READER, "https://blog.example/", wait=0)
+    assert bare.key != https.key
+    # The search must know that it was a bare name, or it could not fall back to http.
+    assert services.gateways.discoveries.get(bare.key, clock.now()).address == "blog.example"
+
+
+def test_a_feed_that_is_known_needs_no_search(services: Any, redis_client: Any) -> None:
+    feeds = services.gateways.feeds
+    feed = feeds.get_or_create("https://blog.example/rss", now=clock.now(), title="Blog")
+    assert services.discovery.discover(READER, "blog.example/rss", wait=0).wait, "it has no entries yet"
+    services.mappers.feeds._feeds.update_one({"_id": feed.id}, {"$set": {"last_seq": 7, "first_seq": 3}})
+    found = services.discovery.discover(READER, "blog.example/rss", wait=0)
+    assert [(f.feed_id, f.url, f.entries) for f in found.feeds] == [(feed.id, "https://blog.example/rss", 5)]
+
+
+@pytest.mark.parametrize("word", ["refused", "connect_failed", "timeout"])
+def test_S13_only_admins_learn_why_an_address_cannot_be_reached(services: Any, word: str) -> None:
+    gateway = services.gateways.discoveries
+    row = gateway.ask("http://10.0.0.1/", clock.now())
+    gateway.end(row.key, Discovered("http://10.0.0.1/", error=word), clock.now())
+    told = {services.discovery.look(actor, row.key).error for actor in (READER, ADMIN)}
+    assert told == {"unreachable", word}
+
+
+@pytest.mark.parametrize("address", ["", "   ", "hello", "javascript:alert(1)", "x" * 3000, "me@gmail.com"])
+def test_what_is_no_address_is_a_sentence_at_once(services: Any, address: str, redis_client: Any) -> None:
+    with pytest.raises(InvalidError):
+        services.discovery.discover(READER, address, wait=0)
+    assert redis_client.dbsize() == 0
+
+
+def test_an_unknown_key_is_not_found(services: Any) -> None:
+    with pytest.raises(NotFoundError):
+        services.discovery.look(READER, 4711)
+
+
+def test_a_find_survives_the_store_as_it_is(services: Any) -> None:
+    when = dt.datetime(2026, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+    feeds = (
+        FoundFeed("http://a.example/", "Ä", None, "rss20", 3, when, 1.5),
+        FoundFeed("http://b.example/", "b", "http://b.example/", "atom10", 0, None, None),
+    )
+    gateway = services.gateways.discoveries
+    row = gateway.ask("a.example", clock.now())
+    gateway.end(row.key, Discovered("a.example", feeds), clock.now())
+    assert gateway.get(row.key, clock.now()).result == Discovered("a.example", feeds)
+
+
+def test_the_job_is_queued_for_people(services: Any) -> None:
+    asked = services.discovery.discover(READER, "http://blog.example/", wait=0)
+    ticket = services.jobs.enqueue(Job(Task.DISCOVER, {"key": asked.key}, Queue.DISCOVERY))
+    assert ticket.fresh is False
+    assert services.jobs.status(ticket.id).state is State.QUEUED

@@ -1,0 +1,450 @@
+"""Candidates of saved pages, and the whole search against a scripted web."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urljoin
+
+import pytest
+from click.testing import CliRunner
+
+from app import clock
+from app.cli import cli
+from app.feeds.discover import Discoverer, candidates
+from app.feeds.discover.rank import per_week
+from app.feeds.parse import parse
+from app.models.discovery import Candidate, Discovered, Source
+from app.models.fetched import Fetched, FetchRequest
+from tests.feeds import discover_exceptions
+from tests.support import corpus
+from tests.support.rawserver import RawServer, Reply
+from tests.support.world import World
+
+PAGE = "http://www.example.org/a/b/page.html"
+ANNOUNCED = (Source.SITE, Source.LINK)
+
+
+# -- candidates of saved pages
+
+
+def announced(row: corpus.Row) -> list[str]:
+    """Return what a page's reference says it announces, absolute."""
+    reference = row.data["reference"]
+    base = urljoin(_url(row), reference.get("base") or "")
+    found = (urljoin(base, link["href"].strip()) for link in reference["feed_links"])
+    return list(dict.fromkeys(url for url in found if discover_exceptions.REST_API not in url))
+
+
+def _url(row: corpus.Row) -> str:
+    return urljoin(PAGE, row.data["reference"].get("page_url") or PAGE)
+
+
+def test_pages_of_the_corpus_give_what_they_announce() -> None:
+    wrong: dict[str, Any] = {}
+    compared = 0
+    for row in corpus.rows("html"):
+        if "reference" not in row.data:
+            continue
+        compared += 1
+        more, _ = discover_exceptions.MORE.get(row.path, ([], ""))
+        found = [c.url for c in candidates(row.read(), _url(row)) if c.source in ANNOUNCED]
+        if found != [*more, *announced(row)]:
+            wrong[row.path] = (found, announced(row))
+    assert wrong == {}
+    assert compared == 100
+
+
+def test_autodiscovery_suite() -> None:
+    rows = [r for r in corpus.rows("html") if (r.expect or {}).get("style") == "autodiscovery"]
+    assert len(rows) == 28
+    for row in rows:
+        expect = row.expect or {}
+        base = urljoin(PAGE, row.data["reference"].get("base") or "")
+        found = candidates(row.read(), PAGE)
+        assert [found[0].url] == [urljoin(base, href.strip()) for href in expect["feed_links"]], row.path
+        assert (found[0].source, found[0].type) == (Source.LINK, "atom")
+
+
+def test_pages_of_miniflux_suite() -> None:
+    rows = [r for r in corpus.rows("html") if (r.expect or {}).get("style") == "asserts"]
+    assert len(rows) == 11
+    for row in rows:
+        found = [c for c in candidates(row.read(), "http://example.org/") if c.source is Source.LINK]
+        for check in (row.expect or {})["asserts"]:
+            assert _miniflux(found, check["path"]) == check["value"], (row.path, check)
+
+
+def _miniflux(found: list[Candidate], path: str) -> object:
+    if path == "subscriptions.length":
+        return len(found)
+    first = found[0]
+    return {"[0].Title": first.title or first.url, "[0].URL": first.url, "[0].Type": first.type}[path]
+
+
+def test_every_saved_page_is_asserted_or_listed() -> None:
+    # Two of Miniflux's pages are about canonical addresses and say nothing of feeds.
+    silent = [r.path for r in corpus.rows("html") if "reference" not in r.data and r.expect is None]
+    assert [path.rpartition("/")[2] for path in silent] == [
+        "TestFindCanonicalURL.html",
+        "TestFindCanonicalURLNotFound.html",
+    ]
+    assert len(corpus.rows("html")) == 113
+
+
+def test_titles_are_read_in_the_page_s_charset() -> None:
+    page = '<title>x</title><link rel=alternate type="application/rss+xml" title="Новости" href=/r>'
+    for charset in ("utf-8", "windows-1251", "koi8-r"):
+        found = candidates(page.encode(charset), PAGE, f"text/html; charset={charset}")
+        assert (found[0].title, found[0].url) == ("Новости", "http://www.example.org/r")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<link rel='alternate' type='application/rss+xml' href='/r'>",
+        "<LINK REL='ALTERNATE home' TYPE=' Application/RSS+XML; charset=utf-8' HREF=' /r '>",
+        "<body><p>late <link rel=alternate type=application/atom+xml href=/r>",
+        "<link rel=feed href=/r>",
+        "<base href='http://www.example.org/'><link rel=alternate type=text/xml href=r>",
+        "<svg></svg><table><link rel=alternate type=application/feed+json href=/r></table>",
+    ],
+)
+def test_ways_to_announce_a_feed(html: str) -> None:
+    assert candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<link rel='alternate stylesheet' type='text/xml' href='/r'>",
+        "<link rel=stylesheet type=application/rss+xml href=/r>",
+        "<link rel=alternate type=application/json href=/wp-json/wp/v2/posts/1>",
+        "<link rel=alternate type=application/json+oembed href=/r>",
+        "<link rel=alternate hreflang=de href=/r>",
+        "<link rel=alternate type=application/rss+xml href=javascript:alert(1)>",
+        "<link rel=alternate type=application/rss+xml>",
+        "<!-- <link rel=alternate type=application/rss+xml href=/r> -->",
+        "<a href='https://feedly.com/i/subscription/feed/x/rss'>RSS</a>",
+        "<a href=/about>About feeds</a>",
+        "",
+    ],
+)
+def test_what_announces_nothing(html: str) -> None:
+    assert {c.source for c in candidates(html.encode(), PAGE)} == {Source.GUESS}
+
+
+def test_links_that_look_like_feeds_come_after_the_announced() -> None:
+    html = (
+        "<a href=/index.xml>x</a><a href='http://feeds.feedburner.com/blog'>x</a><a href=/sub>RSS feed</a>"
+        "<a href='feed://www.example.org/f'>f</a><a href=/x><img alt=RSS></a><a href=/?feed=rss2>s</a>"
+        "<link rel=alternate type=application/rss+xml href=/first>"
+    )
+    found = [c for c in candidates(html.encode(), PAGE) if c.source is not Source.GUESS]
+    assert [c.url.removeprefix("http://www.example.org") for c in found] == [
+        *("/first", "/index.xml", "http://feeds.feedburner.com/blog", "/sub", "/f", "/x", "/?feed=rss2")
+    ]
+
+
+def test_usual_places_are_at_the_root_and_in_the_folder() -> None:
+    guesses = [c.url for c in candidates(b"", "https://example.org/~me/blog/post.html")]
+    assert guesses[:2] == ["https://example.org/feed/", "https://example.org/~me/blog/feed/"]
+    assert "https://example.org/~me/blog/index.rss" in guesses
+    assert len(guesses) == len(set(guesses))
+
+
+@pytest.mark.parametrize(
+    "body", [b"\x00\xff" * 500, b"<" * 100_000, b"<div>" * 20_000, "\ud83d".encode("utf-16", "surrogatepass")]
+)
+def test_X08_hostile_pages_are_no_error(body: bytes) -> None:
+    assert all(c.source is Source.GUESS for c in candidates(body, PAGE))
+
+
+# -- the whole search, with the real fetcher and parser
+
+FEEDS = "http://blog.example"
+NOW = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
+
+
+def rss(title: str, count: int = 3, *, path: str = "p", day: int = 20) -> bytes:
+    items = "".join(
+        f"<item><title>{n}</title><link>http://blog.example/{path}{n}</link>"
+        f"<pubDate>{day - n:02d} Feb 2026 10:00:00 GMT</pubDate></item>"
+        for n in range(count)
+    )
+    return f"<rss version='2.0'><channel><title>{title}</title>{items}</channel></rss>".encode()
+
+
+def atom(title: str, count: int = 3, *, path: str = "p") -> bytes:
+    items = "".join(
+        f"<entry><id>{n}</id><title>{n}</title><link href='http://blog.example/{path}{n}'/>"
+        f"<updated>2026-02-{20 - n:02d}T10:00:00Z</updated></entry>"
+        for n in range(count)
+    )
+    return f"<feed xmlns='http://www.w3.org/2005/Atom'><title>{title}</title>{items}</feed>".encode()
+
+
+def page(*feeds: str, body: str = "") -> Reply:
+    links = "".join(f"<link rel=alternate type=application/rss+xml title='{f}' href='{f}'>" for f in feeds)
+    return html(f"<title>The page</title>{links}{body}")
+
+
+def html(text: str, **reply: Any) -> Reply:
+    return Reply(body=text.encode(), headers=(("Content-Type", "text/html; charset=utf-8"),), **reply)
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with RawServer() as server:
+        yield server
+
+
+@pytest.fixture
+def world(server: RawServer) -> World:
+    world = World(server)
+    world.add("blog.example", "93.184.215.20")
+    return world
+
+
+def search(
+    world: World, address: str, steps: list[str] | None = None, *, connect: float = 10.0
+) -> Discovered:
+    async def run() -> Discovered:
+        report = (lambda words: None) if steps is None else steps.append
+        with world.fetcher(fetch_connect_timeout=connect) as fetcher:
+            return await Discoverer(fetcher, parse).run(address, report)
+
+    with clock.set_source(lambda: NOW):
+        return asyncio.run(run())
+
+
+def test_a_feed_s_own_address(world: World, server: RawServer) -> None:
+    server.set("/rss", Reply(body=rss("Blog", 4)))
+    (feed,) = search(world, "http://blog.example/rss").feeds
+    assert (feed.url, feed.title, feed.format, feed.entries) == (
+        "http://blog.example/rss",
+        "Blog",
+        "rss20",
+        4,
+    )
+    assert feed.last_published == dt.datetime(2026, 2, 20, 10, tzinfo=dt.UTC)
+    assert feed.per_week == pytest.approx(4 / 11.58 * 7, rel=0.02)
+
+
+def test_a_bare_name_falls_back_to_http(world: World, server: RawServer) -> None:
+    server.set("/", page("/rss"))
+    server.set("/rss", Reply(body=rss("Blog")))
+    steps: list[str] = []
+    # The server speaks no TLS: an https connection hangs until its time is over.
+    found = search(world, "Blog.Example", steps, connect=1.5)
+    assert [f.url for f in found.feeds] == ["http://blog.example/rss"]
+    assert steps == ["Reading the page", "Checking 1 feed"]
+    assert ("93.184.215.20", 443) in world.connects
+
+
+def test_candidates_are_proven_and_described_by_themselves(world: World, server: RawServer) -> None:
+    server.set("/", page("/gone", "/html", "/rss", "/comments/feed"))
+    server.set("/html", html("<p>no feed"))
+    server.set("/rss", Reply(body=rss("Real title", path="r")))
+    server.set("/comments/feed", Reply(body=rss("Comments on Blog", path="c")))
+    found = search(world, "http://blog.example/")
+    assert [(f.url, f.title) for f in found.feeds] == [
+        ("http://blog.example/rss", "Real title"),
+        ("http://blog.example/comments/feed", "Comments on Blog"),
+    ]
+
+
+@pytest.mark.parametrize(("atom_count", "kept"), [(3, "/atom"), (10, "/atom"), (1, "/rss")])
+def test_of_twins_atom_is_kept_unless_poorer(
+    world: World, server: RawServer, atom_count: int, kept: str
+) -> None:
+    server.set("/", page("/rss", "/atom", "/other"))
+    server.set("/rss", Reply(body=rss("Blog", 9)))
+    server.set("/atom", Reply(body=atom("Blog", atom_count if atom_count != 3 else 9)))
+    server.set("/other", Reply(body=rss("Another", 9, path="other")))
+    found = search(world, "http://blog.example/")
+    assert [f.url for f in found.feeds] == [f"http://blog.example{kept}", "http://blog.example/other"]
+
+
+def test_a_page_without_announcement_uses_its_links(world: World, server: RawServer) -> None:
+    server.set("/", page(body="<a href='/syndicate'>RSS</a>"))
+    server.set("/syndicate", Reply(body=rss("", 2)))
+    (feed,) = search(world, "http://blog.example/").feeds
+    assert (feed.url, feed.title) == ("http://blog.example/syndicate", "RSS")
+
+
+def test_the_usual_places_are_tried_last(world: World, server: RawServer) -> None:
+    server.set("/", page(body="<p>hello"))
+    server.set("/atom.xml", Reply(body=atom("Blog")))
+    steps: list[str] = []
+    (feed,) = search(world, "http://blog.example/", steps).feeds
+    assert feed.url == "http://blog.example/atom.xml"
+    assert steps[-1] == "Trying the usual places"
+    # The first six at once held one, so the rest was left in peace.
+    assert len(server.requests) == 7
+
+
+def test_other_pages_of_the_site_are_read_when_nothing_else_helps(world: World, server: RawServer) -> None:
+    server.set(
+        "/", page(body="<a href=/contact>c</a><a href=/blog/>Blog</a><a href='http://pub.example/blog'>x</a>")
+    )
+    server.set("/blog/", page("/blog/syndication.php"))
+    server.set("/blog/syndication.php", Reply(body=rss("Blog")))
+    steps: list[str] = []
+    (feed,) = search(world, "http://blog.example/", steps).feeds
+    assert feed.url == "http://blog.example/blog/syndication.php"
+    assert "Looking at other pages of the site" in steps
+    assert not server.seen("/contact")
+    assert "pub.example" not in world.lookups
+
+
+def test_a_page_that_refuses_us_may_still_have_a_known_feed(world: World, server: RawServer) -> None:
+    world.add("me.blogspot.com", "93.184.215.21")
+    server.set("/2009/post.html", Reply(status=403))
+    server.set("/feeds/posts/default", Reply(body=atom("Blog")))
+    (feed,) = search(world, "http://me.blogspot.com/2009/post.html").feeds
+    assert feed.url == "http://me.blogspot.com/feeds/posts/default"
+    assert len(server.requests) == 3
+
+
+def test_a_meta_refresh_is_followed_once(world: World, server: RawServer) -> None:
+    server.set("/", html("<meta http-equiv=Refresh content='0; URL=/en/'>"))
+    server.set("/en/", page("/rss", body="<meta http-equiv=refresh content='0;url=/loop'>"))
+    server.set("/rss", Reply(body=rss("Blog")))
+    (feed,) = search(world, "http://blog.example/").feeds
+    assert feed.url == "http://blog.example/rss"
+    assert not server.seen("/loop")
+
+
+def test_a_feed_larger_than_a_page_is_read(world: World, server: RawServer) -> None:
+    body = rss("Large").replace(b"</channel>", b"<!-- " + b"x" * (6 << 20) + b" --></channel>")
+    server.set("/rss", Reply(body=body))
+    assert search(world, "http://blog.example/rss").feeds[0].title == "Large"
+
+
+def test_where_a_feed_moved_for_good_is_what_counts(world: World, server: RawServer) -> None:
+    server.set("/old", Reply(status=301, headers=(("Location", "/new"),)))
+    server.set("/new", Reply(body=rss("Moved")))
+    server.set("/short", Reply(status=302, headers=(("Location", "/new"),)))
+    assert search(world, "http://blog.example/old").feeds[0].url == "http://blog.example/new"
+    assert search(world, "http://blog.example/short").feeds[0].url == "http://blog.example/short"
+
+
+@pytest.mark.parametrize(
+    ("address", "error"),
+    [
+        ("no address", "invalid_url"),
+        ("http://nowhere.example/", "dns_failed"),
+        ("http://blog.example/missing", "http_404"),
+        ("http://blog.example/plain", "no_feed_found"),
+        ("http://blog.example/binary", "no_feed_found"),
+        ("http://10.0.0.1/", "refused"),
+    ],
+)
+def test_no_feed_is_an_error_word(world: World, server: RawServer, address: str, error: str) -> None:
+    server.set("/plain", html("<p>Just text"))
+    server.set("/binary", Reply(body=bytes(range(256)) * 10))
+    assert search(world, address) == Discovered(address, error=error)
+
+
+def test_S01_candidates_on_private_addresses_are_not_fetched(world: World, server: RawServer) -> None:
+    world.add("inside.example", "10.0.0.7")
+    server.set("/", page("http://127.0.0.1/feed", "http://inside.example/feed", "http://169.254.169.254/rss"))
+    found = search(world, "http://blog.example/")
+    assert found.error == "no_feed_found"
+    assert {ip for ip, _ in world.connects} == {"93.184.215.20"}
+
+
+def test_X02_a_page_full_of_candidates_costs_a_bounded_number_of_fetches(
+    world: World, server: RawServer
+) -> None:
+    server.set(
+        "/",
+        page(*(f"/f{n}" for n in range(500)), body="".join(f"<a href=/a{n}.rss>RSS</a>" for n in range(500))),
+    )
+    assert search(world, "http://blog.example/").error == "no_feed_found"
+    assert len(server.requests) < 80
+
+
+def test_at_most_six_candidates_are_asked_at_once() -> None:
+    class Counting:
+        running = most = 0
+
+        async def stream(self, requests: list[FetchRequest]) -> Any:
+            self.running += len(requests)
+            self.most = max(self.most, self.running)
+            for request in requests:
+                self.running -= 1
+                first = request.url == "http://blog.example/"
+                body = page(*(f"/f{n}" for n in range(30))).body if first else b"<p>"
+                yield Fetched(request, 200, request.url, body=body, content_type="text/html")
+
+    fetcher = Counting()
+    asyncio.run(Discoverer(fetcher, parse).run("http://blog.example/"))
+    assert fetcher.most == 6
+
+
+def test_real_feeds_are_found_behind_a_page(world: World, server: RawServer) -> None:
+    # Every genuine feed that parses and has entries, announced by a page each, in the order of the corpus.
+    rows = [row for row in corpus.genuine_feeds() if row.kind in ("atom", "rdf", "json")][:40]
+    missed = []
+    for row in rows:
+        server.set("/", page("/feed"))
+        server.set("/feed", Reply(body=row.read()))
+        found = search(world, "http://blog.example/")
+        if [f.url for f in found.feeds] != ["http://blog.example/feed"]:
+            missed.append((row.path, found.error))
+    assert missed == []
+
+
+def test_entries_a_week() -> None:
+    week = [NOW - dt.timedelta(days=d) for d in (14, 10, 7, 1)]
+    assert per_week(week, NOW) == 2.0
+    assert per_week(week[:1], NOW) is None
+    assert per_week([NOW, NOW], NOW) == 14.0
+
+
+# -- the command
+
+
+def run(*args: str, data: bytes = b"") -> tuple[int, Any]:
+    result = CliRunner().invoke(cli, ["feed", "discover", *args], input=data)
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_command_prints_candidates_in_order(tmp_path: Any) -> None:
+    file = tmp_path / "page.html"
+    file.write_bytes(page("/rss").body)
+    code, document = run(str(file), "--url", "http://blog.example/")
+    assert (code, document["url"]) == (0, "http://blog.example/")
+    assert document["candidates"][0] == {
+        **{"url": "http://blog.example/rss", "title": "/rss", "type": "rss", "source": "link"}
+    }
+    assert {c["source"] for c in document["candidates"][1:]} == {"guess"}
+
+
+def test_command_reads_stdin_and_knows_a_feed(tmp_path: Any) -> None:
+    code, document = run("-", "--url", "http://blog.example/x", data=atom("Blog"))
+    assert code == 0
+    assert [(c["url"], c["title"], c["type"]) for c in document["candidates"]] == [
+        ("http://blog.example/x", "Blog", "atom")
+    ]
+
+
+def test_command_names_a_file_that_is_not_there(tmp_path: Any) -> None:
+    code, document = run(str(tmp_path / "none"), "--url", "http://e.org/")
+    assert (code, document["error"]) == (1, "invalid")
+
+
+def test_sanitize_command(tmp_path: Any) -> None:
+    result = CliRunner().invoke(
+        cli,
+        ["feed", "sanitize", "-", "--url", "http://e.org/a/"],
+        input=b"<a href=b onclick=x>\xe9</a><script>1</script>",
+    )
+    assert result.exit_code == 0
+    assert 'href="http://e.org/a/b">é</a>' in json.loads(result.stdout)["html"]
+    assert "onclick" not in result.stdout

@@ -1,0 +1,176 @@
+"""Addresses: what people type, what links mean, and when two are the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.feeds import sites, urls
+from app.feeds.urls import normalise_address, resolve, url_key, without_tracking
+
+BARE = ["https://example.org/", "http://example.org/"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("example.org", BARE),
+        ("  Example.ORG \n", BARE),
+        ("//example.org/a", ["https://example.org/a", "http://example.org/a"]),
+        (
+            "www.example.org/blog?x=1#top",
+            ["https://www.example.org/blog?x=1", "http://www.example.org/blog?x=1"],
+        ),
+        ("https://example.org", ["https://example.org/"]),
+        ("HTTP://EXAMPLE.org/Feed.XML", ["http://example.org/Feed.XML"]),
+        ("feed:https://example.org/rss", ["https://example.org/rss"]),
+        ("feed://example.org/rss", ["https://example.org/rss", "http://example.org/rss"]),
+        ("feed:example.org/rss", ["https://example.org/rss", "http://example.org/rss"]),
+        ("view-source:https://example.org/", ["https://example.org/"]),
+        ("<https://example.org/a>", ["https://example.org/a"]),
+        ("Read this: https://example.org/a, it is good.", ["https://example.org/a"]),
+        ("see example.org/blog for more", ["https://example.org/blog", "http://example.org/blog"]),
+        ("bücher.example", ["https://bücher.example/", "http://bücher.example/"]),
+        ("127.0.0.1:8080/x", ["https://127.0.0.1:8080/x", "http://127.0.0.1:8080/x"]),
+        ("localhost:8080/feed", ["https://localhost:8080/feed", "http://localhost:8080/feed"]),
+        ("http://[::1]:8080/x", ["http://[::1]:8080/x"]),
+        ("https://example.org\\a", ["https://example.org/a"]),
+        ("https://example.org?feed=rss2", ["https://example.org/?feed=rss2"]),
+        ("@user@social.example", ["https://social.example/@user"]),
+        ("r/python", ["https://www.reddit.com/r/python/"]),
+        ("someone@gmail.com", []),
+        ("hello", []),
+        ("", []),
+        ("javascript:alert(1)", []),
+        ("ftp://example.org/", []),
+        ("http:example.org", []),
+        ("http://", []),
+    ],
+)
+def test_what_people_type(typed: str, expected: list[str]) -> None:
+    assert normalise_address(typed) == expected
+
+
+@given(st.text(max_size=300))
+def test_typed_text_gives_web_addresses_or_nothing(typed: str) -> None:
+    for url in normalise_address(typed):
+        assert url.startswith(("http://", "https://"))
+        assert not set(url) & set(' \n\t<>"')
+        # What came out is an address that stays itself.
+        assert normalise_address(url) == [url]
+
+
+SAME = [
+    ("http://example.org/feed", "https://EXAMPLE.org:443/feed/"),
+    ("http://example.org", "http://example.org/#x"),
+    ("http://example.org/%7Eme/a%2fb", "http://example.org/~me/a%2Fb"),
+    ("http://example.org/a/./b/../c", "http://example.org/a/c"),
+    ("http://bücher.example/x", "http://xn--bcher-kva.example/x"),
+    ("http://example.org/f?utm_source=a&x=1", "http://example.org/f?x=1"),
+    ("http://feeds.feedburner.com/Blog?format=xml", "https://feeds.feedburner.com/Blog"),
+    ("http://example.org/é", "http://example.org/%C3%A9"),
+    ("http://example.org./a", "http://example.org/a"),
+]
+DIFFERENT = [
+    ("http://example.org/a", "http://example.org/A"),
+    ("http://example.org/?feed=a", "http://example.org/?feed=b"),
+    ("http://example.org/?a=1&b=2", "http://example.org/?b=2&a=1"),
+    ("http://www.example.org/", "http://example.org/"),
+    ("http://example.org:8080/", "http://example.org/"),
+    ("http://u:p@example.org/", "http://example.org/"),
+    ("http://example.org/a%2Fb", "http://example.org/a/b"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_addresses_of_one_feed_have_one_key(one: str, other: str) -> None:
+    assert url_key(one) == url_key(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_addresses_of_two_feeds_have_two(one: str, other: str) -> None:
+    assert url_key(one) != url_key(other)
+
+
+_hosts = st.from_regex(r"[a-z][a-z0-9-]{0,8}\.(?:org|example|co\.uk)", fullmatch=True)
+_paths = st.lists(st.sampled_from(["a", "B", "%41", "~x", "feed.xml", "..", ".", "é"]), max_size=4)
+
+
+@given(_hosts, _paths, st.sampled_from(["", "?a=1", "?x=%c3%a9", "?utm_medium=rss"]))
+def test_a_key_is_32_hex_digits_and_forgets_what_does_not_matter(
+    host: str, path: list[str], query: str
+) -> None:
+    url = f"http://{host}/{'/'.join(path)}{query}"
+    key = url_key(url)
+    assert len(key) == 32
+    assert int(key, 16) >= 0
+    assert key == url_key(f"https://{host.upper()}:443/{'/'.join(path)}{query}#part")
+    assert key == url_key(urls._with_path(url))
+
+
+@given(st.text(max_size=60), st.sampled_from(["http://e.org/a/b", "", "http://["]))
+def test_resolving_never_raises_and_gives_dead_schemes_only(value: str, base: str) -> None:
+    url = resolve(value, base)
+    assert url is None or url.startswith(("http://", "https://", "mailto:"))
+    if url:
+        assert resolve(url, "") == url
+
+
+def test_tracking_parameters_go_and_others_stay_as_they_are() -> None:
+    assert without_tracking("http://e.org/?a=%20+&UTM_Source=x&b&fbclid=1#f") == "http://e.org/?a=%20+&b#f"
+    assert without_tracking("http://e.org/?utm_id=1") == "http://e.org/"
+    assert without_tracking("http://e.org/a?b=utm_source") == "http://e.org/a?b=utm_source"
+
+
+YT = "https://www.youtube.com/feeds/videos.xml"
+
+
+@pytest.mark.parametrize(
+    ("page", "feed"),
+    [
+        ("https://www.youtube.com/channel/UCabc", f"{YT}?channel_id=UCabc"),
+        ("https://www.youtube.com/channel/UCabc/shorts", f"{YT}?playlist_id=UUSHabc"),
+        ("https://www.youtube.com/playlist?list=PLxyz", f"{YT}?playlist_id=PLxyz"),
+        ("https://www.reddit.com/r/python/", "https://www.reddit.com/r/python/.rss"),
+        ("https://old.reddit.com/user/spez", "https://www.reddit.com/user/spez/.rss"),
+        ("https://github.com/torvalds", "https://github.com/torvalds.atom"),
+        ("https://github.com/o/r", "https://github.com/o/r/releases.atom"),
+        ("https://github.com/o/r/commits/main", "https://github.com/o/r/commits/main.atom"),
+        ("https://gitlab.com/g/p/-/issues", "https://gitlab.com/g/p/-/releases.atom"),
+        ("https://social.example/@me", "https://social.example/@me.rss"),
+        ("https://medium.com/@me/a-post-1", "https://medium.com/feed/@me"),
+        ("https://me.medium.com/post", "https://me.medium.com/feed"),
+        ("https://me.tumblr.com/post/1", "https://me.tumblr.com/rss"),
+        ("https://www.tumblr.com/me/1", "https://me.tumblr.com/rss"),
+        ("https://me.substack.com/p/x", "https://me.substack.com/feed"),
+        ("http://me.blogspot.com/2009/1.html", "http://me.blogspot.com/feeds/posts/default"),
+        ("https://me.wordpress.com/tag/x/", "https://me.wordpress.com/tag/x/feed/"),
+        ("https://bsky.app/profile/me.bsky.social", "https://bsky.app/profile/me.bsky.social/rss"),
+        ("https://vimeo.com/staff", "https://vimeo.com/staff/videos/rss"),
+        ("https://stackoverflow.com/questions/tagged/rss", "https://stackoverflow.com/feeds/tag/rss"),
+    ],
+)
+def test_rules_of_sites(page: str, feed: str) -> None:
+    assert sites.feeds_of(page)[0] == feed
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(
+            "https://example.org/",
+            "https://github.com/login",
+            "https://www.youtube.com/",
+            "https://bsky.app/",
+        ),
+        *(
+            "https://notgithub.com/o/r",
+            "https://github.com.evil.example/o/r",
+            "http://[",
+            "https://medium.com/",
+        ),
+    ],
+)
+def test_no_rule_for_other_pages(page: str) -> None:
+    assert sites.feeds_of(page) == []
