@@ -1,0 +1,97 @@
+"""Adding a feed by the address of its site, through real workers that fetch over loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.config import Settings
+from tests.browser.conftest import Site, shot
+from tests.support import manager
+from tests.support.corpus import rows
+from tests.support.rawserver import RawServer, Reply
+from tests.support.reader import PASSWORD
+
+Visit = Callable[..., Page]
+#: Generous, as a worker's start competes with the other tests.
+WAIT = 60_000
+_PAGE = """<!doctype html><title>A site</title>
+<link rel="alternate" type="application/rss+xml" title="Posts" href="/feed.xml">
+<h1>A site with a feed</h1>"""
+
+
+@pytest.fixture
+def web_site() -> Iterator[RawServer]:
+    """A site on loopback: a page that announces a feed of the corpus, and pages that do not."""
+    (feed,) = (row for row in rows("rss") if row.path == "feeds/rss/zerokspot.com-71d236.xml")
+    with RawServer() as server:
+        server.set("/", Reply(body=_PAGE.encode(), headers=(("Content-Type", "text/html"),)))
+        server.set("/feed.xml", Reply(body=feed.read(), headers=(("Content-Type", "application/rss+xml"),)))
+        yield server
+
+
+@pytest.fixture
+def settings(settings: Settings, web_site: RawServer) -> Settings:
+    """Loopback may be fetched from this one server; a page waits half a second and then polls."""
+    return dataclasses.replace(settings, fetch_allow=(web_site.origin,), discovery_wait=0.5)
+
+
+def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: RawServer) -> None:
+    page = visit(expect="422")
+    with manager.running(site.services.settings):
+        page.goto("/")
+        page.get_by_role("link", name="Set up this server").click()
+        page.get_by_label("Name").fill("ann")
+        page.get_by_label("E-mail address").fill("ann@example.org")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Create account").click()
+        expect(page).to_have_url(re.compile(r"/add\?first=1$"))
+
+        page.get_by_label("Address of a site").fill("nothing at all")
+        page.get_by_role("button", name="Find").click()
+        expect(page.locator("#found [role=alert]")).to_be_visible(timeout=WAIT)
+
+        page.get_by_label("Address of a site").fill(web_site.origin)
+        page.get_by_role("button", name="Find").click()
+        choice = page.locator(".choice")
+        expect(choice).to_contain_text("zerokspot.com", timeout=WAIT)
+        expect(choice).to_contain_text("20 entries")
+        expect(choice.locator("input")).to_be_checked()
+        shot(page, "wide-found")
+        page.get_by_label("Or a new one").fill("Blogs")
+        page.get_by_role("button", name="Subscribe").click()
+
+        expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
+        expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
+        expect(page.locator(".folder > a")).to_contain_text("Blogs")
+        page.keyboard.press("j")
+        expect(page.locator("#entry-title")).to_have_text("Exploring Vancouver")
+        page.keyboard.press("r")
+        expect(page.locator("#say")).to_have_text("Checking 1 feed")
+
+
+def test_adding_without_scripts(site: Site, visit: Visit, web_site: RawServer) -> None:
+    from tests.support.reader import add_user
+
+    add_user(site.services)
+    page = visit(js=False, login="ann")
+    with manager.running(site.services.settings):
+        page.goto("/add")
+        page.get_by_label("Address of a site").fill(web_site.url("/feed.xml"))
+        page.get_by_role("button", name="Find").click()
+        again = page.get_by_role("button", name="Look again")
+        for _ in range(100):
+            if not again.is_visible():
+                break
+            again.click()
+        page.get_by_role("button", name="Subscribe").click()
+        expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
+        for _ in range(100):
+            if page.locator("#rows .row").count():
+                break
+            page.reload()
+        assert page.locator("#rows .row").count() == 20

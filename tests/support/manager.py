@@ -1,0 +1,53 @@
+"""A real queue manager with workers, under any settings."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from app.config import Settings, env_name
+from tests.jobs import support
+from tests.support.imports import REPO
+
+_PROGRAM = (
+    "import sys\nfrom app import logs\nfrom app.config import Settings\nfrom queue_manager.main import run\n"
+    "s = Settings.from_env()\nlogs.configure(s.log_level, s.log_format)\nsys.exit(run(s))"
+)
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return the variables that make these settings."""
+    changed = {f.name: getattr(settings, f.name) for f in dataclasses.fields(settings)}
+    defaults = {f.name: f.default for f in dataclasses.fields(settings)}
+    return {
+        env_name(name): ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for name, value in changed.items()
+        if value != defaults[name] and value is not None
+    }
+
+
+@contextlib.contextmanager
+def running(settings: Settings) -> Iterator[None]:
+    """Run a queue manager with one small group of workers for the time of a block."""
+    own = dataclasses.replace(settings, queues_file=support.groups(settings), stop_grace=1.0)
+    log = settings.home / "manager.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM],
+            cwd=REPO,
+            env={**os.environ, **environment(own)},
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield
+    except BaseException:
+        sys.stderr.write(log.read_text()[-8000:])
+        raise
+    finally:
+        process.terminate()
+        process.wait(60)
