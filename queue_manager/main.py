@@ -7,7 +7,7 @@ import signal
 
 from app import logs
 from app.config import Settings
-from queue_manager import child, groups, recovery
+from queue_manager import groups, recovery
 from queue_manager.supervisor import Supervisor
 
 _log = logs.get(__name__)
@@ -23,7 +23,6 @@ def run(settings: Settings) -> int:
         SettingsError: the queue settings do not fit.
     """
     wanted = groups.load(settings)
-    child.preload()
     asyncio.run(_supervise(settings, wanted))
     _log.info("ended")
     return 0

@@ -17,7 +17,7 @@ from app import logs
 from app.config import Settings
 from app.models.workers import WorkerSpec
 from queue_manager import policy
-from queue_manager.child import Child
+from queue_manager.child import Child, warm_up
 from queue_manager.groups import Group
 from queue_manager.policy import Kill, Start, Stop, Verdict
 from queue_manager.recovery import OUTAGE, Recovery
@@ -57,7 +57,8 @@ class Supervisor:
 
     async def run(self) -> None:
         """Work until :meth:`stop`; returns when no worker is left and their jobs are back."""
-        await self._until_redis_answers()
+        # In a thread: while it loads, signals are heard.
+        await asyncio.gather(asyncio.to_thread(warm_up), self._until_redis_answers())
         beat = asyncio.create_task(self._beat_all())
         _log.info("ready", manager=self._manager, groups=",".join(self._groups))
         while not self._stopping.is_set() or self._children:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import select
 import socket
 import threading
 from multiprocessing.connection import Connection
@@ -35,15 +34,15 @@ def watch(pipe: Connection) -> None:
     A thread does it everywhere. On Linux the kernel does it as well, by SIGIO, whose default is to end
     the process: that works even while C code holds the interpreter. See fcntl(2), F_SETOWN.
     """
-    threading.Thread(target=_await_end, args=(pipe.fileno(),), daemon=True, name="lifeline").start()
+    threading.Thread(target=_await_end, args=(pipe,), daemon=True, name="lifeline").start()
     fcntl.fcntl(pipe.fileno(), fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(pipe.fileno(), fcntl.F_GETFL)
     fcntl.fcntl(pipe.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
+    # The kernel tells of an end from now on; one that came before is seen here.
+    if pipe.poll():
+        os._exit(ORPHANED)
 
 
-def _await_end(fd: int) -> None:
-    # poll and not read: it also sees an end that came before this thread started.
-    poller = select.poll()
-    poller.register(fd, select.POLLIN | select.POLLHUP)
-    poller.poll()
+def _await_end(pipe: Connection) -> None:
+    pipe.poll(None)
     os._exit(ORPHANED)

@@ -54,6 +54,7 @@ class LoopWorker:
         self._done = 0
         self._leaving = False
         self._cancelled = False
+        self._drained = False
         self._kick = asyncio.Event()  # a slot is free, a job has come, or it is time to leave
         self._news = asyncio.Event()  # something is to be recorded
         self._loop = asyncio.get_running_loop()
@@ -84,6 +85,7 @@ class LoopWorker:
             await self._drain()
             timer.cancel()
             ticker.cancel()
+            self._drained = True
             self._news.set()
             await recorder
 
@@ -141,7 +143,8 @@ class LoopWorker:
     # -- record
 
     async def _record_all(self, thread: ThreadPoolExecutor) -> None:
-        while not (self._leaving and not self._running and not self._unrecorded):
+        # Not "no job runs": a TAKE that is under way may still bring some.
+        while not (self._drained and not self._unrecorded):
             await self._news.wait()
             self._news.clear()
             batch, reports = self._unrecorded[:], [*self._reports.values()]

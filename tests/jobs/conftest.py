@@ -16,7 +16,7 @@ from tests.jobs import support
 from workers import registry
 
 #: Quick back-offs, a short grace.
-QUICK = {"job_backoff": 0.05, "stop_grace": 1.0, "worker_stall": 3.0}
+QUICK = {"job_backoff": 0.05, "stop_grace": 1.0}
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -69,7 +69,7 @@ class Process:
         """All processes below it."""
         return psutil.Process(self.pid).children(recursive=True)
 
-    def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> int:
+    def stop(self, number: int = signal.SIGTERM, timeout: float = 60) -> int:
         """Send a signal and wait for the end."""
         self.popen.send_signal(number)
         return self.popen.wait(timeout)
@@ -86,7 +86,10 @@ def running(module: str, settings: Settings, name: str = "process") -> Iterator[
         raise
     finally:
         if process.popen.poll() is None:
-            process.stop()
+            try:
+                process.stop()
+            finally:
+                process.popen.kill()
 
 
 def groups(settings: Settings, *, workers: int = 1, slots: int = 8, extra: str = "") -> Path:

@@ -10,7 +10,6 @@ import random
 import signal
 from typing import Any
 
-import psutil
 import redis
 
 from app.config import Settings
@@ -18,7 +17,7 @@ from app.jobs import RedisJobs
 from app.models import keys
 from tests.jobs import support
 
-JOBS, TERMS, KILLS = 2000, 40, 20
+JOBS, FIRST, TERMS, KILLS = 2000, 200, 40, 20
 _SUSPECTS = '\n[more-suspects]\nqueues = ["suspects"]\nslots = 1\nsystem_slots = 1\n'
 
 
@@ -35,15 +34,16 @@ def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
         contextlib.closing(RedisJobs(settings)) as jobs,
         support.running("queue_manager.main", settings, "manager") as manager,
     ):
-        tickets = jobs.enqueue_many(support.effects(JOBS, seconds=0.02))
-        ids = [ticket.id for ticket in tickets]
+        tickets = jobs.enqueue_many(support.effects(FIRST, seconds=0.1))
+        portion = (JOBS - FIRST) // len(blows)
         for n, blow in enumerate(blows):
-            # Spread over the run by its progress, and only on workers that hold jobs.
-            done = n * JOBS // (len(blows) + 5)
-            eventually(lambda done=done: redis_client.llen("selftest:effects") >= done, timeout=60)
+            # More work with each blow, so that every one hits a worker in the middle of it.
+            tickets += jobs.enqueue_many(support.effects(portion, seconds=0.1, start=FIRST + n * portion))
             victim = eventually(lambda: _busy(manager, redis_client, rng), timeout=30)
             os.kill(victim, blow)
             eventually(lambda victim=victim: not support.is_alive(victim), timeout=30)
+        ids = [ticket.id for ticket in tickets]
+        assert len(set(ids)) == JOBS
         outcomes = list(jobs.await_many(tickets, 90))
         assert collections.Counter(outcome.error for outcome in outcomes) == {None: JOBS}
         eventually(lambda: not any(support.leftovers(redis_client).values()))
@@ -51,18 +51,26 @@ def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
         assert support.ends(redis_client) == dict.fromkeys(ids, 1)
         assert {redis_client.xlen(keys.results(job_id)) for job_id in ids} == {1}
         _check_effects(redis_client)
+        _check_blows(redis_client)
         assert manager.stop() == 0
     assert support.workers(redis_client) == {}
 
 
 def _busy(manager: support.Process, client: redis.Redis, rng: random.Random) -> int | None:
-    """A worker process that holds jobs now; of its title we know the group, of its list the jobs."""
-    if not any(client.llen(name) for name in client.scan_iter(keys.INFLIGHT + "*")):
+    """A worker process, in the middle of work as long as there is any."""
+    held = [client.llen(name) for name in client.scan_iter(keys.INFLIGHT + "*")]
+    waiting = [client.llen(name) for name in client.scan_iter(keys.QUEUE + "*")]
+    if any(waiting) and not any(held):
         return None
     found = [pid for group in ("feeds", "suspects", "more-suspects") for pid in support.pids(manager, group)]
-    with contextlib.suppress(psutil.Error):
-        return rng.choice(found) if found else None
-    return None
+    return rng.choice(found) if found else None
+
+
+def _check_blows(client: redis.Redis) -> None:
+    """Most blows must have hit a worker that held jobs, or nothing was tested."""
+    rows: list[Any] = client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    hit = {row[b"worker"] for _, row in rows if row[b"kind"] in (b"returned", b"suspect")}
+    assert len(hit) >= KILLS
 
 
 def _check_effects(client: redis.Redis) -> None:

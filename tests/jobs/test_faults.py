@@ -12,7 +12,7 @@ from app.models.jobs import Job, Queue, State, Task
 from tests.jobs import support
 from tests.jobs.conftest import Engine
 
-SETTINGS = {"worker_stall": 3.0, "worker_memory": 200 << 20}
+SETTINGS = {"worker_stall": 4.0, "worker_memory": 200 << 20}
 GROUPS = '\n[solo]\nqueues = ["maintenance"]\nmode = "solo"\n'
 
 

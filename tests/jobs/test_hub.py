@@ -1,0 +1,160 @@
+"""The controller: subscribe before or after, resume, and what it refuses; on the real process."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from app.config import Settings
+from app.jobs import RedisJobs
+from app.models import keys
+from app.models.jobs import Job, Queue, Task
+from controller import main, messages
+from controller.messages import Event, Refused, Subscribe, Subscribed
+from tests.jobs import support
+from workers import endings
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Iterator[Settings]:
+    # The path of a unix socket must be short.
+    with tempfile.TemporaryDirectory(prefix="eventr-test-") as home:
+        yield dataclasses.replace(settings, home=Path(home))
+
+
+@pytest.fixture
+def controller(settings: Settings, redis_client: redis.Redis, eventually: Any) -> Iterator[support.Process]:
+    with support.running("controller.main", settings, "controller") as process:
+        eventually(lambda: next(redis_client.scan_iter(keys.alive("controller", "*")), None), timeout=60)
+        yield process
+
+
+@contextlib.contextmanager
+def _connected(settings: Settings) -> Iterator[Any]:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(20)
+        line.connect(str(main.socket_path(settings)))
+        with line.makefile("rwb") as stream:
+            yield stream
+
+
+@contextlib.contextmanager
+def _subscribed(settings: Settings, wanted: Subscribe) -> Iterator[Any]:
+    with _connected(settings) as stream:
+        stream.write(messages.encode(wanted))
+        stream.flush()
+        assert isinstance(messages.decode(stream.readline()), Subscribed)
+        yield stream
+
+
+def _read(stream: Any, count: int) -> list[Event]:
+    found = [messages.decode(stream.readline()) for _ in range(count)]
+    assert all(isinstance(message, Event) for message in found)
+    return found  # type: ignore[return-value]
+
+
+def _run(jobs: RedisJobs, client: redis.Redis, settings: Settings, keys_: range) -> list[str]:
+    """Run jobs to their end; three events each: started, progress, finished."""
+    desk = support.desk(client, settings)
+    tickets = jobs.enqueue_many([Job(Task.ECHO, {"key": key}, Queue.PULL) for key in keys_])
+    for job in desk.take(len(tickets), {}, ()):
+        desk.report([endings.Report(job, {"step": 1})])
+        desk.finish([endings.finished(job, None, settings)])
+    return [ticket.id for ticket in tickets]
+
+
+def test_events_reach_who_subscribed_and_nobody_else(
+    controller: support.Process, settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    wanted = RedisJobs(settings).enqueue(Job(Task.ECHO, {"key": 3}, Queue.PULL)).id
+    with _subscribed(settings, Subscribe()) as everything, _subscribed(settings, Subscribe((wanted,))) as one:
+        ids = _run(jobs, redis_client, settings, range(5))
+        seen = _read(everything, 15)
+        assert sorted(event.id for event in seen if event.kind == "finished") == sorted(ids)
+        mine = _read(one, 3)
+        assert [event.kind for event in mine] == ["started", "progress", "finished"]
+        assert {event.id for event in mine} == {wanted}
+        assert json.loads(mine[1].fields["data"]) == {"step": 1}
+        assert mine[0].fields["task"] == Task.ECHO
+
+
+def test_a_late_subscriber_is_told_the_end_at_once(
+    controller: support.Process, settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    ids = _run(jobs, redis_client, settings, range(3))
+    with _subscribed(settings, Subscribe(tuple(ids))) as stream:
+        assert [(event.kind, event.at) for event in _read(stream, 3)] == [("finished", "")] * 3
+
+
+def test_a_subscriber_resumes_without_loss_also_over_a_restart(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Any
+) -> None:
+    alive = keys.alive("controller", "*")
+    with support.running("controller.main", settings, "first") as first:
+        eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
+        with _subscribed(settings, Subscribe()) as stream:
+            _run(jobs, redis_client, settings, range(4))
+            seen = _read(stream, 6)
+            first.stop(9)
+    _run(jobs, redis_client, settings, range(4, 8))
+    redis_client.delete(*redis_client.scan_iter(alive))
+    with support.running("controller.main", settings, "second") as second:
+        eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
+        with _subscribed(settings, Subscribe(since=seen[-1].at)) as stream:
+            seen += _read(stream, 18)
+            _run(jobs, redis_client, settings, range(8, 9))
+            seen += _read(stream, 3)
+        assert second.stop() == 0
+    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    assert [event.at for event in seen] == [at.decode() for at, _ in rows]
+    assert not main.socket_path(settings).exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"[]\n",
+        b'{"op": "nothing"}\n',
+        b'{"op": "subscribe", "ids": "all"}\n',
+        b'{"op": "subscribe", "more": 1}\n',
+        b'{"op": "event", "at": "", "kind": "x", "id": "y"}\n',
+        b"x" * (messages.LINE_MAX + 100) + b"\n",
+    ],
+    ids=["http", "list", "unknown", "ids", "field", "event", "long"],
+)
+def test_other_lines_are_refused(line: bytes) -> None:
+    """Each wrong first line is answered with one sentence and hung up on."""
+    import asyncio
+
+    from controller.hub import LIMIT, Hub
+
+    async def converse(path: Path) -> list[bytes]:
+        server = await asyncio.start_unix_server(Hub(None).serve, path, limit=LIMIT)  # type: ignore[arg-type]
+        async with server:
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(line)
+            answer = [await reader.readline(), await reader.read()]
+            writer.close()
+            return answer
+
+    with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
+        first, rest = asyncio.run(converse(Path(folder) / "hub.sock"))
+    assert isinstance(messages.decode(first), Refused)
+    assert rest == b""
+
+
+def test_a_second_controller_is_refused(controller: support.Process, settings: Settings) -> None:
+    other = support.Process("controller.main", settings, settings.home / "other.log")
+    assert other.popen.wait(60) != 0
+    assert "Another controller runs here already" in other.log.read_text()
+    assert main.socket_path(settings).stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,239 @@
+"""The manager's own life: it stops cleanly, its death is survived, an outage of Redis too."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from app import embedded
+from app.config import Settings
+from app.errors import SettingsError
+from app.jobs import RedisJobs
+from app.models import keys
+from app.models.jobs import Job, Queue, State, Task
+from queue_manager import groups, main
+from tests.jobs import support
+
+Eventually = Callable[..., Any]
+
+
+def _sleepers(jobs: RedisJobs, count: int, seconds: float) -> list[str]:
+    wanted = [Job(Task.SLEEP, {"seconds": seconds, "key": key}, Queue.PULL) for key in range(count)]
+    return [ticket.id for ticket in jobs.enqueue_many(wanted)]
+
+
+def _all_run(client: redis.Redis, ids: list[str]) -> Callable[[], bool]:
+    return lambda: support.states(client, ids) == {"started": len(ids)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_clean_stop_returns_jobs_and_leaves_nothing(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually, number: int
+) -> None:
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        ids = _sleepers(jobs, 5, 25)
+        eventually(_all_run(redis_client, ids), timeout=60)
+        family = [child.pid for child in manager.family()]
+        assert manager.stop(number) == 0
+    eventually(lambda: not any(map(support.is_alive, family)))
+    assert support.states(redis_client, ids) == {"queued": 5}
+    # To the front, in their order, and nothing is held against them.
+    assert redis_client.lrange(keys.queue(Queue.PULL), 0, -1) == [job_id.encode() for job_id in ids]
+    views = [jobs.status(job_id) for job_id in ids]
+    assert {(view.crashes, view.failures) for view in views} == {(0, 0)}
+    left = {key.decode() for key in redis_client.scan_iter("eventr:*")}
+    assert left == {keys.EVENTS}
+    assert redis_client.zcard(keys.FAILED + Queue.PULL) == 0
+
+
+def test_a_short_job_ends_within_the_grace(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    settings = dataclasses.replace(settings, stop_grace=20)
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        ids = _sleepers(jobs, 3, 1.5)
+        eventually(_all_run(redis_client, ids), timeout=60)
+        assert manager.stop() == 0
+    assert support.states(redis_client, ids) == {"finished": 3}
+
+
+def test_workers_die_with_their_manager_and_the_next_one_recovers(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    with support.running("queue_manager.main", settings, "first") as first:
+        ids = _sleepers(jobs, 6, 3)
+        eventually(_all_run(redis_client, ids), timeout=60)
+        family = [child.pid for child in first.family()]
+        first.stop(signal.SIGKILL)
+        eventually(lambda: not any(map(support.is_alive, family)))
+    assert support.states(redis_client, ids) == {"started": 6}
+    dead = set(support.workers(redis_client))
+    with support.running("queue_manager.main", settings, "second"):
+        eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
+        assert not dead & set(support.workers(redis_client))
+        assert {jobs.status(job_id).crashes for job_id in ids} == {0}
+        assert redis_client.zcard(keys.MANAGERS) == 1
+    assert set(support.ends(redis_client).values()) == {1}
+
+
+def test_two_managers_work_beside_each_other(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    with (
+        support.running("queue_manager.main", settings, "one") as one,
+        support.running("queue_manager.main", settings, "two"),
+    ):
+        eventually(lambda: len(set(support.workers(redis_client).values())) == 2, timeout=60)
+        tickets = jobs.enqueue_many(support.effects(200, seconds=0.02))
+        one.stop()
+        assert len(list(jobs.await_many(tickets, 60))) == 200
+        assert len(set(support.workers(redis_client).values())) == 1
+    assert sorted(key for key, _ in support.traces(redis_client)) == list(range(200))
+
+
+def test_an_emptied_redis_heals_by_itself(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    with support.running("queue_manager.main", settings, "manager"):
+        old = eventually(lambda: support.workers(redis_client), timeout=60)
+        redis_client.flushall()
+        ticket = jobs.enqueue(Job(Task.ECHO, {"after": "flush"}, Queue.PULL))
+        assert [outcome.error for outcome in jobs.await_many([ticket], 60)] == [None]
+        assert not set(old) & set(support.workers(redis_client))
+
+
+def test_an_outage_of_redis_is_waited_for(settings: Settings, eventually: Eventually) -> None:
+    with tempfile.TemporaryDirectory(prefix="eventr-test-") as home:
+        server = embedded.Redis(dataclasses.replace(settings, home=Path(home), redis_url=""))
+        ours = dataclasses.replace(settings, redis_url=server.address)
+        with (
+            contextlib.closing(RedisJobs(ours)) as jobs,
+            support.running("queue_manager.main", ours) as manager,
+        ):
+            # Nobody answers yet: the manager waits.
+            eventually(lambda: "redis_silent" in manager.log.read_text(), timeout=60)
+            _serve(server)
+            tickets = jobs.enqueue_many(support.effects(60, seconds=0.3))
+            client = redis.Redis.from_url(server.address)
+            eventually(lambda: client.llen("selftest:effects") > 8, timeout=60)
+            workers = support.pids(manager, "feeds")
+            assert server.process is not None
+            server.process.kill()
+            server.process.wait()
+            eventually(lambda: "while_=taking" in manager.log.read_text())
+            _serve(server)
+            outcomes = list(jobs.await_many(tickets, 60))
+            assert {outcome.error for outcome in outcomes} == {None}
+            assert len(outcomes) == 60
+            assert support.pids(manager, "feeds") == workers
+            assert manager.stop() == 0
+            client.close()
+        server.stop()
+
+
+def _serve(server: embedded.Redis) -> None:
+    server.launch()
+    server.wait()
+
+
+_HOLD = """
+import re, sys
+from multiprocessing.connection import Connection
+from workers import lifeline
+lifeline.watch(Connection(int(sys.argv[1]), writable=False))
+print("holding", flush=True)
+re.match(r"(a+)+$", "a" * 40 + "b")  # holds the interpreter for hours, in C
+"""
+
+
+def test_the_lifeline_ends_a_worker_that_holds_the_interpreter() -> None:
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(reader)],
+        pass_fds=[reader],
+        stdout=subprocess.PIPE,
+        cwd=support.REPO,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"holding\n"
+        os.close(reader)
+        os.close(writer)
+        _ends(process)
+
+
+def test_a_worker_of_an_ended_manager_never_starts() -> None:
+    reader, writer = os.pipe()
+    os.close(writer)
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(reader)], pass_fds=[reader], cwd=support.REPO
+    ) as process:
+        os.close(reader)
+        _ends(process)
+
+
+def _ends(process: subprocess.Popen[bytes]) -> None:
+    try:
+        assert process.wait(20) != 0
+    finally:
+        process.kill()
+
+
+def test_a_wrong_queue_table_is_one_sentence(settings: Settings, tmp_path: Path) -> None:
+    table = tmp_path / "wrong.toml"
+    table.write_text('[feeds]\nqueues = ["feed-pull"]\nworker = 3\n')
+    with pytest.raises(SettingsError, match="group feeds has no setting worker"):
+        main.run(dataclasses.replace(settings, queues_file=table))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "names no group"),
+        ("[feeds", "cannot be read"),
+        ("feeds = 1", "is no table"),
+        ("[feeds]\nworkers = 1", "needs queues"),
+        ('[feeds]\nqueues = ["nonsense"]', "needs queues"),
+        ('[feeds]\nqueues = ["feed-pull"]\nmode = "both"', "must have the mode"),
+        ('[feeds]\nqueues = ["feed-pull"]\nslots = 0', "positive number as slots"),
+        ('[feeds]\nqueues = ["feed-pull"]\nslots = true', "positive number as slots"),
+        ('[feeds]\nqueues = ["feed-pull"]\ngrace = -1', "positive number as grace"),
+        ('[feeds]\nqueues = ["feed-pull"]\nname = "x"', "has no setting name"),
+    ],
+)
+def test_queue_tables_are_checked(settings: Settings, tmp_path: Path, text: str, words: str) -> None:
+    table = tmp_path / "queues.toml"
+    table.write_text(text)
+    with pytest.raises(SettingsError, match=words):
+        groups.load(dataclasses.replace(settings, queues_file=table))
+
+
+def test_the_built_in_table_serves_every_queue_and_documents_every_setting() -> None:
+    settings = Settings()
+    loaded = groups.load(settings)
+    assert {queue for group in loaded for queue in group.queues} == set(Queue)
+    text = (support.REPO / "queue_manager" / "queues.toml").read_text()
+    for field in dataclasses.fields(groups.Group):
+        assert field.name == "name" or f"#   {field.name} " in text
+    feeds = next(group for group in loaded if group.name == "feeds")
+    assert feeds.system_slots == settings.pull_batches < feeds.slots
+    assert [group.slots for group in loaded if Queue.SUSPECTS in group.queues] == [1]
+
+
+def test_a_status_is_given_while_a_job_waits_to_be_tried_again(
+    jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    ticket = jobs.enqueue(Job(Task.ECHO, {"x": 1}, Queue.PULL))
+    redis_client.hset(keys.job(ticket.id), mapping={"status": "scheduled", "error": "timeout", "failures": 1})
+    view = jobs.status(ticket.id)
+    assert (view.state, view.error, view.failures) == (State.SCHEDULED, "timeout", 1)

@@ -1,0 +1,136 @@
+"""The manager's decisions as tables: no process, no clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from queue_manager import policy
+from queue_manager.groups import Group
+from queue_manager.policy import Action, Kill, Start, Stop, Verdict, WorkerView
+
+MB = 1 << 20
+NOW = 1000.0
+LOOP = Group(
+    name="feeds",
+    queues=("feed-pull",),
+    mode="loop",
+    workers=2,
+    slots=16,
+    system_slots=4,
+    memory=100 * MB,
+    lifetime=3600,
+    max_jobs=1000,
+    stall=15,
+    grace=10,
+)
+SOLO = Group(
+    name="solo",
+    queues=("maintenance",),
+    mode="solo",
+    workers=1,
+    slots=1,
+    system_slots=1,
+    memory=100 * MB,
+    lifetime=3600,
+    max_jobs=1000,
+    stall=15,
+    grace=10,
+)
+
+
+def _worker(name: str = "a", group: str = "feeds", **changes: Any) -> WorkerView:
+    fields: dict[str, Any] = {"born": NOW - 60, "sign": NOW - 1, "ready": True, "rss": 50 * MB, **changes}
+    return WorkerView(name=name, group=group, **fields)
+
+
+def _decide(
+    *workers: WorkerView, stopping: bool = False, groups: Any = (LOOP,), **not_before: float
+) -> list[Action]:
+    return policy.decide(NOW, groups, workers, stopping=stopping, not_before=not_before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, None),
+        ({"deadlines": (NOW + 1,)}, None),
+        ({"deadlines": (NOW + 1, NOW - 1)}, Kill("a", "timeout")),
+        ({"rss": 101 * MB}, Stop("a", "memory")),
+        ({"rss": 151 * MB}, Kill("a", "memory")),
+        ({"sign": NOW - 16}, Kill("a", "stall")),
+        ({"sign": NOW - 16, "deadlines": (NOW + 9,)}, Kill("a", "stall")),
+        ({"sign": NOW - 16, "ready": False}, None),
+        ({"sign": NOW - 121, "ready": False}, Kill("a", "stall")),
+        ({"sign": NOW - 99, "killed": "stall"}, None),
+        ({"leaving": NOW - 14}, None),
+        ({"leaving": NOW - 14, "rss": 101 * MB}, None),
+        ({"leaving": NOW - 16}, Kill("a", "shutdown")),
+        ({"leaving": NOW - 16, "reason": "memory"}, Kill("a", "memory")),
+    ],
+)
+def test_what_becomes_of_a_worker(changes: dict[str, Any], wanted: Action | None) -> None:
+    actions = _decide(_worker(**changes), _worker("b"), _worker("c"))
+    assert [a for a in actions if not isinstance(a, Start)] == ([wanted] if wanted else [])
+
+
+def test_a_solo_worker_may_be_silent_while_it_works() -> None:
+    busy = _worker(group="solo", sign=NOW - 100, deadlines=(NOW + 20,))
+    idle = _worker(group="solo", sign=NOW - 100)
+    assert _decide(busy, groups=(SOLO,)) == []
+    assert Kill("a", "stall") in _decide(idle, groups=(SOLO,))
+
+
+@pytest.mark.parametrize(
+    ("workers", "starts"),
+    [
+        ([], 2),
+        ([_worker("a")], 1),
+        ([_worker("a"), _worker("b", ready=False)], 0),
+        ([_worker("a"), _worker("b"), _worker("c")], 0),
+        ([_worker("a"), _worker("b", leaving=NOW - 1)], 1),
+        ([_worker("a"), _worker("b", killed="stall")], 1),
+    ],
+)
+def test_missing_workers_are_started(workers: list[WorkerView], starts: int) -> None:
+    assert _decide(*workers) == [Start("feeds")] * starts
+
+
+def test_a_start_waits_for_its_pause() -> None:
+    assert _decide(feeds=NOW + 0.1) == []
+    assert _decide(feeds=NOW - 0.1) == [Start("feeds")] * 2
+
+
+def test_a_stop_asks_all_once_and_starts_none() -> None:
+    leaving = _worker("b", leaving=NOW - 1)
+    assert _decide(_worker("a"), leaving, stopping=True) == [Stop("a", "shutdown")]
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "killed", "wanted"),
+    [
+        (0, None, Verdict(False, "ended")),
+        (-15, None, Verdict(False, "ended")),
+        (75, None, Verdict(False, "ended")),
+        (-9, None, Verdict(True, "signal 9")),
+        (-11, None, Verdict(True, "signal 11")),
+        (1, None, Verdict(True, "exit 1")),
+        (None, None, Verdict(True, "exit None")),
+        (-9, "stall", Verdict(True, "stall")),
+        (-9, "memory", Verdict(True, "memory")),
+        (-9, "timeout", Verdict(True, "timeout")),
+        (-9, "shutdown", Verdict(False, "shutdown")),
+        # It ended by itself in the moment in which it was killed: what it holds is still charged.
+        (0, "stall", Verdict(True, "stall")),
+    ],
+)
+def test_the_verdict_over_a_death(exitcode: int | None, killed: str | None, wanted: Verdict) -> None:
+    assert policy.verdict(exitcode, killed) == wanted
+
+
+def test_pauses_double_up_to_a_limit() -> None:
+    pauses = [policy.pause(deaths) for deaths in range(12)]
+    assert pauses[:4] == [0.0, 0.25, 0.5, 1.0]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == policy.PAUSE_MOST
