@@ -121,8 +121,9 @@ class Fetcher:
             for request in requests:
                 batch.add(self._engine, request)
             self._pump.kick()
-            async for fetched in batch:
-                yield fetched
+            while await batch.more():
+                while batch.ended:
+                    yield batch.ended.popleft()
         finally:
             batch.cancel(self._engine)
             self._pump.detach()
@@ -149,7 +150,7 @@ class _Batch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._ended: deque[Fetched] = deque()
+        self.ended: deque[Fetched] = deque()
         self._running: dict[int, Transfer] = {}
         self._waiter: asyncio.Future[None] | None = None
 
@@ -159,7 +160,7 @@ class _Batch:
 
     def _end(self, number: int, fetched: Fetched) -> None:
         del self._running[number]
-        self._ended.append(fetched)
+        self.ended.append(fetched)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -168,13 +169,12 @@ class _Batch:
             engine.cancel(transfer)
         self._running.clear()
 
-    async def __aiter__(self) -> AsyncIterator[Fetched]:
-        while self._running or self._ended:
-            while self._ended:
-                yield self._ended.popleft()
-            if self._running:
-                self._waiter = self._loop.create_future()
-                await self._waiter
+    async def more(self) -> bool:
+        """Wait until something ended; False when all of it was taken."""
+        if self._running and not self.ended:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        return bool(self.ended)
 
 
 class _Pump:

@@ -52,11 +52,15 @@ def read_lines(lines: list[bytes]) -> tuple[int, list[bytes]]:
     start = len(lines) - 1
     while start >= 0 and not lines[start].startswith(b"HTTP/"):
         start -= 1
-    match = _STATUS.match(lines[start]) if start >= 0 else None
-    end = start + 1
-    while end < len(lines) and len(lines[end]) > 2:
-        end += 1
-    return int(match[1]) if match else 0, lines[start + 1 : end]
+    if start < 0:
+        return 0, []
+    match = _STATUS.match(lines[start])
+    fields = lines[start + 1 :]
+    for number, line in enumerate(fields):
+        if len(line) <= 2:
+            del fields[number:]
+            break
+    return int(match[1]) if match else 0, fields
 
 
 def read_head(status: int, lines: Sequence[bytes]) -> Head:

@@ -56,6 +56,26 @@ class Transfer:
         dns_until: when the resolver must have answered; of no meaning once connecting.
     """
 
+    __slots__ = (
+        "_chain_is_permanent",
+        "_hops",
+        "_own_headers",
+        "_permanent_url",
+        "_policy",
+        "_refreshed",
+        "_settings",
+        "_wire_bytes",
+        "deadline",
+        "dns_until",
+        "done",
+        "endpoint",
+        "left",
+        "pinned",
+        "request",
+        "requested",
+        "started",
+    )
+
     def __init__(self, request: FetchRequest, done: Done, settings: Settings, policy: Policy) -> None:
         self.request, self.done = request, done
         self.endpoint = Endpoint("", "", 0, request.url, literal=False)  # until begin()
