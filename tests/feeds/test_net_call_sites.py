@@ -29,7 +29,7 @@ ALLOWED = {
     "app/feeds/fetch/slot.py": {"pycurl", "SocketType"},  # its sockets, behind the guard
     "app/feeds/fetch/resolver.py": {"getaddrinfo"},  # its resolver
     "app/commands/ports.py": {"getaddrinfo", "socket"},  # binds, to see whether a port is free
-    "app/commands/up.py": {"http.client"},  # asks our own web tier whether it is up
+    "app/commands/address.py": {"http.client"},  # asks our own web tier whether it is up
 }
 
 

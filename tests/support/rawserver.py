@@ -16,128 +16,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import gzip as gzip_module
-import hashlib
 import multiprocessing
 import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
-Headers = tuple[tuple[str, str], ...]
+from tests.support.replies import Composed, Reply, Request, Script, file_reply, played
+
+__all__ = ["RawServer", "Reply", "Request", "Script", "ServerProcess", "file_reply", "serve_files"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reply:
-    """One answer and the way it is sent.
-
-    Attributes:
-        headers: sent besides Content-Length (or Transfer-Encoding), ETag, Last-Modified, Connection.
-        etag: sent, and answered with 304 when the request repeats it; ``last_modified`` likewise.
-        gzip: compress the body when the request accepts gzip.
-        close: close the connection after this answer.
-        delay: seconds before the first byte; ``forever`` for never.
-        drip: bytes a piece and seconds between pieces; the whole answer is sent so.
-        chunked: send the body in one chunk; ``unfinished`` leaves out the last chunk and waits.
-        cut: close after so many bytes of the body, whatever Content-Length said.
-        reset: end with RST instead of FIN, at ``cut`` or before the first byte.
-        raw: exact bytes instead of a composed answer; the connection is closed after them.
-        endless: after head (or ``raw``) repeat this until the client goes away, ``drip[1]`` apart.
-    """
-
-    status: int = 200
-    headers: Headers = ()
-    body: bytes = b""
-    etag: str | None = None
-    last_modified: str | None = None
-    gzip: bool = False
-    close: bool = False
-    delay: float = 0.0
-    drip: tuple[int, float] | None = None
-    chunked: bool = False
-    unfinished: bool = False
-    cut: int | None = None
-    reset: bool = False
-    raw: bytes | None = None
-    endless: bytes | None = None
-
-    @property
-    def plain(self) -> bool:
-        """Whether the whole answer can be written at once."""
-        odd = self.delay or self.drip or self.unfinished or self.reset or self.endless
-        return not odd and self.cut is None and self.raw is None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Request:
-    """What the server saw: ``headers`` with names in lower case, ``connection`` counts from 1."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    connection: int
-
-
-Script = Reply | Callable[[Request], Reply]
-
-
-@dataclasses.dataclass(slots=True)
-class _Composed:
-    """A plain reply as bytes: full, compressed, and "not modified"."""
-
-    full: bytes
-    zipped: bytes | None
-    not_modified: bytes | None
-    etag: bytes | None
-    last_modified: bytes | None
-    close: bool
-
-    @classmethod
-    def of(cls, reply: Reply) -> _Composed:
-        common = [*reply.headers]
-        common += [("ETag", reply.etag)] if reply.etag else []
-        common += [("Last-Modified", reply.last_modified)] if reply.last_modified else []
-        common += [("Connection", "close")] if reply.close else []
-        zipped = None
-        if reply.gzip:
-            body = gzip_module.compress(reply.body, 6, mtime=0)
-            zipped = _compose(reply, [*common, ("Content-Encoding", "gzip")], body)
-        conditional = reply.etag or reply.last_modified
-        return cls(
-            _compose(reply, common, reply.body),
-            zipped,
-            _head(304, common) if conditional else None,
-            b"\r\nIf-None-Match: " + reply.etag.encode() + b"\r\n" if reply.etag else None,
-            b"\r\nIf-Modified-Since: " + reply.last_modified.encode() + b"\r\n"
-            if reply.last_modified
-            else None,
-            reply.close,
-        )
-
-    def answer(self, head: bytes) -> bytes:
-        if self.etag is not None and b"\r\nIf-None-Match:" in head:
-            if self.etag in head and self.not_modified is not None:
-                return self.not_modified
-        elif self.last_modified is not None and self.last_modified in head and self.not_modified is not None:
-            return self.not_modified
-        return self.zipped if self.zipped is not None and b"gzip" in head else self.full
-
-
-def _head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in headers)]
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-
-
-def _compose(reply: Reply, headers: Iterable[tuple[str, str]], body: bytes) -> bytes:
-    if reply.chunked:
-        chunk = f"{len(body):x}".encode() + b"\r\n" + body + b"\r\n" if body else b""
-        end = b"" if reply.unfinished else b"0\r\n\r\n"
-        return _head(reply.status, [*headers, ("Transfer-Encoding", "chunked")]) + chunk + end
-    return _head(reply.status, [*headers, ("Content-Length", str(len(body)))]) + body
+_NOT_FOUND = Reply(status=404)
 
 
 class _Protocol(asyncio.Protocol):
@@ -183,7 +77,7 @@ class _Protocol(asyncio.Protocol):
         assert self.transport is not None
         if reply.delay:
             await asyncio.sleep(reply.delay)
-        await self._write(_played(reply, head), reply)
+        await self._write(played(reply, head), reply)
         while reply.endless is not None:
             await self._write(reply.endless, dataclasses.replace(reply, drip=None))
             await asyncio.sleep(reply.drip[1] if reply.drip else 0)
@@ -209,20 +103,6 @@ class _Protocol(asyncio.Protocol):
                 await asyncio.sleep(pause)
 
 
-def _played(reply: Reply, head: bytes) -> bytes:
-    """Return the bytes of a scripted reply, cut where it says."""
-    if reply.raw is not None:
-        return reply.raw
-    if reply.reset and reply.cut is None:
-        return b""
-    if reply.endless is not None and not reply.body:
-        return _head(reply.status, reply.headers)
-    whole = _Composed.of(reply).answer(head)
-    if reply.cut is None:
-        return whole
-    return whole[: whole.index(b"\r\n\r\n") + 4 + reply.cut]
-
-
 class RawServer:
     """A scripted server in a thread of this process.
 
@@ -239,7 +119,7 @@ class RawServer:
         *,
         hosts: tuple[str, ...] = ("127.0.0.1",),
         tls: tuple[str, str] | None = None,
-        default: Reply = Reply(status=404),
+        default: Reply = _NOT_FOUND,
         record: bool = True,
     ) -> None:
         self.hosts, self.connections, self.served, self.peak = hosts, 0, 0, 0
@@ -247,8 +127,8 @@ class RawServer:
         self.port = 0
         self._scheme = "https" if tls else "http"
         self._tls, self._record = tls, record
-        self._scripts: dict[str, _Composed | Script] = {}
-        self._default = _Composed.of(default) if default.plain else default
+        self._scripts: dict[str, Composed | Script] = {}
+        self._default = Composed.of(default) if default.plain else default
         self._open: set[_Protocol] = set()
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -271,7 +151,7 @@ class RawServer:
 
     def set(self, path: str, script: Script) -> None:
         """Answer ``path`` (with its query) so from now on; callable from any thread."""
-        self._scripts[path] = _Composed.of(script) if isinstance(script, Reply) and script.plain else script
+        self._scripts[path] = Composed.of(script) if isinstance(script, Reply) and script.plain else script
 
     def seen(self, path: str) -> list[Request]:
         """Return the requests for a path, in order."""
@@ -314,13 +194,13 @@ class RawServer:
         self.requests.append(request)
         return request
 
-    def find(self, path: str, request: Request | None) -> _Composed | Reply:
+    def find(self, path: str, request: Request | None) -> Composed | Reply:
         found = self._scripts.get(path, self._default)
-        if isinstance(found, _Composed | Reply):
+        if isinstance(found, Composed | Reply):
             return found
         assert request is not None, "callables need record=True"
         reply = found(request)
-        return _Composed.of(reply) if reply.plain else reply
+        return Composed.of(reply) if reply.plain else reply
 
     # -- the thread
 
@@ -438,20 +318,6 @@ def _child(pipe: Connection, scripts: dict[str, Reply], options: dict[str, Any])
             for path, reply in message[1].items():
                 server.set(path, reply)
             pipe.send(True)
-
-
-def file_reply(body: bytes, *, etag: bool = True, gzip: bool = True, close: bool = False) -> Reply:
-    """Return the answer of a well-behaved static file server for these bytes."""
-    mark = f'"{hashlib.blake2b(body, digest_size=8).hexdigest()}"' if etag else None
-    return Reply(body=body, etag=mark, gzip=gzip, close=close, headers=(("Content-Type", _kind(body)),))
-
-
-def _kind(body: bytes) -> str:
-    start = body[:512].lstrip().lower()
-    if start.startswith(b"{"):
-        return "application/json"
-    page = start.startswith((b"<!doctype html", b"<html"))
-    return "text/html" if page else "application/xml"
 
 
 def serve_files(
