@@ -13,131 +13,17 @@ from __future__ import annotations
 
 import html
 import re
-import threading
-from collections.abc import Callable
-from urllib.parse import urlsplit
 
 import nh3
 
-from app.feeds import embeds, prescan, text, urls
+from app.feeds import embeds, prescan, text
+from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
 SANITIZER_VERSION = 1
 
 MAX_HTML = 1 << 20
-MAX_DATA_URL = 64 << 10
 _SETTLE = 8
-
-TAGS = frozenset(
-    [
-        *(
-            "a",
-            "abbr",
-            "acronym",
-            "address",
-            "article",
-            "aside",
-            "audio",
-            "b",
-            "bdi",
-            "bdo",
-            "big",
-            "blockquote",
-        ),
-        *(
-            "br",
-            "caption",
-            "cite",
-            "code",
-            "col",
-            "colgroup",
-            "dd",
-            "del",
-            "details",
-            "dfn",
-            "div",
-            "dl",
-            "dt",
-        ),
-        *(
-            "em",
-            "figcaption",
-            "figure",
-            "footer",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "h5",
-            "h6",
-            "header",
-            "hr",
-            "i",
-            "img",
-        ),
-        *("ins", "kbd", "li", "mark", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp"),
-        *(
-            "section",
-            "small",
-            "source",
-            "span",
-            "strike",
-            "strong",
-            "sub",
-            "summary",
-            "sup",
-            "table",
-            "tbody",
-        ),
-        *("td", "tfoot", "th", "thead", "time", "tr", "tt", "u", "ul", "var", "video", "wbr"),
-    ]
-)
-#: Removed with all that is in them; of any other unknown element the content stays.
-DROPPED = frozenset(
-    [
-        *("script", "style", "iframe", "template", "title", "textarea", "xmp", "noembed", "noframes", "svg"),
-        *("select", "button", "canvas", "datalist", "dialog"),
-    ]
-)
-#: No edit of the lists above may ever let one of these in (H01).
-NEVER = frozenset(
-    [
-        *("svg", "math", "style", "noscript", "template", "iframe", "frame", "frameset", "form", "input"),
-        *(
-            "button",
-            "select",
-            "option",
-            "textarea",
-            "object",
-            "embed",
-            "base",
-            "meta",
-            "link",
-            "title",
-            "xmp",
-        ),
-        *("plaintext", "noembed", "noframes", "script", "applet", "marquee", "portal", "dialog"),
-    ]
-)
-_LAZY = ("data-src", "data-lazy-src", "data-original")
-ATTRIBUTES: dict[str, set[str]] = {
-    "*": {"dir", "lang", "title"},
-    "a": {"href"},
-    "audio": {"src"},
-    "col": {"span"},
-    "colgroup": {"span"},
-    "details": {"open"},
-    "del": {"datetime"},
-    "img": {"alt", "src", "srcset", "sizes", "width", "height", *_LAZY},
-    "ins": {"datetime"},
-    "li": {"value"},
-    "ol": {"start", "reversed", "type"},
-    "source": {"src", "srcset", "sizes", "type"},
-    "td": {"colspan", "rowspan"},
-    "th": {"colspan", "rowspan", "scope"},
-    "time": {"datetime"},
-    "video": {"src", "poster", "width", "height"},
-}
 
 _RENAMED = re.compile(
     r"<(/?)(?:center|main|nav|fieldset|form|dir|menu|hgroup|layer)(?=[\s/>])[^<>]*>", re.IGNORECASE
@@ -156,24 +42,9 @@ _BEACON = re.compile(
 )
 _LAZY_VALUE = re.compile(r' ?(?:data-src|data-lazy-src|data-original)="([^"]*)"')
 _EMPTY_SRC = re.compile(r'(?:^| )src="(?:data:[^"]*|[^"]*(?:blank|spacer|placeholder|lazy|loading)[^"]*)"')
-_DATA_IMAGE = re.compile(
-    r"data:image/(?:png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/]*={0,2}", re.IGNORECASE | re.ASCII
-)
-_SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
-_DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
 
 _LINK_ATTRIBUTES = 'rel="noopener noreferrer nofollow ugc" target="_blank" referrerpolicy="no-referrer"'
 _IMAGE_ATTRIBUTES = 'loading="lazy" decoding="async" referrerpolicy="no-referrer"'
-
-
-class _Context(threading.local):
-    """Where the addresses of the entry in hand are relative to; nh3 calls the filter without context."""
-
-    base = ""
-    own: tuple[str, int] | None = None
-
-
-_context = _Context()
 
 
 def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> str:
@@ -190,7 +61,7 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
     if "<" not in markup and "&" not in markup and ">" not in markup:
         return markup.replace("\0", "")
     try:
-        return _clean(markup, base_url, _own(own_origin))
+        return _clean(markup, base_url, own_origin)
     except BaseException as e:
         # A panic inside nh3 arrives as a BaseException of a class that cannot be imported.
         if type(e).__name__ not in ("PanicException", "RecursionError", "ValueError"):
@@ -198,11 +69,11 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
         return _as_text(markup)
 
 
-def _clean(markup: str, base_url: str, own: tuple[str, int] | None) -> str:
+def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
     markup = _prepare(markup, base_url)
     if prescan.hostile(markup):
         return _as_text(markup)
-    _context.base, _context.own = base_url, own
+    bind(base_url, own_origin)
     result = _finish(_CLEANER.clean(markup))
     # Taking out what is not allowed can leave a tree that its own text does not give: settle it.
     for _ in range(_SETTLE):
@@ -249,129 +120,14 @@ def _without_svg(markup: str) -> str:
     return _SVG.sub("", markup[:last]) + markup[last:] if last else markup
 
 
-# -- inside nh3: one function per attribute, None drops it
-
-
-def _href(value: str) -> str | None:
-    url = urls.resolve(value, _context.base)
-    return urls.without_tracking(url) if url and "?" in url else url
-
-
-def _src(value: str) -> str | None:
-    url = urls.resolve(value, _context.base)
-    if url is None or url[0] != "h":
-        return None
-    return None if _context.own and _is_own(url, _context.own) else url
-
-
-def _img_src(value: str) -> str | None:
-    if value[:5].lower() == "data:":
-        # Four characters of base64 carry three bytes.
-        fits = len(value) <= MAX_DATA_URL * 4 // 3 + 32
-        return value if fits and _DATA_IMAGE.fullmatch(value) else None
-    return _src(value)
-
-
-def _srcset(value: str) -> str | None:
-    """Return the candidates whose address stands; HTML standard §4.8.4.2.1, without data: addresses."""
-    if len(value) > 16384 or "data:" in value:
-        return None
-    kept = []
-    for part in re.split(r",\s+|,(?=https?://)", value.strip()):
-        words = part.strip(" \t\n\f\r,").split()
-        url = _src(words[0]) if words else None
-        if url and len(words) <= 2 and all(_DESCRIPTOR.fullmatch(w) for w in words[1:]):
-            kept.append(" ".join([url.replace(",", "%2C"), *words[1:]]))
-    return ", ".join(kept) or None
-
-
-def _pixels(value: str) -> str | None:
-    number = value.strip().removesuffix("px")
-    return str(int(number)) if number.isascii() and number.isdigit() and len(number) <= 5 else None
-
-
-def _span(value: str) -> str | None:
-    number = _pixels(value)
-    return number if number and 0 < int(number) <= 1000 else None
-
-
-def _flag(value: str) -> str:
-    return ""
-
-
-def _one_of(*words: str) -> Callable[[str], str | None]:
-    return lambda value: value if value.lower() in words else None
-
-
-def _like(pattern: str) -> Callable[[str], str | None]:
-    fits = re.compile(pattern, re.ASCII)
-    return lambda value: value if fits.fullmatch(value) else None
-
-
-_FILTERS: dict[str, Callable[[str], str | None]] = {
-    "colspan": _span,
-    "datetime": _like(r"[0-9A-Za-z :.,+-]{1,64}"),
-    "dir": _one_of("ltr", "rtl", "auto"),
-    "height": _pixels,
-    "href": _href,
-    "lang": _like(r"[A-Za-z0-9-]{1,35}"),
-    "open": _flag,
-    "poster": _src,
-    "reversed": _flag,
-    "rowspan": _span,
-    "scope": _one_of("row", "col", "rowgroup", "colgroup"),
-    "sizes": lambda value: value if _SIZES.fullmatch(value) else None,
-    "span": _span,
-    "src": _src,
-    "srcset": _srcset,
-    "start": _like(r"-?\d{1,6}"),
-    "type": _like(r"[1aAiI]|[a-z]+/[A-Za-z0-9.+-]{1,60}"),
-    "value": _like(r"-?\d{1,6}"),
-    "width": _pixels,
-    **dict.fromkeys(_LAZY, _src),
-}
-
-
-def _attribute(tag: str, name: str, value: str) -> str | None:
-    if name == "src" and tag == "img":
-        return _img_src(value)
-    judge = _FILTERS.get(name)
-    return judge(value) if judge else value
-
-
 _CLEANER = nh3.Cleaner(
     tags=set(TAGS),
     clean_content_tags=set(DROPPED),
     attributes=ATTRIBUTES,
-    attribute_filter=_attribute,
+    attribute_filter=judge,
     link_rel=None,
-    url_schemes={"http", "https", "mailto", "data"},  # data: only gets past _img_src
+    url_schemes={"http", "https", "mailto", "data"},  # data: only gets past judge() for images
 )
-
-
-def _own(origin: str | None) -> tuple[str, int] | None:
-    return _place(origin) if origin else None
-
-
-def _place(url: str) -> tuple[str, int] | None:
-    """Return (host, port) with the default ports as one: cookies know neither scheme nor port."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or 80
-    except ValueError:
-        return None
-    return (parts.hostname or "").rstrip("."), 80 if port == 443 else port
-
-
-def _is_own(url: str, own: tuple[str, int]) -> bool:
-    """Return whether a browser may take the address for ours; odd spellings of hosts count as ours."""
-    place = _place(url)
-    if place is None or "@" in urlsplit(url).netloc or "%" in place[0] or not place[0].isascii():
-        return True
-    label = place[0].rpartition(".")[2]
-    numeric = label.isdigit() or label.startswith("0x")
-    odd = numeric and not re.fullmatch(r"(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})", place[0])
-    return odd or place == own
 
 
 # -- after nh3

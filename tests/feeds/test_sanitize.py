@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.feeds import embeds, parse, prescan, sanitize
-from app.feeds.sanitize import ATTRIBUTES, DROPPED, NEVER, TAGS
+from app.feeds.allowed import ATTRIBUTES, DROPPED, NEVER, TAGS
 from app.feeds.sanitize import sanitize as clean
 from tests.support import corpus
 

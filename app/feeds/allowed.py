@@ -1,0 +1,188 @@
+"""What may be in an entry: elements, attributes, and which values of them; None drops the attribute.
+
+nh3 calls :func:`judge` for each attribute of the list, in one pass with its parsing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from app.feeds import urls
+
+MAX_DATA_URL = 64 << 10
+
+
+def _words(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+TAGS = _words(
+    "a abbr acronym address article aside audio b bdi bdo big blockquote br caption cite code col "
+    "colgroup dd del details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i "
+    "img ins kbd li mark ol p picture pre q rp rt ruby s samp section small source span strike strong "
+    "sub summary sup table tbody td tfoot th thead time tr tt u ul var video wbr"
+)
+#: Removed with all that is in them; of any other unknown element the content stays.
+DROPPED = _words(
+    "script style iframe template title textarea xmp noembed noframes svg select button canvas datalist "
+    "dialog"
+)
+#: No edit of the lists above may ever let one of these in (H01).
+NEVER = _words(
+    "svg math style noscript template iframe frame frameset form input button select option textarea "
+    "object embed base meta link title xmp plaintext noembed noframes script applet marquee portal "
+    "dialog"
+)
+LAZY = ("data-src", "data-lazy-src", "data-original")
+ATTRIBUTES: dict[str, set[str]] = {
+    "*": {"dir", "lang", "title"},
+    "a": {"href"},
+    "audio": {"src"},
+    "col": {"span"},
+    "colgroup": {"span"},
+    "details": {"open"},
+    "del": {"datetime"},
+    "img": {"alt", "src", "srcset", "sizes", "width", "height", *LAZY},
+    "ins": {"datetime"},
+    "li": {"value"},
+    "ol": {"start", "reversed", "type"},
+    "source": {"src", "srcset", "sizes", "type"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+    "video": {"src", "poster", "width", "height"},
+}
+
+_DATA_IMAGE = re.compile(
+    r"data:image/(?:png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/]*={0,2}", re.IGNORECASE | re.ASCII
+)
+_SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
+_DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
+
+
+class _Context(threading.local):
+    """Where the addresses of the entry in hand are relative to; nh3 calls the filter without context."""
+
+    base = ""
+    own: tuple[str, int] | None = None
+
+
+_context = _Context()
+
+
+def bind(base_url: str, own_origin: str | None) -> None:
+    """Say where the addresses of the next entry are relative to, and which origin is ours (H05)."""
+    _context.base = base_url
+    _context.own = _place(own_origin) if own_origin else None
+
+
+def judge(tag: str, name: str, value: str) -> str | None:
+    """Return the value that an attribute gets, or None to drop it."""
+    if name == "src" and tag == "img":
+        return _img_src(value)
+    judged_by = _FILTERS.get(name)
+    return judged_by(value) if judged_by else value
+
+
+def _href(value: str) -> str | None:
+    url = urls.resolve(value, _context.base)
+    return urls.without_tracking(url) if url and "?" in url else url
+
+
+def _src(value: str) -> str | None:
+    url = urls.resolve(value, _context.base)
+    if url is None or url[0] != "h":
+        return None
+    return None if _context.own and _is_own(url, _context.own) else url
+
+
+def _img_src(value: str) -> str | None:
+    if value[:5].lower() == "data:":
+        # Four characters of base64 carry three bytes.
+        fits = len(value) <= MAX_DATA_URL * 4 // 3 + 32
+        return value if fits and _DATA_IMAGE.fullmatch(value) else None
+    return _src(value)
+
+
+def _srcset(value: str) -> str | None:
+    """Return the candidates whose address stands; HTML standard §4.8.4.2.1, without data: addresses."""
+    if len(value) > 16384 or "data:" in value:
+        return None
+    kept = []
+    for part in re.split(r",\s+|,(?=https?://)", value.strip()):
+        words = part.strip(" \t\n\f\r,").split()
+        url = _src(words[0]) if words else None
+        if url and len(words) <= 2 and all(_DESCRIPTOR.fullmatch(w) for w in words[1:]):
+            kept.append(" ".join([url.replace(",", "%2C"), *words[1:]]))
+    return ", ".join(kept) or None
+
+
+def _pixels(value: str) -> str | None:
+    number = value.strip().removesuffix("px")
+    return str(int(number)) if number.isascii() and number.isdigit() and len(number) <= 5 else None
+
+
+def _span(value: str) -> str | None:
+    number = _pixels(value)
+    return number if number and 0 < int(number) <= 1000 else None
+
+
+def _flag(value: str) -> str:
+    return ""
+
+
+def _one_of(*words: str) -> Callable[[str], str | None]:
+    return lambda value: value if value.lower() in words else None
+
+
+def _like(pattern: str) -> Callable[[str], str | None]:
+    fits = re.compile(pattern, re.ASCII)
+    return lambda value: value if fits.fullmatch(value) else None
+
+
+_FILTERS: dict[str, Callable[[str], str | None]] = {
+    "colspan": _span,
+    "datetime": _like(r"[0-9A-Za-z :.,+-]{1,64}"),
+    "dir": _one_of("ltr", "rtl", "auto"),
+    "height": _pixels,
+    "href": _href,
+    "lang": _like(r"[A-Za-z0-9-]{1,35}"),
+    "open": _flag,
+    "poster": _src,
+    "reversed": _flag,
+    "rowspan": _span,
+    "scope": _one_of("row", "col", "rowgroup", "colgroup"),
+    "sizes": lambda value: value if _SIZES.fullmatch(value) else None,
+    "span": _span,
+    "src": _src,
+    "srcset": _srcset,
+    "start": _like(r"-?\d{1,6}"),
+    "type": _like(r"[1aAiI]|[a-z]+/[A-Za-z0-9.+-]{1,60}"),
+    "value": _like(r"-?\d{1,6}"),
+    "width": _pixels,
+    **dict.fromkeys(LAZY, _src),
+}
+
+
+def _place(url: str) -> tuple[str, int] | None:
+    """Return (host, port) with the default ports as one: cookies know neither scheme nor port."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 80
+    except ValueError:
+        return None
+    return (parts.hostname or "").rstrip("."), 80 if port == 443 else port
+
+
+def _is_own(url: str, own: tuple[str, int]) -> bool:
+    """Return whether a browser may take the address for ours; odd spellings of hosts count as ours."""
+    place = _place(url)
+    if place is None or "@" in urlsplit(url).netloc or "%" in place[0] or not place[0].isascii():
+        return True
+    label = place[0].rpartition(".")[2]
+    numeric = label.isdigit() or label.startswith("0x")
+    odd = numeric and not re.fullmatch(r"(?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})", place[0])
+    return odd or place == own
