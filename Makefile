@@ -20,7 +20,7 @@ run: $(VENV)/.run  ## Install what is missing, start Eventr, print its address; 
 	@exec $(BIN)/eventr up
 
 test: $(VENV)/.dev chromium lint types  ## Style, types, then all tests (ARGS=… for pytest)
-	$(BIN)/pytest -n $(JOBS) $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 quick: $(VENV)/.dev  ## Only what failed last time, else all; first failure ends it
 	$(BIN)/pytest --last-failed --last-failed-no-failures all -x $(ARGS)
