@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from app.errors import FEED_MESSAGES, FetchError, feed_message, outside_word
-from app.feeds.fetch import Fetcher
+from app.feeds.fetch import Fetcher, slot
 from app.feeds.fetch.body import MAX_MEMBERS, decode
 from app.models.fetched import Fetched, FetchRequest
 from tests.support.rawserver import RawServer, Reply
@@ -257,6 +258,38 @@ def test_X06_waiting_for_a_place_costs_no_time(server: RawServer) -> None:
     with local_fetcher(server, fetch_per_host=1, fetch_total_timeout=2.0) as fetcher:
         got = list(fetcher.fetch_many([FetchRequest(server.url("/slow"))] * 6))
     assert [word(g) for g in got] == [None] * 6
+
+
+# -- memory of all together
+
+
+def test_X05_long_bodies_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot, "BUFFERED", 3 << 20)
+    hosts = tuple(f"127.0.0.{n}" for n in range(2, 6))
+    stalled = Reply(raw=OK + b"Content-Length: 4000000\r\n\r\n" + b"x" * (2 << 20), unfinished=True)
+    with RawServer({"/long": stalled, "/f": Reply(body=FEED)}, hosts=hosts) as server:
+        urls = [server.url("/long", host) for host in hosts] + [server.url("/f")] * 5
+        with local_fetcher(server, **SHORT) as fetcher:
+            for _ in range(2):
+                words = [word(got) for got in fetcher.fetch_many(map(FetchRequest, urls))]
+                assert sorted(words, key=str)[:5] == [None] * 5
+                assert "too_large" in words
+
+
+def test_X05_many_dense_bodies_are_decoded_a_few_at_a_time() -> None:
+    hosts = tuple(f"127.0.0.{n}" for n in range(2, 34))
+    wire = gzip.compress(random.Random(1).randbytes(90_000) + bytes(8_000_000))
+    served = RawServer({"/x": Reply(body=wire, headers=GZIP)}, hosts=hosts)
+    with served as server, local_fetcher(server) as fetcher:
+        tracemalloc.start()
+        try:
+            requests = [FetchRequest(server.url("/x", host)) for host in hosts]
+            sizes = {len(got.body or b"") for got in fetcher.fetch_many(requests)}
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert sizes == {8_090_000}
+    assert peak < 120_000_000
 
 
 # -- S13

@@ -30,6 +30,10 @@ _MASKS = {select.EPOLLIN: pycurl.CSELECT_IN, select.EPOLLOUT: pycurl.CSELECT_OUT
 _READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLRDHUP
 #: Events handled in one turn; the driver gets the thread back in between.
 _EVENTS = 256
+#: Transfers ended between two looks at the decoded bytes, and how many bytes end a turn: whoever takes
+#: the results can so let go of them before more are decoded.
+_AT_ONCE = 4
+_DECODED = 16 << 20
 #: How exactly deadlines are kept, as a share of the shortest one.
 _SWEEPS = 10
 
@@ -55,6 +59,7 @@ class Engine:
         self._by_curl: dict[pycurl.Curl, Slot] = {}
         self._idle: list[Slot] = []
         self._ended: list[tuple[Done, Fetched]] = []
+        self._more = False
 
     @property
     def fd(self) -> int:
@@ -87,7 +92,7 @@ class Engine:
 
     def timeout(self) -> float | None:
         """Seconds until :meth:`turn` must run even if nothing becomes readable; None for never."""
-        if self._ended or self._startable():
+        if self._ended or self._more or self._startable():
             return 0.0
         due = [d for d in (self._curl_due, self._sweep_due if self._running else None) if d is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
@@ -98,7 +103,7 @@ class Engine:
         self._run_timers()
         # On an open connection all of a fetch can happen inside the call that starts it.
         self._collect()
-        limit = self.timeout() if wait is None else wait
+        limit = self.timeout() if wait is None or self._more else wait
         act, names = self._multi.socket_action, self._resolver.fd
         for fd, events in self._epoll.poll(limit, _EVENTS):
             if fd == names:
@@ -188,13 +193,18 @@ class Engine:
     # -- from a connection to the end
 
     def _collect(self) -> None:
+        """Handle what ended, until the bodies of this turn are many megabytes; the rest waits."""
+        self._more = False
         while True:
-            left, good, bad = self._multi.info_read()
+            left, good, bad = self._multi.info_read(_AT_ONCE)
             for curl in good:
                 self._hop_ended(curl, 0, "")
             for curl, code, message in bad:
                 self._hop_ended(curl, code, message)
             if not left:
+                return
+            if sum(len(fetched.body or b"") for _, fetched in self._ended) > _DECODED:
+                self._more = True
                 return
 
     def _hop_ended(self, curl: pycurl.Curl, code: int, message: str) -> None:

@@ -28,6 +28,11 @@ MAX_FIELDS = 128
 #: A body nobody reads (of an error or a redirect) is read so far, to keep the connection.
 _DISCARD = 64 << 10
 
+#: Wire bodies of all transfers together. Beyond it the long ones end, or 200 bodies of 10 MiB, sent
+#: slowly and at once, would kill the worker; feeds of ordinary length are never touched.
+BUFFERED = 128 << 20
+_LONG = 1 << 20
+
 _ABORT = 0  # fewer bytes taken than given: libcurl ends the transfer
 
 _WORDS = {
@@ -56,6 +61,13 @@ class Proxy:
     port: int
 
 
+@dataclasses.dataclass(slots=True)
+class Buffered:
+    """Bytes of bodies that are held right now."""
+
+    bytes: int = 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Setup:
     """What all handles of a fetcher share."""
@@ -66,6 +78,7 @@ class Setup:
     user_agent: str
     proxy: Proxy | None = None
     connector: Connector | None = None
+    buffered: Buffered = dataclasses.field(default_factory=Buffered)
 
 
 def permitted(setup: Setup, transfer: Transfer, ip: str, port: int) -> bool:
@@ -161,12 +174,13 @@ class Slot:
     def clear(self) -> None:
         """Let go of the transfer and its body; :meth:`begin` resets the rest."""
         self.transfer = None
-        self._pieces.clear()
+        if self._pieces:
+            self._setup.buffered.bytes -= self._wire
+            self._pieces.clear()
 
     def _reset(self) -> None:
         self._error = None
         self._lines.clear()
-        self._pieces.clear()
         self._wire = self._progress = 0
         self._keep = self._enough = False
 
@@ -193,15 +207,22 @@ class Slot:
         transfer = self.transfer
         if transfer is None or (not self._wire and not self._start(transfer)):
             return _ABORT
-        self._wire += len(piece)
+        size = len(piece)
         if not self._keep:
+            self._wire += size
             self._enough = self._wire > _DISCARD
-            return _ABORT if self._enough else len(piece)
-        if self._wire > transfer.max_bytes:
+            return _ABORT if self._enough else size
+        if self._wire + size > transfer.max_bytes:
             self._error = FetchError("too_large", f"more than {transfer.max_bytes} bytes sent")
             return _ABORT
+        buffered = self._setup.buffered
+        if buffered.bytes > BUFFERED and self._wire > _LONG:
+            self._error = FetchError("too_large", "too many long answers at once")
+            return _ABORT
+        self._wire += size
+        buffered.bytes += size
         self._pieces.append(piece)
-        return len(piece)
+        return size
 
     def _start(self, transfer: Transfer) -> bool:
         """Look at the head before the first byte of a body; False ends the transfer."""
