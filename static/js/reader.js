@@ -152,7 +152,7 @@ function clicked(event) {
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   const link = event.target.closest("a");
   const row = link?.closest(".row");
-  if (row && link.matches("h3 a")) panes.open(row);
+  if (row && link.matches("h2 a")) panes.open(row);
   else if (link?.matches("[data-stream]")) panes.go(link.href);
   else if (link?.matches("[data-close]")) panes.close();
   else if (link?.matches("[data-step]")) step(Number(link.dataset.step), true);
@@ -170,6 +170,8 @@ function newer(count) {
 export function start() {
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
+  // First entries of a new feed: the waiting list asks for itself until they are there.
+  document.addEventListener("htmx:after:swap", (event) => event.target.closest?.("#waiting") && counts.refresh());
   rows.start();
   panes.start();
   counts.start(newer);

@@ -39,7 +39,7 @@ def ann(site: Site) -> Actor:
 
 def _titles(page: Page) -> list[str]:
     return page.eval_on_selector_all(
-        "#rows .row h3 a", "(all) => all.map((a) => a.lastChild.textContent.trim())"
+        "#rows .row h2 a", "(all) => all.map((a) => a.lastChild.textContent.trim())"
     )
 
 
@@ -115,7 +115,7 @@ def test_mark_all_can_be_undone_in_place(
 def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     before = _titles(page)
-    page.locator(".row h3 a").nth(3).click()
+    page.locator(".row h2 a").nth(3).click()
     expect(page.locator("#entry-title")).to_have_text(before[3])
     page.locator(".pane-list").evaluate("(pane) => pane.scrollTo(0, 150)")
     page.locator('.tree a[href^="/read/feed/"]', has_text="Feed two").click()
@@ -150,7 +150,7 @@ def test_a_mark_that_is_refused_is_taken_back_with_a_message(visit: Visit, ann: 
     page.route(
         "**/entries/mark", lambda route: route.fulfill(status=503, json={"message": "The store is away."})
     )
-    page.locator(".row h3 a").first.click()
+    page.locator(".row h2 a").first.click()
     expect(page.locator(".toast")).to_contain_text("Not saved. The store is away.")
     assert _read(page) == []
     expect(page.locator("a[data-all] b")).to_have_text("20")
@@ -238,13 +238,13 @@ def test_one_pane_at_a_time_on_a_phone(visit: Visit, ann: Actor) -> None:
     expect(page.locator(".pane-list")).to_be_hidden()
     page.locator(".pane-tree a", has_text="Feed one").click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed one")
-    page.locator(".row h3 a").first.click()
+    page.locator(".row h2 a").first.click()
     expect(page.locator("#entry-title")).to_be_visible()
     expect(page.locator(".pane-list")).to_be_hidden()
     page.get_by_role("link", name="Back to the list").click()
     expect(page.locator(".pane-list")).to_be_visible()
     expect(page.locator(".pane-article")).to_be_hidden()
-    page.locator(".row h3 a").nth(1).click()
+    page.locator(".row h2 a").nth(1).click()
     expect(page.locator("#entry-title")).to_have_text("one 1")
     page.go_back()
     expect(page.locator(".pane-list")).to_be_visible()
@@ -257,7 +257,7 @@ def test_more_rows_come_by_key_and_keep_the_place(site: Site, visit: Visit) -> N
     pull(site.services, [done.subscription.feed_id], {url: rss("Many", _items("entry", 120))})
     page = visit(login="ann")
     expect(page.locator("#rows .row")).to_have_count(50)
-    page.locator(".row h3 a").nth(49).click()
+    page.locator(".row h2 a").nth(49).click()
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("entry 50")
     expect(page.locator("#rows .row")).to_have_count(100)
@@ -268,7 +268,7 @@ def test_more_rows_come_by_key_and_keep_the_place(site: Site, visit: Visit) -> N
 
 def test_reading_without_scripts(visit: Visit, ann: Actor) -> None:
     page = visit(js=False, login="ann", size=WIDE)
-    page.locator(".row h3 a").first.click()
+    page.locator(".row h2 a").first.click()
     expect(page.locator("#entry-title")).to_have_text("two 0")
     page.locator("#article").get_by_role("button", name="Unread").click()
     expect(page.locator("a[data-all] b")).to_have_text("19")

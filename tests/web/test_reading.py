@@ -38,7 +38,7 @@ def _rows(html: str) -> list[tuple[str, bool]]:
     """Return (title, read) of each row of a list."""
     tree = lxml.html.fromstring(html)
     rows = tree.xpath("//article[contains(@class, 'row')]")
-    return [(r.xpath("string(.//h3/a/text()[last()])").strip(), "is-read" in r.get("class")) for r in rows]
+    return [(r.xpath("string(.//h2/a/text()[last()])").strip(), "is-read" in r.get("class")) for r in rows]
 
 
 def _forms(html: str, action: str) -> list[dict[str, str]]:
@@ -62,7 +62,7 @@ def test_marking_works_by_forms(services: Services, ann: Visitor, reader: Actor)
     _feed(services, reader, 12)
     page = ann.get("/read/all").text
     assert "10 unread" in page or "12 unread" in page
-    href = re.search(r'<h3[^>]*><a href="([^"]+)">', page)
+    href = re.search(r'<h2[^>]*><a href="([^"]+)">', page)
     assert href
     article = ann.get(href[1]).text
     (form,) = _forms(article, "/entries/mark")
