@@ -59,10 +59,10 @@ _ZONES |= {
 _CLOCK = re.compile(r"(\d{1,2})[:.](\d{1,2})(?:[:.](\d{1,2})(?:[.,]\d{0,9})?)?\s{0,3}([ap]m)?", re.IGNORECASE)
 _OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
 _ISO = re.compile(
-    r"(\d{4})-?(\d{2}|\d(?=-))?-?(\d{1,2})?"
+    r"(\d{4})(?:-?(\d{2}|\d(?=-))(?:-?(\d{1,2}))?)?"
     r"(?:[T\s]\s{0,3}(\d{1,2}):?(\d{2})?(?::?(\d{2})(?:[.,]\d{0,12})?)?)?"
     r"\s{0,3}(Z|[A-Za-z]{1,5}|(?:GMT|UTC)?[+-]\d{1,2}:?\d{0,2})?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 _WEEKDAY = re.compile(r"^[^\W\d_]{2,12}\.?\s{0,3},?\s{1,3}|^[^\W\d_]{2,12},\s{0,3}")
 

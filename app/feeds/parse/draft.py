@@ -7,7 +7,6 @@ cleaned, so that the work per entry does not grow with the synonyms a feed uses.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable
 from urllib.parse import urljoin
 
@@ -23,8 +22,6 @@ _C1 = {
     for n in range(0x80, 0xA0)
     if n not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 }
-_MAIL_NAME = re.compile(r"[^\s()<>]{1,200}@[^\s()<>]{1,200} \(([^()]{1,200})\)")
-_NAME_MAIL = re.compile(r"([^<>()]{1,200}?) ?[<(][^\s<>()]{1,200}@[^\s<>()]{1,200}[>)]")
 
 
 class Context:
@@ -80,11 +77,11 @@ class Context:
     def person(self, text: str) -> str:
         """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""
         text = self.line(text)
-        if "@" in text:
-            found = _MAIL_NAME.fullmatch(text) or _NAME_MAIL.fullmatch(text)
-            if found:
-                return found[1].strip()
-        return text
+        if "@" not in text or text[-1:] not in (")", ">"):
+            return text
+        before, bracket, inside = text[:-1].rpartition("(" if text[-1] == ")" else "<")
+        name = (before if "@" in inside else inside).strip()
+        return name if bracket and name else text
 
 
 class EntryDraft:

@@ -47,8 +47,7 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     """
     # bare "&" would reach guids as "&name;", a stale declaration would name the wrong charset
     body = repair(body) or without_prolog(body)
-    guard(body, draft.ctx.limits)
-    found = _parse(body)
+    found = _parse(guard(body, draft.ctx.limits))
     version = _FORMATS.get(found.get("version") or "")
     if version is None and not found.entries:
         raise ParseError("not_a_feed", "no parser finds a feed in it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import html
+import re
 
 from lxml import etree
 
@@ -13,6 +14,8 @@ _VOID_ENDS = (
     "</br>", "</img>", "</hr>", "</input>", "</source>", "</area>", "</wbr>", "</col>", "</embed>",
     "</param>", "</track>", "</link>", "</meta>", "</base>",
 )  # fmt: skip
+#: What is left of a name behind an undeclared prefix need not be one.
+_NAME = re.compile(r"[A-Za-z][\w.\-]{0,60}", re.ASCII)
 _HTML_TYPES = {"html", "text/html", "application/html"}
 
 
@@ -67,10 +70,9 @@ def _serialised(children: list[etree._Element]) -> str:
 def _strip_namespaces(el: etree._Element) -> None:
     for child in el.iterdescendants():
         tag = child.tag
-        if tag[0] == "{":
-            child.tag = tag.rpartition("}")[2]
-        elif ":" in tag:
-            child.tag = tag.rpartition(":")[2] or "span"
+        if tag[0] == "{" or ":" in tag:
+            local = tag.rpartition("}")[2].rpartition(":")[2]
+            child.tag = local if _NAME.fullmatch(local) else "span"
     etree.cleanup_namespaces(el)
 
 

@@ -17,7 +17,8 @@ _REFERENCE = re.compile(
     rb"&(?!(?:amp|lt|gt|quot|apos);)"
     rb"(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,7});|([A-Za-z][A-Za-z0-9]{1,31});)?"
 )
-_NO_TAG = re.compile(rb"<(?![A-Za-z_/!?:\x80-\xff])")
+_BARE = re.compile(rb"&(?!#\d|#[xX][0-9a-fA-F]|[A-Za-z])")
+_NO_TAG = re.compile(rb"<(?![A-Za-z_/?:\x80-\xff]|!--)")
 _DOCTYPE_PART = re.compile(rb"<!--|[<>\"']")
 _CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
 
@@ -85,7 +86,7 @@ def _mended(body: bytes) -> list[bytes]:
     while True:
         start = body.find(_CDATA, at)
         text = body[at:] if start < 0 else body[at:start]
-        text = _REFERENCE.sub(_reference, text)
+        text = _REFERENCE.sub(_reference, _BARE.sub(b"&amp;", text))
         parts.append(_NO_TAG.sub(b"&lt;", text))
         if start < 0:
             return parts

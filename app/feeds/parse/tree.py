@@ -33,6 +33,7 @@ _LOSSLESS = {
 }
 #: The document just ends: no text follows that could be damaged.
 _CUT = {"ERR_TAG_NOT_FINISHED"}
+_LIMIT = etree.ErrorTypes.ERR_RESOURCE_LIMIT
 _local = threading.local()
 
 
@@ -96,9 +97,16 @@ def _mended(body: bytes) -> Tree | None:
 
 
 def _strict(body: bytes) -> etree._Element | None:
+    """Return the root of a well-formed document, None for any other.
+
+    Raises:
+        ParseError: ``too_large``; libxml2 gave up at a limit of its own (depth 256, text 10 MB).
+    """
     try:
         return etree.fromstring(body, _parser(False))
-    except etree.XMLSyntaxError:
+    except etree.XMLSyntaxError as e:
+        if e.code == _LIMIT:
+            raise ParseError("too_large", f"libxml2: {e.msg}"[:120]) from e
         return None
 
 

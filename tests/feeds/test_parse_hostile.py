@@ -1,0 +1,316 @@
+"""Feeds that attack the parser: entities, depth, sizes, slow inputs, broken figures (security.md X01–X12)."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.errors import FeedError, ParseError
+from app.feeds.identity import diff
+from app.feeds.parse import Limits, parse
+from app.models.parsed import ParsedFeed, ParserPath
+from tests.feeds.mutate import mutate
+from tests.support.corpus import rows
+from tests.support.rawserver import RawServer, Reply
+
+URL = "http://example.org/feed.xml"
+MIB = 1 << 20
+#: Any of these may take that long on a busy machine; a quadratic step takes minutes.
+pytestmark = pytest.mark.timeout(60)
+
+
+def rss(item: str, head: str = "") -> str:
+    return (
+        f'{head}<rss version="2.0"><channel><title>T</title>'
+        f"<item><title>A</title>{item}</item></channel></rss>"
+    )
+
+
+def read(document: str | bytes, **limits: int) -> ParsedFeed:
+    body = document.encode() if isinstance(document, str) else document
+    return parse(body, url=URL, limits=Limits(**limits))
+
+
+# -- X01: entities and external resources
+
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+BOMBS = {
+    "billion laughs": f'<!DOCTYPE rss [<!ENTITY l0 "lol">{LAUGHS}]>',
+    "quadratic": f'<!DOCTYPE rss [<!ENTITY l11 "{"lol" * 100_000}">]>',
+    "parameter": "<!DOCTYPE rss [<!ENTITY % p \"<!ENTITY l11 'lol'>\">%p;]>",
+    "in an attribute": f'<!DOCTYPE rss [<!ENTITY l0 "lol">{LAUGHS}<!ATTLIST rss version CDATA "&l11;">]>',
+    "behind a comment": f"<!-- ' [ > --><?x > ?>\n<!DOCTYPE rss [<!-- ' > --><!ENTITY l0 \"lol\">{LAUGHS}]>",
+}
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16", "utf-32"])
+@pytest.mark.parametrize("kind", sorted(BOMBS))
+def test_X01_no_entity_is_expanded(kind: str, charset: str) -> None:
+    text = rss("<description>&l11;" + "&l11;" * 1000 + "</description>", BOMBS[kind])
+    tracemalloc.start()
+    try:
+        feed = read(text.encode(charset))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "lol" not in feed.entries[0].summary
+    assert peak < 50 * MIB
+
+
+@pytest.mark.parametrize("broken", ["", "<br>"])
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16", "utf-32"])
+def test_X01_nothing_outside_the_document_is_read(tmp_path: Path, charset: str, broken: str) -> None:
+    canary = tmp_path / "canary.dtd"
+    canary.write_text("<!ENTITY secret 'CANARY'>")
+    text = tmp_path / "canary.txt"
+    text.write_text("CANARY")
+    with RawServer({"/evil.dtd": Reply(body=b"<!ENTITY secret 'CANARY'>")}) as server:
+        heads = [
+            f'<!DOCTYPE rss SYSTEM "{address}" [<!ENTITY file SYSTEM "{text.as_uri()}">'
+            f'<!ENTITY % remote SYSTEM "{server.url("/evil.dtd")}"> %remote;]>'
+            for address in (canary.as_uri(), server.url("/evil.dtd"))
+        ]
+        for head in heads:
+            body = rss(f"<description>x&secret;&file;{broken}</description>", head).encode(charset)
+            feed = parse(body, url=URL)
+            assert "CANARY" not in repr(feed)
+        assert server.requests == []
+
+
+def test_X01_a_doctype_alone_is_tolerated() -> None:
+    head = '<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" "http://127.0.0.1:1/rss-0.91.dtd">'
+    feed = read(rss("<description>caf&eacute;&nbsp;&#151;</description>", head))
+    assert feed.entries[0].summary == "café\xa0—"
+
+
+@pytest.mark.parametrize("row", rows("xml"), ids=str)
+def test_X01_the_evil_documents_of_the_corpus_are_refused(row: object) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse(row.read(), url=URL)  # type: ignore[attr-defined]
+    assert caught.value.word in ("not_a_feed", "html_page", "broken_feed")
+
+
+# -- X02: what is quadratic in feedparser, and limits of nesting
+
+BROKEN = "<br>"  # an element without end: the strict parser refuses the document
+SLOW = {
+    "attributes": "<x " + " ".join(f'a{n}="1"' for n in range(90_000)) + "/>",
+    "attributes without values": "<x " + " ".join(f"a{n}" for n in range(120_000)) + "/>",
+    "depth": "<a>" * 100_000,
+    "div depth": "<div>" * 100_000,
+    "long names": "<author>" + " ".join(["a" * 2000] * 500) + "</author>",
+    "mail names": "<author>" + " ".join(["a" * 1000 + "@" + "b." * 480] * 500) + "</author>",
+    "unclosed names": "<author>a</creator>" * 50_000,
+    "categories": "".join(f"<category>{n}</category>" for n in range(40_000)),
+    "links": "<link>http://e.org/</link>" * 30_000,
+    "contents": "<content:encoded>x</content:encoded>" * 20_000,
+    "media": '<media:content url="http://e.org/"/>' * 25_000,
+    "open tags": "<a " * (MIB // 3),
+    "end tags": "</" * (MIB // 2),
+    "declarations": "<!" * (MIB // 2),
+    "comments": "<!--" * (MIB // 4),
+    "ampersands": "&" * MIB,
+    "references": "&#" * (MIB // 2),
+    "brackets": "<" * MIB,
+    "cdata": "<![CDATA[" * (MIB // 9),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(SLOW))
+def test_X02_a_mebibyte_of_trouble_ends_soon(kind: str) -> None:
+    try:
+        read(rss(BROKEN + SLOW[kind]))
+    except ParseError as e:
+        assert e.word == "too_large"  # noqa: PT017 — some are read, some refused, none may hang
+
+
+@pytest.mark.parametrize("attributes", [16_000, 90_000])
+def test_X02_attributes_do_not_slow_the_strict_parser(attributes: int) -> None:
+    many = " ".join(f'a{n}="1"' for n in range(attributes))
+    assert read(rss(f"<x {many}/><link>http://e.org/1</link>")).entries[0].url == "http://e.org/1"
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(100, True), (128 - 4, True), (140, False), (400, False)])
+def test_X02_nesting_has_a_limit(depth: int, fits: bool) -> None:
+    body = rss("<x>" * depth + "</x>" * depth)
+    if fits:
+        assert read(body).parser == ParserPath.STRICT
+        return
+    with pytest.raises(ParseError) as caught:
+        read(body)
+    assert caught.value.word == "too_large"
+    assert "depth" in caught.value.detail or "deeper" in caught.value.detail
+
+
+# -- X04: a cut is told
+
+
+def _items(count: int) -> str:
+    return "".join(f"<item><guid>{n}</guid><title>{n}</title></item>" for n in range(count))
+
+
+def test_X04_items_beyond_the_limit_are_left_out_and_told() -> None:
+    body = f"<rss version='2.0'><channel><title>T</title>{_items(30)}</channel></rss>"
+    assert not read(body, items=30).truncated
+    feed = read(body, items=29)
+    assert (len(feed.entries), feed.truncated) == (29, True)
+
+
+def test_X04_long_content_is_cut_and_told() -> None:
+    feed = read(rss(f"<description>{'&lt;p&gt;x&lt;/p&gt;' * 100}</description>"), html=100)
+    assert feed.truncated
+    assert feed.entries[0].summary == "<p>x</p>" * 12 + "<p>x"
+    assert not read(rss("<description>short</description>"), html=100).truncated
+
+
+@pytest.mark.parametrize(
+    "end", ["<title>2</title><guid>2", "<title>2</title><desc", "<title><![CDATA[ab", "<title>2"]
+)
+def test_X04_a_document_that_ends_in_the_middle_is_told_and_its_last_entry_left_out(end: str) -> None:
+    body = f"<rss version='2.0'><channel><title>T</title>{_items(2)}<item>{end}"
+    feed = read(body)
+    assert feed.truncated
+    assert [entry.guid for entry in feed.entries] == ["0", "1"]
+
+
+def test_X04_nothing_is_lost_behind_a_fault() -> None:
+    """libxml2's recovery would drop every "<", ">" and "&" behind the first fault."""
+    feed = read(rss("<description>AT&T &lt;p&gt;x&lt;/p&gt; &amp;amp; y</description>"))
+    assert feed.parser == ParserPath.REPAIRED
+    assert feed.entries[0].summary == "AT&T <p>x</p> &amp; y"
+
+
+def test_too_large_a_document_is_refused() -> None:
+    with pytest.raises(ParseError, match="larger"):
+        read(rss("x" * 5000), body=4000)
+
+
+def test_X05_a_gzipped_file_is_unpacked_to_the_limit_only() -> None:
+    assert read(gzip.compress(rss("").encode())).title == "T"
+    with pytest.raises(ParseError) as caught:
+        read(gzip.compress(rss("x" * 10 * MIB).encode()), body=MIB)
+    assert caught.value.word == "too_large"
+    with pytest.raises(ParseError) as caught:
+        read(b"\x1f\x8b\x08broken")
+    assert caught.value.word == "broken_feed"
+
+
+# -- X07: charsets (the order of claims is tested in test_charset.py)
+
+
+@pytest.mark.parametrize(
+    "charset", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
+)
+def test_X07_feeds_in_unicode_charsets(charset: str) -> None:
+    assert (
+        read(rss("<link>http://e.org/é</link>", "<?xml version='1.0'?>").encode(charset)).entries[0].title
+        == "A"
+    )
+
+
+def test_X07_utf_7_hides_no_markup() -> None:
+    body = '<?xml version="1.0" encoding="utf-7"?>' + rss("<description>+ADw-script+AD4-</description>")
+    assert read(body).entries[0].summary == "+ADw-script+AD4-"
+
+
+# -- X08: regular expressions
+
+
+def _expressions() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
+    from app.feeds import charset, dates
+    from app.feeds.parse import core, guard, markup, mojibake, repair
+
+    for module in (charset, dates, core, guard, markup, mojibake, repair):
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern):
+                yield f"{module.__name__}.{name}", value
+
+
+EXPRESSIONS = dict(_expressions())
+ADVERSARIES = (
+    "a", "<", "<a", "<a ", "&", "&#", "&a", "=", '"', "' ", " ", "<!--", "\t\n", "1", "1:", "+", "a@", "a.",
+    "(", "<meta ", "<?xml ", "charset=", "é", "\x85", "-1", "a-", "T1", "~{",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(EXPRESSIONS))
+def test_X08_no_expression_backtracks(name: str) -> None:
+    """100 KB of each adversary: linear ones take milliseconds, quadratic ones minutes (the time-out)."""
+    pattern = EXPRESSIONS[name]
+    for piece in ADVERSARIES:
+        text = piece * (100_000 // len(piece))
+        if isinstance(pattern.pattern, bytes):
+            pattern.sub(b"", text.encode())  # type: ignore[call-overload, arg-type]
+        elif not name.startswith("app.feeds.dates"):  # these see 80 characters at most
+            pattern.sub("", text)  # type: ignore[call-overload, arg-type]
+
+
+# -- X09: JSON Feed
+
+JSON = '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [{"id": "1"%s}]%s}'
+
+
+@pytest.mark.parametrize(
+    ("item", "rest", "word"),
+    [
+        (', "x": ' + "[" * 40 + "]" * 40, "", "too_large"),
+        (', "x": ' + "[" * 20 + "]" * 20, "", None),
+        (', "x": ' + "[" * 100_000, "", "broken_feed"),
+        (', "x": ' + '{"a":' * 100_000 + "1", "", "broken_feed"),
+        (', "content_html": "' + "x" * (MIB + 1) + '"', "", "too_large"),
+        (', "content_html": "' + "x" * 1000 + '"', "", None),
+        (', "x": NaN', "", "broken_feed"),
+        (', "x": Infinity', "", "broken_feed"),
+        (', "x": 1e400', "", "broken_feed"),
+        (', "x": ' + "9" * 5000, "", "broken_feed"),
+        (', "x": ' + "9" * 20, "", None),
+        ("", ', "title": "second"', None),
+        (', "title": "\\u0000a\\ud800b"', "", None),
+    ],
+)
+def test_X09_json_has_limits(item: str, rest: str, word: str | None) -> None:
+    body = JSON % (item, rest)
+    if word is None:
+        feed = read(body)
+        assert [entry.guid for entry in feed.entries] == ["1"]
+        assert feed.title == ("second" if rest else "T"), "of equal keys the last one wins"
+        repr(feed).encode()  # what cannot be UTF-8 did not get through
+        return
+    with pytest.raises(ParseError) as caught:
+        read(body)
+    assert caught.value.word == word
+
+
+# -- X12: whatever comes, only FeedError comes out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_X12_mutated_feeds_raise_nothing_but_feed_errors(seed: int) -> None:
+    rng = random.Random(seed)
+    seeds = [
+        row for row in rows("atom", "rss", "rdf", "json", "xml", "encoding") if row.data["bytes"] < 30_000
+    ]
+    read_well = 0
+    for _ in range(150):
+        body = mutate(rng.choice(seeds).read(), rng)
+        try:
+            feed = parse(body, url=rng.choice((URL, "", "http://[")))
+        except FeedError:
+            continue
+        read_well += 1
+        diff(feed, b"")
+        repr(feed).encode()
+    assert read_well > 60, "the damage is so great that nothing is tested"
+
+
+@pytest.mark.parametrize("body", [b"", b" \n\t", b"\0" * 100, b"\xef\xbb\xbf", b"\xff\xfe"])
+def test_an_empty_body_is_told(body: bytes) -> None:
+    with pytest.raises(ParseError) as caught:
+        read(body)
+    assert caught.value.word == "empty"
