@@ -18,7 +18,7 @@ import redis.asyncio
 from app import logs
 from app.models import keys
 from app.models.jobs import State
-from controller.messages import LINE_MAX, Event, Refused, Subscribe, Subscribed, decode, encode, event
+from controller.messages import Event, Refused, Subscribe, Subscribed, decode, encode, event
 
 _log = logs.get(__name__)
 
@@ -170,7 +170,3 @@ def _events(reply: Any) -> list[Event]:
 async def _send(writer: asyncio.StreamWriter, message: Event | Subscribed | Refused) -> None:
     writer.write(encode(message))
     await writer.drain()
-
-
-#: For the listener: longest line it reads.
-LIMIT = LINE_MAX

@@ -18,7 +18,8 @@ from app import clock, logs
 from app.config import Settings
 from app.errors import StartupError
 from app.models import keys
-from controller.hub import LIMIT, Hub
+from controller.hub import Hub
+from controller.messages import LINE_MAX
 
 _log = logs.get(__name__)
 
@@ -68,7 +69,7 @@ async def _serve(settings: Settings) -> None:
 async def _listen(hub: Hub, path: Path) -> asyncio.Server:
     before = os.umask(0o177)  # ours alone: events name feeds that people read
     try:
-        return await asyncio.start_unix_server(hub.serve, path, limit=LIMIT)
+        return await asyncio.start_unix_server(hub.serve, path, limit=LINE_MAX)
     except OSError as e:
         raise StartupError(f"The controller cannot listen at {path}: {e.strerror}.") from e
     finally:

@@ -17,7 +17,7 @@ import psutil
 from app import logs
 from app.config import Settings
 from app.models.workers import Began, Ended, Leaving, Ready, WorkerSpec, decode
-from queue_manager.policy import WorkerView
+from queue_manager.policy import UNKNOWN_EXIT, WorkerView
 
 _log = logs.get(__name__)
 
@@ -52,6 +52,14 @@ class Child:
     def __init__(self, spec: WorkerSpec, settings: Settings) -> None:
         self.spec = spec
         self._settings = settings
+        self.line, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.line.setblocking(False)
+        self._pipe, self._lifeline = _context.Pipe(duplex=False)
+        self._process = _context.Process(
+            target=enter, args=(ENTRY, spec, settings, self._theirs, self._pipe), name=spec.name, daemon=True
+        )
+        self.pid = 0
+        self._watched: psutil.Process | None = None
         self._born = self._sign = time.monotonic()
         self._deadlines: dict[str, float] = {}
         self._ready = False
@@ -61,21 +69,19 @@ class Child:
         self.killed: str | None = None
 
     def start(self) -> None:
-        """Start the process; blocks for the fork, about 20 ms."""
-        self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.line.setblocking(False)
-        pipe, self._lifeline = _context.Pipe(duplex=False)
-        self._process = _context.Process(
-            target=enter,
-            args=(ENTRY, self.spec, self._settings, theirs, pipe),
-            name=self.spec.name,
-            daemon=True,
-        )
-        with theirs, pipe:
-            self._process.start()
+        """Start the process; blocks for the fork, about 20 ms.
+
+        Raises:
+            OSError, EOFError: no process could be made; nothing is left open.
+        """
+        with self._theirs, self._pipe:
+            try:
+                self._process.start()
+            except (OSError, EOFError):
+                self._close()
+                raise
         assert self._process.pid is not None  # noqa: S101 — it has been started
         self.pid = self._process.pid
-        self._watched: psutil.Process | None = None
 
     @property
     def sentinel(self) -> int:
@@ -141,13 +147,16 @@ class Child:
         self.read()
         self._process.join()
         code = self._process.exitcode
-        # The fork server died first: then its children are not reaped but reported as ended. Make it true.
-        if code == 255:
+        # Its children live on when the fork server dies, but count as ended. Make it true.
+        if code == UNKNOWN_EXIT:
             self._signal(signal.SIGKILL)
         self._process.close()
+        self._close()
+        return code
+
+    def _close(self) -> None:
         self.line.close()
         self._lifeline.close()
-        return code
 
     @property
     def was_ready(self) -> bool:

@@ -19,8 +19,10 @@ PAUSE_FIRST, PAUSE_MOST = 0.25, 30.0
 #: Why a worker is told to end, or killed.
 SHUTDOWN, MEMORY, TIMEOUT, STALL = "shutdown", "memory", "timeout", "stall"
 _BLAMED = {MEMORY, TIMEOUT, STALL}
+#: The fork server died, and nobody knows how its children end; multiprocessing's word for it.
+UNKNOWN_EXIT = 255
 #: SIGTERM and SIGINT before the handlers are there, and the exit code of a worker without a manager.
-_INNOCENT_EXITS = {0, -15, -2, 75}
+_INNOCENT_EXITS = {0, -15, -2, 75, UNKNOWN_EXIT}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

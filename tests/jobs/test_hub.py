@@ -136,10 +136,10 @@ def test_other_lines_are_refused(line: bytes) -> None:
     """Each wrong first line is answered with one sentence and hung up on."""
     import asyncio
 
-    from controller.hub import LIMIT, Hub
+    from controller.hub import Hub
 
     async def converse(path: Path) -> list[bytes]:
-        server = await asyncio.start_unix_server(Hub(None).serve, path, limit=LIMIT)  # type: ignore[arg-type]
+        server = await asyncio.start_unix_server(Hub(None).serve, path, limit=messages.LINE_MAX)  # type: ignore[arg-type]
         async with server:
             reader, writer = await asyncio.open_unix_connection(path)
             writer.write(line)

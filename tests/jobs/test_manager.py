@@ -87,6 +87,21 @@ def test_workers_die_with_their_manager_and_the_next_one_recovers(
     assert set(support.ends(redis_client).values()) == {1}
 
 
+def test_a_killed_fork_server_takes_no_job_along(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        ids = _sleepers(jobs, 6, 2)
+        eventually(_all_run(redis_client, ids), timeout=60)
+        workers = support.pids(manager, "feeds") + support.pids(manager, "suspects")
+        (server,) = [p for p in manager.family() if "forkserver" in " ".join(p.cmdline())]
+        server.kill()
+        eventually(lambda: not any(map(support.is_alive, workers)))
+        eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
+        assert {jobs.status(job_id).crashes for job_id in ids} == {0}
+        assert manager.stop() == 0
+
+
 def test_two_managers_work_beside_each_other(
     settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_stop_asks_all_once_and_starts_none() -> None:
         (0, None, Verdict(False, "ended")),
         (-15, None, Verdict(False, "ended")),
         (75, None, Verdict(False, "ended")),
+        (255, None, Verdict(False, "ended")),
         (-9, None, Verdict(True, "signal 9")),
         (-11, None, Verdict(True, "signal 11")),
         (1, None, Verdict(True, "exit 1")),
