@@ -36,7 +36,8 @@ from app.mappers import indexes
 from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
-from app.mappers.feeds import FeedMapper, FetchMapper
+from app.mappers.feeds import FeedMapper
+from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper

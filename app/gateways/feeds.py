@@ -11,7 +11,8 @@ from app.feeds.urls import url_key
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.mappers.entries import EntryMapper
-from app.mappers.feeds import FeedMapper, FetchMapper
+from app.mappers.feeds import FeedMapper
+from app.mappers.fetches import FetchMapper
 from app.models.feed import DueFeed, Feed, FeedCard, FeedUpdate, FetchRecord, StoreResult
 
 log = logs.get(__name__)

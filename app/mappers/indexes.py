@@ -52,7 +52,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "fetches": [
-        IndexModel([("feed_id", _UP), ("at", _DOWN)], name="feed"),
+        # The feed page.
+        IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),
         IndexModel([("at", _UP)], name="expires", expireAfterSeconds=14 * 86400),
     ],
 }

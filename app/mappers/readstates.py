@@ -39,20 +39,18 @@ def subscriptions(batches: Iterable[Any]) -> Iterator[Row]:
     for batch in batches:
         offset, end = 0, len(batch)
         while offset < end:
-            head: tuple[Any, ...] = ()
-            (size,) = _LENGTH.unpack_from(batch, offset)
-            if size > _HEAD.size:
-                head = _HEAD.unpack_from(batch, offset)
+            head = _HEAD.unpack_from(batch, offset) if end - offset > _HEAD.size else ()
             if head[1::2] == _NAMES:
+                _, _, ident, _, user_id, _, feed_id, _, rev, _, upto, _, length = head
                 words_at = offset + _HEAD.size - 4
-                rest_at = words_at + head[12]
-                bits, start = _bitmap(batch[words_at:rest_at])
-                rest = _rest(batch[rest_at : offset + size])
-                state = ReadState(head[10], bits, start, rest["unread"])
-                yield head[2], head[4], head[6], head[8], state, rest
+                offset += head[0]
+                bits, start = _bitmap(batch[words_at : words_at + length])
+                rest = _rest(batch[words_at + length : offset])
+                yield ident, user_id, feed_id, rev, ReadState(upto, bits, start, rest["unread"]), rest
             else:
+                (size,) = _LENGTH.unpack_from(batch, offset)
                 yield _slowly(batch[offset : offset + size])
-            offset += size
+                offset += size
 
 
 def _bitmap(raw: bytes) -> tuple[int, int]:
@@ -93,6 +91,11 @@ def _slowly(raw: bytes) -> Row:
     bits, start = from_words(doc.get("words") or {})
     state = ReadState(doc["upto"], bits, start, doc["unread"])
     return doc["_id"], doc["user_id"], doc["feed_id"], doc.get("rev", 0), state, doc
+
+
+def documents(batch: Any) -> list[Doc]:
+    """Decode a whole batch of a ``find_raw_batches``."""
+    return bson.decode_all(batch)
 
 
 def numbers(batches: Iterable[Any]) -> Iterator[tuple[int, int, int, int]]:
