@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import redis
 
 from app import clock
+from app.bootstrap import Services
 from app.errors import InvalidError, NotFoundError
 from app.models.actor import Actor, Role
-from app.models.discovery import Discovered, FoundFeed
+from app.models.discovery import Discovered, Discovery, FoundFeed
 from app.models.jobs import Job, Queue, State, Task
+from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World
+from workers import endings, registry
+from workers.taken import Taken
 
 READER = Actor(user_id=1)
 ADMIN = Actor(user_id=2, role=Role.ADMIN)
@@ -160,3 +166,36 @@ def test_the_job_is_queued_for_people(services: Any) -> None:
     ticket = services.jobs.enqueue(Job(Task.DISCOVER, {"key": asked.key}, Queue.DISCOVERY))
     assert ticket.fresh is False
     assert services.jobs.status(ticket.id).state is State.QUEUED
+
+
+def awaited(services: Services, ending: Callable[[Taken], endings.Ending], client: redis.Redis) -> Discovery:
+    """Ask and wait, while a worker takes the job and ends it."""
+    box: list[Discovery] = []
+    asking = threading.Thread(
+        target=lambda: box.append(services.discovery.discover(READER, "http://blog.example/", wait=20))
+    )
+    registry.load()
+    desk = support.desk(client, services.settings)
+    asking.start()
+    while not (taken := desk.take(1, {}, ())):
+        assert asking.is_alive()
+    desk.finish([ending(taken[0])])
+    asking.join(20)
+    return box[0]
+
+
+def test_who_waits_is_told_as_soon_as_it_is_found(services: Any, world: World, redis_client: Any) -> None:
+    def ending(job: Taken) -> endings.Ending:
+        return endings.finished(job, work(services, world, job.args["key"])[0], services.settings)
+
+    found = awaited(services, ending, redis_client)
+    assert [f.title for f in found.feeds] == ["Blog"]
+
+
+def test_a_search_that_failed_on_our_side_is_said_and_tried_anew(services: Any, redis_client: Any) -> None:
+    def ending(job: Taken) -> endings.Ending:
+        return endings.failed(job, InvalidError("It broke."), services.settings)
+
+    failed = awaited(services, ending, redis_client)
+    assert (failed.wait, failed.error, failed.message) == (False, "invalid", "It broke.")
+    assert services.discovery.discover(READER, "http://blog.example/", wait=0).wait is True

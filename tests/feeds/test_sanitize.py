@@ -112,6 +112,23 @@ def test_H02_mixed_up_markup_is_stable_too(markup: str) -> None:
     assert clean(once, BASE) == once
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<h5><x-y><h5>a</h5></x-y><h5>b</h5>",
+        "<li><object><li>a</object></li>",
+        "<p><marquee><p>a</marquee>b",
+        "<a href=/x><table><tr><td>a</table><object><a href=/y>b</a></object></a>",
+        "<dl><dt>a<object><dd>b</object></dl>",
+        "<pre>\n\n a</pre>",
+    ],
+)
+def test_H02_what_was_held_apart_by_dropped_elements_settles(markup: str) -> None:
+    once = clean(markup, BASE)
+    assert clean(once, BASE) == once
+    assert "a" in once
+
+
 # -- H05
 
 

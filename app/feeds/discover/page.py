@@ -6,6 +6,7 @@ look like feeds, and last the usual places. Nothing here is proof; only fetching
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from urllib.parse import urljoin, urlsplit
@@ -18,6 +19,8 @@ from app.models.discovery import Candidate, Source
 
 MAX_LINKS = 40
 MAX_ANCHORS = 20
+#: Links of a page that are looked at.
+MAX_HREFS = 5000
 MAX_PAGES = 6
 _TITLE_MAX = 300
 
@@ -170,16 +173,18 @@ class Page:
 
     def _links(self) -> Iterator[Candidate]:
         found = [] if self._tree is None else self._tree.iter("link")
-        for count, link in enumerate(link for link in found if _announces(link.get("rel"))):
+        announcing = (link for link in found if _announces(link.get("rel")))
+        for link in itertools.islice(announcing, MAX_LINKS):
             kind = _TYPES.get((link.get("type") or "").partition(";")[0].strip().lower())
             url = self._resolve(link.get("href"))
             if kind is None and "feed" in (link.get("rel") or "").lower().split():
                 kind = "rss"
-            if count < MAX_LINKS and kind and url and not (kind == "json" and "/wp-json/" in url):
+            if kind and url and not (kind == "json" and "/wp-json/" in url):
                 yield Candidate(url, plain(link.get("title") or "")[:_TITLE_MAX], kind, Source.LINK)
 
     def _hrefs(self) -> Iterator[tuple[str, str]]:
-        for anchor in [] if self._tree is None else self._tree.iter("a", "area"):
+        anchors = iter(()) if self._tree is None else self._tree.iter("a", "area")
+        for anchor in itertools.islice(anchors, MAX_HREFS):
             href = anchor.get("href")
             if not href or href.startswith("#"):
                 continue
