@@ -91,6 +91,17 @@ def test_a_claim_is_held_by_one_until_it_runs_out(world: World) -> None:
     assert world.feeds.store([update(feed_id, "three", 1)], NOW)[0].stored
 
 
+def test_a_late_writer_without_entries_changes_nothing_either(world: World) -> None:
+    feed_id = world.feed()
+    world.feeds.claim([feed_id], "late", NOW, 10)
+    later = NOW + dt.timedelta(seconds=11)
+    world.feeds.claim([feed_id], "next", later, 60)
+    unchanged = FeedUpdate(feed_id, "late", NOW, (), (), FeedFields(error="timeout", next_check_at=None))
+    assert not world.feeds.store([unchanged], later)[0].stored
+    feed = world.feeds.get(feed_id)
+    assert (feed.error, feed.claim_token, feed.next_check_at) == (None, "next", NOW)
+
+
 class Paused:
     """A writer in a thread that stops before a step until it is let on: a zombie in the making."""
 
