@@ -7,7 +7,9 @@ paths in one place, and a resolved guid would differ from the raw one of the oth
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from xml.sax.saxutils import unescape
 
 import feedparser
 
@@ -57,7 +59,7 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     for item in found.entries:
         if draft.full():
             break
-        draft.entries.append(_entry(draft, item).finish())
+        draft.entries.append(_entry(draft, item, _unescaped if found.bozo else _as_it_is).finish())
 
 
 def _parse(body: bytes) -> Any:
@@ -88,11 +90,20 @@ def _feed(draft: FeedDraft, feed: Any) -> None:
     draft.ttl = int(ttl) if ttl.isascii() and ttl.isdecimal() and len(ttl) < 7 else None
 
 
-def _entry(feed: FeedDraft, item: Any) -> EntryDraft:
+def _as_it_is(text: str | None) -> str | None:
+    return text
+
+
+def _unescaped(text: str | None) -> str | None:
+    """Undo the escapes that the loose parser leaves in plain elements (the strict one does not)."""
+    return unescape(text, {"&quot;": '"', "&apos;": "'"}) if text else text
+
+
+def _entry(feed: FeedDraft, item: Any, raw: Callable[[str | None], str | None]) -> EntryDraft:
     entry = EntryDraft(feed.ctx, feed.base)
-    entry.offer_guid(9, item.get("id"))
+    entry.offer_guid(9, raw(item.get("id")))
     entry.offer_link(9, item.get("link"))
-    entry.original = item.get("feedburner_origlink")
+    entry.original = raw(item.get("feedburner_origlink"))
     detail = item.get("title_detail") or {}
     entry.offer_title(9, item.get("title") or "", detail.get("type") == "text/plain")
     entry.offer_author(9, item.get("author"))

@@ -32,7 +32,8 @@ def inner(el: etree._Element) -> str:
     _strip_namespaces(el)
     parts = [_loose(el.text or "")]
     for child in list(el):
-        tail, child.tail = child.tail or "", None
+        tail = child.tail or ""
+        child.tail = ""
         parts += (_serialised([child]), _loose(tail))
     return "".join(parts)
 

@@ -105,7 +105,7 @@ def _strict(body: bytes) -> etree._Element | None:
     try:
         return etree.fromstring(body, _parser(False))
     except etree.XMLSyntaxError as e:
-        if e.code == _LIMIT:
+        if getattr(e, "code", None) == _LIMIT:  # the stubs do not know it
             raise ParseError("too_large", f"libxml2: {e.msg}"[:120]) from e
         return None
 

@@ -1,0 +1,476 @@
+"""What is read out of feeds, format by format: the oddities that the parser promises to handle."""
+
+# ruff: noqa: E501 — documents stand on one line, beside what they mean
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from app.config import Settings
+from app.errors import ParseError
+from app.feeds.parse import Limits, parse
+from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+
+URL = "http://example.org/dir/feed.xml"
+SPACES = (
+    'xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/" '
+    'xmlns:atom="http://www.w3.org/2005/Atom" xmlns:media="http://search.yahoo.com/mrss/" '
+    'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" '
+    'xmlns:feedburner="http://rssnamespace.org/feedburner/ext/1.0" '
+    'xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"'
+)
+
+
+def feed_of(text: str | bytes, url: str = URL) -> ParsedFeed:
+    return parse(text.encode() if isinstance(text, str) else text, url=url)
+
+
+def rss(item: str = "", channel: str = "") -> ParsedFeed:
+    return feed_of(f'<rss version="2.0" {SPACES}><channel>{channel}<item>{item}</item></channel></rss>')
+
+
+def item(text: str) -> ParsedEntry:
+    return rss(text).entries[0]
+
+
+def atom(entry: str = "", feed: str = "") -> ParsedFeed:
+    return feed_of(f'<feed xmlns="http://www.w3.org/2005/Atom" {SPACES}>{feed}<entry>{entry}</entry></feed>')
+
+
+def entry(text: str) -> ParsedEntry:
+    return atom(text).entries[0]
+
+
+RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "entries"),
+    [
+        ("<rss version='2.0'><channel><title>T</title><item><title>A</title></item></channel></rss>", "rss20", 1),
+        ("<rss><channel><title>T</title><item/></channel></rss>", "rss20", 1),
+        ("<rss version='0.91'><channel><title>T</title><item/></channel></rss>", "rss09x", 1),
+        ("<rss version='0.92'><channel><title>T</title></channel><item/><item/></rss>", "rss09x", 2),
+        ("<rss version='2.0' xmlns='http://backend.userland.com/rss2'><channel><title>T</title><item/></channel></rss>", "rss20", 1),
+        ("<rss version='2.0' xmlns='http://unknown.example/'><channel><title>T</title><item/></channel></rss>", "rss20", 1),
+        (f"<rdf:RDF {RDF} xmlns='http://purl.org/rss/1.0/'><channel><title>T</title></channel><item/></rdf:RDF>", "rss10", 1),
+        (f"<rdf:RDF {RDF} xmlns='http://my.netscape.com/rdf/simple/0.9/'><channel><title>T</title></channel><item/></rdf:RDF>", "rss09x", 1),
+        (f"<r:RDF {RDF.replace('rdf=', 'r=')} xmlns:x='http://purl.org/rss/1.0/'><x:channel><x:title>T</x:title></x:channel><x:item/></r:RDF>", "rss10", 1),
+        (f"<Channel {RDF} xmlns='http://purl.org/net/rss1.1#'><title>T</title><items><item/><item/></items></Channel>", "rss11", 2),
+        ("<feed xmlns='http://www.w3.org/2005/Atom'><title>T</title><entry/></feed>", "atom10", 1),
+        ("<a:feed xmlns:a='http://www.w3.org/2005/Atom'><a:title>T</a:title><a:entry/></a:feed>", "atom10", 1),
+        ("<feed version='0.3' xmlns='http://purl.org/atom/ns#'><title>T</title><entry/></feed>", "atom03", 1),
+        ("<feed><title>T</title><entry/></feed>", "atom10", 1),
+        ('{"version": "https://jsonfeed.org/version/1", "title": "T", "items": [{"id": 1}]}', "json10", 1),
+        ('{"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": []}', "json11", 0),
+        (' \n\ufeff<?xml version="1.0"?>\n<rss version="2.0"><channel><title>T</title></channel></rss>junk', "rss20", 0),
+    ],
+)  # fmt: skip
+def test_formats(text: str, format: str, entries: int) -> None:
+    feed = feed_of(text)
+    assert (feed.format, feed.title, len(feed.entries)) == (Format(format), "T", entries)
+
+
+def test_a_lone_entry_is_a_feed_of_one() -> None:
+    feed = feed_of("<entry xmlns='http://www.w3.org/2005/Atom'><id>1</id><title>A</title></entry>")
+    assert [(e.guid, e.title) for e in feed.entries] == [("1", "A")]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("<!DOCTYPE html><html><head><title>x</title></head></html>", "html_page"),
+        ("  <HTML><body>x", "html_page"),
+        (
+            "<?xml version='1.0'?><!DOCTYPE html><html xmlns='http://www.w3.org/1999/xhtml'><body/></html>",
+            "html_page",
+        ),
+        ("<opml version='2.0'><body/></opml>", "not_a_feed"),
+        ("plain text", "not_a_feed"),
+        ("<a>", "not_a_feed"),
+        ("<rss/>", "broken_feed"),
+        ('{"a": 1}', "not_a_feed"),
+        ("[1]", "not_a_feed"),
+        ("{x", "broken_feed"),
+        ("\x89PNG\r\n", "not_a_feed"),
+    ],
+)
+def test_what_is_no_feed_is_told_apart(text: str, word: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        feed_of(text)
+    assert caught.value.word == word
+
+
+def test_limits_come_from_the_settings() -> None:
+    limits = Limits.of(Settings(feed_max_items=7, title_max=20, xml_max_depth=9))
+    assert (limits.items, limits.title, limits.depth) == (7, 20, 9)
+
+
+# -- content and summary
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "summary"),
+    [
+        ("<description>d</description><content:encoded>c</content:encoded>", "c", "d"),
+        ("<content:encoded>c</content:encoded><description>d</description>", "c", "d"),
+        ("<content:encoded><![CDATA[]]></content:encoded><description>d</description>", "", "d"),
+        ("<description>a <b>bold</b> word &lt;br&gt;</description>", "", "a <b>bold</b> word <br>"),
+        ("<description>3 &lt; 4 <i>x</i></description>", "", "3 &lt; 4 <i>x</i>"),
+        ("<media:description>caption</media:description><description>d</description>", "", "d"),
+        (
+            "<media:group><media:description>a &lt; b\nc</media:description></media:group>",
+            "",
+            "a &lt; b<br>\nc",
+        ),
+        ("<itunes:summary>s</itunes:summary>", "", "s"),
+        ("<itunes:subtitle>sub</itunes:subtitle><itunes:summary>s</itunes:summary>", "", "s"),
+        ("<description>x&#151;y</description>", "", "x—y"),
+        ("<atom:summary type='text'>a &lt;b&gt;</atom:summary>", "", "a &lt;b&gt;"),
+    ],
+)
+def test_rss_content(text: str, content: str, summary: str) -> None:
+    found = item(text)
+    assert (found.content, found.summary) == (content, summary)
+
+
+DIV = '<div xmlns="http://www.w3.org/1999/xhtml">'
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("<content type='html'>&lt;p&gt;x&lt;/p&gt;</content>", "<p>x</p>"),
+        ("<content type='text'>a &lt; b</content>", "a &lt; b"),
+        ("<content>a &amp; b</content>", "a &amp; b"),
+        (f"<content type='xhtml'>{DIV}<p>a &lt; b<br/>c</p></div></content>", "<p>a &lt; b<br>c</p>"),
+        (f"<content type='xhtml'>{DIV}<p>a</p></div> tail</content>", "<div><p>a</p></div> tail"),
+        ("<content type='xhtml'><h:div xmlns:h='http://www.w3.org/1999/xhtml'><h:p>a</h:p></h:div></content>", "<p>a</p>"),
+        (f"<content type='xhtml'>{DIV}<p title='a&gt;b'></p><img src='x'/></div></content>", '<p title="a&gt;b"></p><img src="x">'),
+        ("<content type='text/plain'>x</content>", "x"),
+        ("<content type='text/html' mode='escaped'>&lt;i&gt;x&lt;/i&gt;</content>", "<i>x</i>"),
+        ("<content type='text/html' mode='base64'>PGk+eDwvaT4=</content>", "<i>x</i>"),
+        ("<content type='image/png'>aGFsbG8=</content>", ""),
+        ("<content type='video/mp4' src='http://e.org/v.mp4'/>", ""),
+        ("<content type='text'>t</content><content type='html'>h</content>", "h"),
+    ],
+)  # fmt: skip
+def test_atom_content(text: str, content: str) -> None:
+    assert entry(text).content.replace("a>b", "a&gt;b") == content
+
+
+def test_no_namespace_of_the_feed_shows_in_content() -> None:
+    found = entry(
+        f"<content type='xhtml'>{DIV}<p>a</p>b</div></content><summary type='xhtml'><b>x</b></summary>"
+    )
+    assert "xmlns" not in found.content + found.summary
+
+
+# -- titles
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("<title>a &amp;amp; b</title>", "a & b"),
+        ("<title>a &amp;amp;#8217; b</title>", "a ’ b"),
+        ("<title>&lt;b&gt;bold&lt;/b&gt; &amp;lt;tag&amp;gt;</title>", "bold <tag>"),
+        ("<title><![CDATA[ a\n b ]]></title>", "a b"),
+        ("<title>AT&amp;T</title>", "AT&T"),
+        ("<title>it&#146;s &#x97; x</title>", "it’s — x"),
+        ("<dc:title>dc</dc:title>", "dc"),
+        ("<media:title>m</media:title><title>t</title>", "t"),
+        ("<media:title>m</media:title>", "m"),
+        ("<title/><itunes:title>i</itunes:title>", "i"),
+    ],
+)
+def test_rss_titles_are_plain_text(text: str, title: str) -> None:
+    assert item(text).title == title
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("<title>List&lt;String> and &lt;div></title>", "List<String> and <div>"),
+        ("<title type='html'>&lt;b>x&lt;/b> &amp;amp; y</title>", "x & y"),
+        (f"<title type='xhtml'>{DIV}<b>x</b> &lt;y&gt;</div></title>", "x <y>"),
+        ("<title type='text'>a &amp;#8217; b</title>", "a ’ b"),
+    ],
+)
+def test_atom_titles_are_plain_text(text: str, title: str) -> None:
+    assert entry(text).title == title
+
+
+def test_long_titles_are_cut() -> None:
+    assert len(item(f"<title>{'x' * 5000}</title>").title) == 1024
+
+
+def test_utf8_encoded_twice_is_undone_where_the_whole_feed_shows_it() -> None:
+    text = "<rss><channel><title>Zürich</title><item><title>Größe „x“</title></item></channel></rss>"
+    broken = text.encode().decode("cp1252", "replace").replace("\ufffd", "\x9d").encode()
+    assert feed_of(broken).title == "Zürich"
+    about = text.replace("Größe", "Ã©" + "ö" * 60)
+    assert feed_of(about).entries[0].title.startswith("Ã©ö")
+
+
+# -- links, guids, addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("<link>http://e.org/1</link>", "http://e.org/1"),
+        ("<link> http://e.org/a b </link>", "http://e.org/a%20b"),
+        ("<link>1.html</link>", "http://example.org/dir/1.html"),
+        ("<link>/1</link>", "http://example.org/1"),
+        ("<link>//cdn.example/1</link>", "http://cdn.example/1"),
+        ("<guid>http://e.org/1</guid>", "http://e.org/1"),
+        ("<guid isPermaLink='true'>p/1</guid>", "http://example.org/dir/p/1"),
+        ("<guid isPermaLink='false'>p/1</guid>", None),
+        ("<guid>p/1</guid>", None),
+        (
+            "<link>http://e.org/1</link><feedburner:origLink>http://o.org/1</feedburner:origLink>",
+            "http://o.org/1",
+        ),
+        ("<atom:link href='http://e.org/2'/><link>http://e.org/1</link>", "http://e.org/1"),
+        ("<atom:link href='http://e.org/2'/>", "http://e.org/2"),
+        ("<link>javascript:alert(1)</link>", None),
+        ("<link>mailto:a@b</link>", None),
+        ("<link>http://[broken</link>", "http://[broken"),
+        ("<link xml:base='http://b.org/x/'>1</link>", "http://b.org/x/1"),
+    ],
+)
+def test_rss_links(text: str, url: str | None) -> None:
+    assert item(text).url == url
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("<link rel='self' href='/s'/><link rel='alternate' href='/a'/>", "http://example.org/a"),
+        ("<link rel='alternate' type='application/json' href='/j'/><link type='text/html' href='/h'/>", "http://example.org/h"),
+        ("<link rel='enclosure' href='/e'/><link rel='replies' href='/r'/>", None),
+        ("<link rel='via' href='/v'/>", "http://example.org/v"),
+        ("<link rel='http://www.iana.org/assignments/relation/alternate' href='/a'/>", "http://example.org/a"),
+        ("<id>http://e.org/1</id>", "http://e.org/1"),
+        ("<id>tag:e.org,2020:1</id>", None),
+        ("<content src='http://e.org/c' type='text/html'/>", "http://e.org/c"),
+    ],
+)  # fmt: skip
+def test_atom_links(text: str, url: str | None) -> None:
+    assert entry(text).url == url
+
+
+def test_xml_base_of_feed_entry_and_content() -> None:
+    feed = feed_of(
+        '<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://a.org/"><entry xml:base="b/"><link href="1"/>'
+        '<content type="html" xml:base="c/">x</content></entry><entry><link href="2"/><summary>s</summary></entry></feed>'
+    )
+    assert [(e.url, e.base_url) for e in feed.entries] == [
+        ("http://a.org/b/1", "http://a.org/b/c/"),
+        ("http://a.org/2", "http://a.org/"),
+    ]
+
+
+def test_content_is_relative_to_its_entry() -> None:
+    assert item("<link>http://e.org/p/1</link><description>x</description>").base_url == "http://e.org/p/1"
+    assert item("<description>x</description>").base_url == URL
+
+
+@pytest.mark.parametrize(
+    ("text", "guid"),
+    [
+        ("<guid> a  b </guid>", "a  b"),
+        ("<guid isPermaLink='true'>../x?a=1&amp;b=2</guid>", "../x?a=1&b=2"),
+        ("<atom:id>i</atom:id><guid>g</guid>", "i"),
+        ("<dc:identifier>d</dc:identifier>", "d"),
+        ("<guid> </guid>", None),
+    ],
+)
+def test_guids_are_the_raw_text(text: str, guid: str | None) -> None:
+    assert item(text).guid == guid
+
+
+def test_rdf_about_is_the_guid() -> None:
+    feed = feed_of(
+        f"<rdf:RDF {RDF} {SPACES} xmlns='http://purl.org/rss/1.0/'><item rdf:about='about'>"
+        "<dc:identifier>d</dc:identifier></item></rdf:RDF>"
+    )
+    assert feed.entries[0].guid == "about"
+
+
+# -- people, dates, categories, files, pictures
+
+
+@pytest.mark.parametrize(
+    ("text", "author"),
+    [
+        ("<author>a@b.org (Ann Lee)</author>", "Ann Lee"),
+        ("<author>Ann Lee &lt;a@b.org&gt;</author>", "Ann Lee"),
+        ("<author>Ann Lee (mailto:a@b.org)</author>", "Ann Lee"),
+        ("<author>a@b.org</author>", "a@b.org"),
+        ("<author>a@b.org (Ann)</author><dc:creator>Bob</dc:creator>", "Bob"),
+        ("<dc:creator>Bob</dc:creator><dc:creator>Eve</dc:creator>", "Bob, Eve"),
+        ("<itunes:author>Pod</itunes:author>", "Pod"),
+        ("<atom:author><atom:name>N</atom:name><atom:email>e@f</atom:email></atom:author>", "N"),
+        ("<author><name>N</name></author>", "N"),
+        ("<dc:creator>&lt;b&gt;N&lt;/b&gt;</dc:creator>", "N"),
+    ],
+)
+def test_authors(text: str, author: str) -> None:
+    assert item(text).author == author
+
+
+def test_entries_without_author_have_that_of_the_feed() -> None:
+    feed = atom("<title>x</title>", "<author><name>Ann</name></author><author><name>Bob</name></author>")
+    assert feed.entries[0].author == "Ann, Bob"
+
+
+def test_dates() -> None:
+    found = item("<dc:date>2020-01-01</dc:date><pubDate>Thu, 02 Jan 2020 00:00:00 GMT</pubDate>")
+    assert found.published == dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
+    assert found.updated is None
+    found = entry("<updated>2020-01-03T00:00:00Z</updated><published>9999-01-01T00:00:00Z</published>")
+    assert found.updated == dt.datetime(2020, 1, 3, tzinfo=dt.UTC)
+    assert found.published == dt.datetime(9999, 1, 1, tzinfo=dt.UTC), "as claimed; the pull clamps"
+
+
+def test_categories() -> None:
+    found = item(
+        "<category>a</category><category>a</category><dc:subject>b</dc:subject><itunes:keywords>c, d</itunes:keywords>"
+    )
+    assert found.categories == ("a", "b", "c", "d")
+    assert entry("<category term='t' label='L'/><category term='u'/>").categories == ("L", "u")
+
+
+def test_enclosures() -> None:
+    found = item(
+        "<enclosure url='/1.mp3' type='audio/MPEG' length='12'/><enclosure url='http://e.org/2' length='?'/>"
+        "<enclosure url='/1.mp3'/><enclosure/>"
+        "<media:content url='/3.mp4' type='video/mp4' fileSize='7'/><media:content url='/p' type='text/html'/>"
+    )
+    assert found.enclosures == (
+        Enclosure("http://example.org/1.mp3", "audio/mpeg", 12),
+        Enclosure("http://e.org/2", None, None),
+        Enclosure("http://example.org/3.mp4", "video/mp4", 7),
+    )
+    found = entry("<link rel='enclosure' href='/a' type='audio/ogg' length='-1'/>")
+    assert found.enclosures == (Enclosure("http://example.org/a", "audio/ogg", None),)
+
+
+@pytest.mark.parametrize(
+    ("text", "image"),
+    [
+        ("<media:thumbnail url='/t.jpg'/>", "/t.jpg"),
+        ("<media:content url='/a.jpg' medium='image'/><media:thumbnail url='/t.jpg'/>", "/a.jpg"),
+        ("<media:group><media:content url='/s.jpg' medium='image' width='100'/><media:content url='/l.jpg' medium='image' width='900'/></media:group>", "/l.jpg"),
+        ("<media:content url='/v.mp4' type='video/mp4'><media:thumbnail url='/t.jpg'/></media:content>", "/t.jpg"),
+        ("<itunes:image href='/i.jpg'/>", "/i.jpg"),
+        ("<enclosure url='/e.jpg' type='image/jpeg'/>", "/e.jpg"),
+        ("<image><url>/x.jpg</url></image>", "/x.jpg"),
+        ("<media:content url='/a.jpg'/>", "/a.jpg"),
+        ("<description>&lt;img src='/c.jpg'&gt;</description>", None),
+    ],
+)  # fmt: skip
+def test_pictures(text: str, image: str | None) -> None:
+    assert item(text).image == (f"http://example.org{image}" if image else None)
+
+
+# -- the feed itself
+
+
+def test_the_head_of_an_rss_feed() -> None:
+    feed = rss(
+        channel="<title>T &amp;amp; U</title><link>/site</link><description>D</description><language>de-AT</language>"
+        "<atom:link rel='self' href='/self'/><atom:link rel='hub' href='http://hub.org/'/><ttl>90</ttl>"
+        "<image><title>not this</title><url>/logo.png</url></image><skipHours><hour>0</hour><hour>24</hour>"
+        "<hour>5</hour><hour>x</hour></skipHours>"
+    )
+    assert (feed.title, feed.site_url, feed.description) == ("T & U", "http://example.org/site", "D")
+    assert (feed.language, feed.self_url, feed.hub) == ("de-AT", "http://example.org/self", "http://hub.org/")
+    assert (feed.ttl_minutes, feed.skip_hours, feed.icon) == (90, {0, 5}, "http://example.org/logo.png")
+
+
+@pytest.mark.parametrize(
+    ("channel", "minutes"),
+    [
+        ("<sy:updatePeriod> hourly </sy:updatePeriod><sy:updateFrequency>2</sy:updateFrequency>", 30),
+        ("<sy:updatePeriod>daily</sy:updatePeriod>", 1440),
+        ("<sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>999</sy:updateFrequency>", 1),
+        ("<ttl>60</ttl><sy:updatePeriod>daily</sy:updatePeriod>", 60),
+        ("<ttl>soon</ttl>", None),
+        ("<ttl>-5</ttl>", None),
+        ("<ttl>0</ttl>", None),
+        ("<ttl>999999999</ttl>", 525600),
+    ],
+)
+def test_how_often_a_feed_changes(channel: str, minutes: int | None) -> None:
+    assert rss(channel=channel).ttl_minutes == minutes
+
+
+def test_the_head_of_an_atom_feed() -> None:
+    feed = feed_of(
+        '<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="fr"><title type="html">a &amp;amp; b</title>'
+        '<subtitle>s</subtitle><link rel="alternate" type="text/html" href="/"/><link rel="self" href="/f"/>'
+        "<link rel='hub' href='http://hub.org/'/><icon>/i.ico</icon><logo>/l.png</logo></feed>"
+    )
+    assert (feed.title, feed.description, feed.language) == ("a & b", "s", "fr")
+    assert (feed.site_url, feed.self_url) == ("http://example.org/", "http://example.org/f")
+    assert (feed.hub, feed.icon) == ("http://hub.org/", "http://example.org/i.ico")
+
+
+def test_json_feed() -> None:
+    feed = feed_of(
+        '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "home_page_url": "/", "feed_url": "/f.json",'
+        ' "language": "en", "favicon": "/i.ico", "authors": [{"name": "Ann"}], "hubs": [{"url": "http://hub.org/"}],'
+        ' "items": [{"id": 7, "url": "/1", "title": "a &amp; <b>", "content_text": "1 < 2\\n3", "summary": "s",'
+        ' "image": "/p.png", "tags": ["x", 3], "date_published": "2020-01-02T00:00:00+01:00",'
+        ' "attachments": [{"url": "/a.mp3", "mime_type": "audio/mpeg", "size_in_bytes": 5}]},'
+        ' {"id": "2", "content_html": "<p>h</p>", "content_text": "t", "external_url": "/x", "authors": {"name": "Bob"}}]}'
+    )
+    assert (feed.parser, feed.site_url, feed.hub) == (
+        ParserPath.JSON,
+        "http://example.org/",
+        "http://hub.org/",
+    )
+    one, two = feed.entries
+    assert (one.guid, one.url, one.content, one.summary) == (
+        "7",
+        "http://example.org/1",
+        "1 &lt; 2<br>\n3",
+        "s",
+    )
+    assert (one.author, one.categories, one.image) == ("Ann", ("x", "3"), "http://example.org/p.png")
+    assert one.published == dt.datetime(2020, 1, 1, 23, tzinfo=dt.UTC)
+    assert one.enclosures == (Enclosure("http://example.org/a.mp3", "audio/mpeg", 5),)
+    assert (two.content, two.author, two.url) == ("<p>h</p>", "Bob", "http://example.org/x")
+
+
+# -- broken XML
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("<x:y>undeclared</x:y><guid>1</guid>", ParserPath.REPAIRED),
+        ("<title>AT&T</title><guid>1</guid>", ParserPath.REPAIRED),
+        ("<title>caf&eacute;</title><guid>1</guid>", ParserPath.REPAIRED),
+        ("<title>a\x08b</title><guid>1</guid>", ParserPath.REPAIRED),
+        ("<title>a &#0; b &#xFFFF;</title><guid>1</guid>", ParserPath.REPAIRED),
+        ("<title>1 < 2</title><guid>1</guid>", ParserPath.REPAIRED),
+        ("<description>a<br>b</description><guid>1</guid>", ParserPath.FEEDPARSER),
+        ("<enclosure url=x.mp3><guid>1</guid>", ParserPath.FEEDPARSER),
+    ],
+)
+def test_broken_xml_is_read_by_the_cheapest_path(text: str, path: ParserPath) -> None:
+    feed = rss(text + "<link>http://e.org/?a=1&amp;b=2</link>")
+    assert feed.parser == path
+    assert (feed.entries[0].guid, feed.entries[0].url) == ("1", "http://e.org/?a=1&b=2")
+
+
+def test_guids_with_bare_ampersands_are_the_same_on_every_path() -> None:
+    guid = "<guid isPermaLink='false'>http://e.org/?a=1&utm_x=2&amp;y</guid>"
+    guids = {rss(guid + extra).entries[0].guid for extra in ("", "<x:y/>", "<br>")}
+    assert guids == {"http://e.org/?a=1&utm_x=2&y"}
