@@ -22,6 +22,7 @@ from app.models.stream import (
     MassMarked,
     Page,
     Snapshot,
+    SourceFeed,
     StreamKind,
     StreamQuery,
     StreamRef,
@@ -87,9 +88,35 @@ class ReadingService:
             raise InvalidError(f"A page has 1 to {PAGE_MAX} rows.", field="limit")
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
-        now = clock.now()
         subscriptions = {s.feed_id: s for s in self._of_stream(actor, query.ref)}
-        feeds = self._streams.feeds(subscriptions)
+        return self._first_page(actor, query, limit, subscriptions, self._streams.feeds(subscriptions))
+
+    def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
+        """Return the tree and a page together, as a whole page of the web shows them.
+
+        For the stream of all feeds the subscriptions are read once for both; it is what is asked for most.
+
+        Raises:
+            As :meth:`page`.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        if query.ref.kind is not StreamKind.ALL or query.cursor or query.snapshot or query.limit:
+            return self.tree(actor), self.page(actor, query)
+        require(actor, Permission.ENTRY_READ)
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        tree = build_tree(self._folders.of_user(actor.user_id), sources)
+        feeds = self._streams.feeds(sources.subscriptions)
+        return tree, self._first_page(actor, query, self._page_size, sources.subscriptions, feeds)
+
+    def _first_page(
+        self,
+        actor: Actor,
+        query: StreamQuery,
+        limit: int,
+        subscriptions: Mapping[int, Subscription],
+        feeds: Mapping[int, SourceFeed],
+    ) -> Page:
+        now = clock.now()
         snapshot = self._streams.open(
             actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
         )

@@ -67,39 +67,43 @@ def _article(ref: StreamRef, entry_id: int) -> str:
     return template("parts/article.html", article=found, ref=ref)
 
 
-def _page(ref: StreamRef, asked: Query) -> Page:
-    query = StreamQuery(ref, Sort(asked.sort), asked.cursor or None, asked.snapshot or None)
+def _query(ref: StreamRef, asked: Query) -> StreamQuery:
+    return StreamQuery(ref, Sort(asked.sort), asked.cursor or None, asked.snapshot or None)
+
+
+def _screen(ref: StreamRef, asked: Query) -> tuple[Tree, Page]:
     try:
-        return services().reading.page(actor(), query)
+        return services().reading.screen(actor(), _query(ref, asked))
     except NotFoundError:
         if asked.cursor or not asked.snapshot:
             raise
         # Back to a list of yesterday: its snapshot is gone, so it is made anew.
-        return services().reading.page(actor(), StreamQuery(ref, Sort(asked.sort)))
+        return services().reading.screen(actor(), StreamQuery(ref, Sort(asked.sort)))
 
 
 def _more(ref: StreamRef, asked: Query) -> str:
-    return template("parts/rows.html", page=_page(ref, asked), ref=ref, sort=asked.sort, first=False)
+    page = services().reading.page(actor(), _query(ref, asked))
+    return template("parts/rows.html", page=page, ref=ref, sort=asked.sort, first=False)
 
 
 def _panes(ref: StreamRef, asked: Query) -> str:
-    tree = services().reading.tree(actor())
-    return template("parts/stream.html", **_values(ref, asked, tree))
+    tree, page = _screen(ref, asked)
+    return template("parts/stream.html", **_values(ref, asked, tree, page))
 
 
 def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
-    tree = services().reading.tree(actor())
-    return template("pages/read.html", tree=tree, pane=pane, current=str(ref), **_values(ref, asked, tree))
+    tree, page = _screen(ref, asked)
+    values = _values(ref, asked, tree, page)
+    return template("pages/read.html", tree=tree, pane=pane, current=str(ref), **values)
 
 
-def _values(ref: StreamRef, asked: Query, tree: Tree) -> dict[str, object]:
+def _values(ref: StreamRef, asked: Query, tree: Tree, page: Page) -> dict[str, object]:
     head: Head | None = head_of(tree, ref)
     if head is None:
         raise NotFoundError(stream=str(ref))
     article = None
     if asked.entry is not None:
         article = services().reading.article(actor(), asked.entry)
-    page = _page(ref, asked)
     return {
         "ref": ref,
         "head": head,
