@@ -14,18 +14,19 @@ from typing import Any, Final
 
 from app.config import Settings
 from app.errors import FeedError
-from app.feeds import freshness, identity, schedule, text
+from app.feeds import freshness, identity, schedule
 from app.feeds.dates import clamp
 from app.feeds.parse import Limits, parse
 from app.feeds.sanitize import sanitize
+from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
 from app.models.feed import Feed, FeedFields, FeedUpdate, FetchRecord
 from app.models.fetched import Fetched
 from app.models.parsed import ParsedEntry, ParsedFeed
 from app.models.schedule import Hints, Plan
 
-#: Characters of plain text kept for lists.
-EXCERPT: Final = 300
+#: Characters of an error's detail that are kept.
+DETAIL: Final = 300
 #: Equal permanent redirects, each with an answer that parsed, until the new address is stored (S09).
 MOVES: Final = 3
 _TICK: Final = dt.timedelta(milliseconds=1)
@@ -135,7 +136,7 @@ class Digester:
             next_check_at=None if error.word == "gone" else plan.next_check_at,
             errors=errors,
             error=error.word,
-            error_detail=error.detail[:EXCERPT],
+            error_detail=error.detail[:DETAIL],
             error_since=feed.error_since or now,
         )
         return _digest(feed, fetched, now, plan, fields, error=error.word)
@@ -153,18 +154,18 @@ class Digester:
         return EntryChange(guid_hash=guid_hash, **self._body(entry, now))
 
     def _body(self, entry: ParsedEntry, now: dt.datetime) -> dict[str, Any]:
-        content = self._sanitize(entry.content[: self._max_html], entry.base_url) if entry.content else ""
-        # A summary that only repeats the content would be stored, sent and shown twice.
-        repeats = not entry.summary or entry.summary == entry.content
-        summary = "" if repeats else self._sanitize(entry.summary[: self._max_html], entry.base_url)
+        longest = self._max_html
+        body = bodies.clean(entry.content[:longest], entry.summary[:longest], entry.base_url, self._sanitize)
         return {
             "title": entry.title,
             "author": entry.author,
             "url": entry.url,
             "updated": clamp(entry.updated, now),
-            "content": content,
-            "summary": summary,
-            "excerpt": text.excerpt(summary or content, EXCERPT),
+            "content": body.content,
+            "summary": body.summary,
+            "excerpt": body.excerpt,
+            "raw": body.raw,
+            "cleaned_by": body.cleaned_by,
             "categories": entry.categories,
             "enclosures": entry.enclosures,
             "image": entry.image,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
 from app.errors import ExistsError, NotFoundError
+from app.feeds.sanitize import SANITIZER_VERSION
+from app.gateways import bodies
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.marks import MarkMapper
@@ -67,7 +70,16 @@ class EntryGateway:
         entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
         if entry is None:
             raise NotFoundError(entry_id=entry_id)
-        return entry
+        return entry if entry.cleaned_by == SANITIZER_VERSION else self._recleaned(entry)
+
+    def _recleaned(self, entry: Entry) -> Entry:
+        """Clean an entry that an older sanitiser let through, and keep that."""
+        stored = bodies.Body(entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by)
+        body = bodies.recleaned(stored)
+        fields = {f.name: getattr(body, f.name) for f in dataclasses.fields(body)}
+        fresh = dataclasses.replace(entry, **fields)
+        self._entries.reclean(fresh, entry.cleaned_by)
+        return fresh
 
     def _allowed(self, user_id: int, entry_id: int) -> list[int]:
         feed_ids = self._subscriptions.feed_ids(user_id)

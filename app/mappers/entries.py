@@ -26,7 +26,7 @@ _ROW = {
     for name in ("feed_id", "seq", "at", "arrived", "title", "published", "url", "author", "excerpt", "image")
 }
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in {"id", "categories", "enclosures"})
-_BODY = ("title", "updated", "url", "author", "content", "summary", "excerpt", "image")
+_BODY = ("title", "updated", "url", "author", "content", "summary", "excerpt", "image", "raw", "cleaned_by")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,6 +129,25 @@ class EntryMapper:
         ]
         if operations:
             self._entries.bulk_write(operations, ordered=False)
+
+    @translated
+    def reclean(self, entry: Entry, was: int) -> None:
+        """Store an entry's HTML as a newer sanitiser made it, unless the entry changed meanwhile.
+
+        Args:
+            entry: with its new HTML.
+            was: ``cleaned_by`` of the stored one.
+        """
+        fields = ("content", "summary", "excerpt", "raw", "cleaned_by")
+        self._entries.update_one(
+            {
+                "feed_id": entry.feed_id,
+                "_id": entry.id,
+                "revision": entry.revision,
+                "cleaned_by": was or {"$in": [0, None]},
+            },
+            {"$set": {name: getattr(entry, name) for name in fields}},
+        )
 
     @translated
     def above(self, feed_id: int, seq: int, session: Session | None = None) -> list[Stored]:

@@ -17,6 +17,8 @@ class NewEntry:
         at: sort time; published, updated: as the feed says; arrived: when it was first seen.
         title, author: plain text; content, summary: sanitised HTML with absolute addresses.
         excerpt: plain text for lists.
+        raw: content and summary as published, compressed; empty when cleaning changed nothing.
+        cleaned_by: version of the sanitiser.
     """
 
     guid_hash: bytes
@@ -33,6 +35,8 @@ class NewEntry:
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
     image: str | None = None
+    raw: bytes = b""
+    cleaned_by: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,8 @@ class EntryChange:
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
     image: str | None = None
+    raw: bytes = b""
+    cleaned_by: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,5 +88,7 @@ class Entry:
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
     image: str | None = None
+    raw: bytes = b""
+    cleaned_by: int = 0
     revision: int = 1
     stars: int = 0

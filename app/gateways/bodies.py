@@ -1,0 +1,74 @@
+"""An entry's HTML as it was published, kept beside the clean one, and cleaned anew when the rules change.
+
+What is shown is sanitised once, when it is stored. Should the sanitiser ever turn out to let something
+through, a new version of it must reach what is stored already (H03): so the published HTML is kept,
+compressed, with the version that cleaned it, and an entry of an older version is cleaned when it is read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from isal import isal_zlib
+
+from app.feeds import text
+from app.feeds.sanitize import SANITIZER_VERSION, sanitize
+
+Sanitize = Callable[[str, str], str]
+
+#: Characters of plain text kept for lists.
+EXCERPT: Final = 300
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Body:
+    """What is stored of an entry's HTML.
+
+    Attributes:
+        content, summary: clean HTML.
+        excerpt: plain text for lists.
+        raw: compressed HTML as published; empty when cleaning changes nothing.
+        cleaned_by: version of the sanitiser.
+    """
+
+    content: str
+    summary: str
+    excerpt: str
+    raw: bytes
+    cleaned_by: int
+
+
+def clean(
+    content: str, summary: str, base_url: str, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION
+) -> Body:
+    """Sanitise an entry's HTML and pack what it was.
+
+    Args:
+        content, summary: as published, already cut to the longest that is kept.
+        base_url: what relative addresses in them are relative to.
+    """
+    # A summary that only repeats the content would be stored, sent and shown twice.
+    summary = "" if summary == content else summary
+    cleaned = sanitize(content, base_url) if content else ""
+    cleaned_summary = sanitize(summary, base_url) if summary else ""
+    excerpt = text.excerpt(cleaned_summary or cleaned, EXCERPT)
+    same = cleaned == content and cleaned_summary == summary
+    raw = b"" if same else _packed(content, summary, base_url)
+    return Body(cleaned, cleaned_summary, excerpt, raw, version)
+
+
+def recleaned(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION) -> Body:
+    """Return a stored body as this version of the sanitiser makes it."""
+    if not body.raw:
+        return clean(body.content, body.summary, "", sanitize, version)
+    content, summary, base_url = json.loads(zlib.decompress(body.raw))
+    return clean(content, summary, base_url, sanitize, version)
+
+
+def _packed(*parts: str) -> bytes:
+    packed: bytes = isal_zlib.compress(json.dumps(parts, ensure_ascii=False).encode(), 1)
+    return packed

@@ -1,0 +1,69 @@
+"""The published HTML is kept and cleaned anew by a newer sanitiser (H03)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.gateways import bodies, entries
+from app.models.actor import Actor
+from app.models.entry import NewEntry
+from app.models.feed import FeedUpdate
+from app.models.stream import StreamQuery, StreamRef
+
+ALICE = Actor(1)
+RAW = "<p onclick=x>Hello <i>you</i></p>"
+
+
+def shout(html: str, _base: str) -> str:
+    return html.upper()
+
+
+def test_H03_what_cleaning_changes_is_kept_as_published() -> None:
+    body = bodies.clean(RAW, "", "https://a.example/")
+
+    assert body.content == "<p>Hello <i>you</i></p>"
+    assert bodies.recleaned(body, shout, 99).content == RAW.upper()
+    assert bodies.recleaned(body, shout, 99).cleaned_by == 99
+
+
+def test_H03_what_cleaning_does_not_change_is_not_stored_twice() -> None:
+    body = bodies.clean("<p>plain</p>", "", "https://a.example/")
+
+    assert body.raw == b""
+    assert bodies.recleaned(body, shout, 99).content == "<P>PLAIN</P>"
+
+
+def test_summary_that_repeats_the_content_is_dropped() -> None:
+    assert bodies.clean("<p>a</p>", "<p>a</p>", "").summary == ""
+
+
+def _stored(services: Services) -> int:
+    feed = services.subscriptions.subscribe(ALICE, "https://a.example/feed").subscription.feed_id
+    gateway, now = services.gateways.feeds, clock.now()
+    gateway.claim([feed], "t", now, 60)
+    body = bodies.clean(RAW, "", "https://a.example/")
+    entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **dataclasses.asdict(body))
+    gateway.store([FeedUpdate(feed, "t", now, (entry,))], now)
+    (row,) = services.reading.page(ALICE, StreamQuery(StreamRef.parse("all"))).rows
+    return row.id
+
+
+def test_H03_a_newer_sanitiser_reaches_what_is_stored(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_id = _stored(services)
+    before = services.reading.article(ALICE, entry_id).entry.content
+    monkeypatch.setattr(entries, "SANITIZER_VERSION", 99)
+    monkeypatch.setattr(bodies, "recleaned", lambda body: bodies.clean(RAW, "", "", shout, 99))
+
+    after = services.reading.article(ALICE, entry_id).entry.content
+
+    assert before == "<p>Hello <i>you</i></p>"
+    assert after == RAW.upper()
+    stored = services.store.database["entries"].find_one({"_id": entry_id})
+    assert stored is not None
+    assert (stored["content"], stored["cleaned_by"]) == (RAW.upper(), 99)
