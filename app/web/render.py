@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 from flask import Flask, g, render_template, request
@@ -61,8 +62,13 @@ def template(name: str, **values: Any) -> str:
 
 def icon(name: str, label: str = "") -> Markup:
     """Return a picture of the sprite; decorative unless it has a label."""
+    return _icon(name, label, _sprite())
+
+
+@functools.cache
+def _icon(name: str, label: str, sprite: str) -> Markup:
     aria = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
-    return Markup('<svg class="icon" {}><use href="{}#{}"/></svg>').format(aria, _sprite(), name)
+    return Markup('<svg class="icon" {}><use href="{}#{}"/></svg>').format(aria, sprite, name)
 
 
 def nested_tree(tree: Tree, current: str) -> Markup:

@@ -63,10 +63,16 @@ def web_view() -> Callable[..., object] | None:
 
 
 def csrf_token() -> str:
-    """Return the token for a form on this page; a stranger gets a cookie to bind it to."""
+    """Return the token for the forms of this page; a stranger gets a cookie to bind it to.
+
+    One for the whole page: a list has a hundred small forms, and random text does not compress.
+    """
     if g.get("token") is None:
         begin(secrets.token_urlsafe(32))
-    return csrf.make(web().secret_key, g.token)
+    made: tuple[str, str] | None = g.get("csrf")
+    if made is None or made[0] != g.token:
+        g.csrf = made = (g.token, csrf.make(web().secret_key, g.token))
+    return made[1]
 
 
 def begin(token: str) -> None:
