@@ -1,0 +1,248 @@
+"""How many feeds a core refreshes: the real pull, over real sockets, into a real MongoDB.
+
+The documents of set T are served by a process of its own, which speaks HTTP/1.1 and nothing more.
+Every feed has an address of its own on loopback (127.1.0.1, 127.1.0.2, …) and the server closes each
+connection, so a poll pays for a new connection as it does in life, where feeds are polled an hour
+apart. Several batches run at once over one fetcher, as in a worker.
+
+A rate is feeds / CPU seconds, of this process and of mongod together; the server's are not counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import multiprocessing
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from app import bootstrap, clock
+from app.config import Settings
+from app.gateways.digest import Digester
+from app.services.pull import PullResult, PullService
+from bench import naive
+from bench.bare_curl import bare_curl_loop
+from bench.harness import Bench, Cpu, benchmark, mongod
+from bench.variants import Document, documents
+from tests.support.rawserver import Reply, ServerProcess, file_reply
+
+FEEDS, QUICK_FEEDS = 1000, 100
+CONNECTIONS = 200
+#: The same for all documents: the bare loop sends one list of headers.
+ETAG = '"captured"'
+#: Long enough that all connections are open at once while the worker's memory is looked at.
+SLOW_ANSWER = 0.3
+
+Replies = Callable[[Document], Reply]
+
+
+@dataclasses.dataclass
+class Rig:
+    """Everything that a pull needs, and the feeds that it pulls."""
+
+    server: ServerProcess
+    settings: Settings
+    services: bootstrap.Services
+    documents: Sequence[Document]
+    mongod: int
+    runner: asyncio.Runner
+    fetcher: Any
+    feed_ids: tuple[int, ...] = ()
+
+    def serve(self, answer: Replies) -> None:
+        """Let each document be answered so from now on."""
+        self.server.set_many({_path(i): answer(document) for i, document in enumerate(self.documents)})
+
+    def url(self, number: int) -> str:
+        """Return the address of the feed with this number, from 0; each has its own host."""
+        host = f"127.1.{number // 250}.{number % 250 + 1}"
+        return self.server.url(_path(number % len(self.documents)), host)
+
+    def entries(self, feeds: int) -> int:
+        """Return how many entries so many feeds have at first."""
+        return sum(self.documents[i % len(self.documents)].entries for i in range(feeds))
+
+    def fresh(self, feeds: int) -> None:
+        """Begin anew: an empty database with so many feeds that were never polled."""
+        database = self.services.store.database
+        database.client.drop_database(self.settings.mongodb_name)
+        self.services.ensure_indexes()
+        gateway, now = self.services.gateways.feeds, clock.now()
+        found = (gateway.get_or_create(self.url(i), now=now) for i in range(feeds))
+        self.feed_ids = tuple(feed.id for feed in found)
+
+    def pull(self, digester: Digester | None = None) -> tuple[Cpu, PullResult]:
+        """Pull all feeds once; return the CPU time and the counts."""
+        service = PullService(self.services.gateways.feeds, self.settings, digester)
+        with Cpu(self.mongod) as cpu:
+            results = self.runner.run(_pull_all(service, self.feed_ids, self.fetcher, self.settings))
+        return cpu, _sum(results)
+
+    def rate(self, expect: Mapping[str, int], digester: Digester | None = None) -> float:
+        """Pull once and return feeds per CPU second.
+
+        Raises:
+            RuntimeError: the counts are not the expected ones, so something else was measured.
+        """
+        cpu, result = self.pull(digester)
+        counts = result.to_json()
+        wrong = {name: counts[name] for name, count in expect.items() if counts[name] != count}
+        if wrong or result.errors:
+            raise RuntimeError(f"expected {dict(expect)} without errors, got {counts}")
+        return len(self.feed_ids) / cpu.total
+
+
+async def _pull_all(
+    service: PullService, feed_ids: Sequence[int], fetcher: Any, settings: Settings
+) -> list[PullResult]:
+    """Pull batches as a loop worker does: so many at once, the next when one ends."""
+    places = asyncio.Semaphore(settings.pull_batches)
+
+    async def one(ids: Sequence[int]) -> PullResult:
+        async with places:
+            return await service.pull(ids, fetcher)
+
+    size = settings.pull_batch
+    return await asyncio.gather(*(one(feed_ids[i : i + size]) for i in range(0, len(feed_ids), size)))
+
+
+def _sum(results: Sequence[PullResult]) -> PullResult:
+    names = [field.name for field in dataclasses.fields(PullResult)]
+    return PullResult(**{name: sum(getattr(result, name) for result in results) for name in names})
+
+
+@contextmanager
+def rig(bench: Bench) -> Iterator[Rig]:
+    """Start the servers and build the services."""
+    kept, left_out = documents()
+    bench.note(f"set T: {len(kept)} documents; left out: {', '.join(left_out) or 'none'}")
+    with ExitStack() as stack:
+        replies = {_path(i): _tagged(document) for i, document in enumerate(kept)}
+        server = stack.enter_context(ServerProcess(replies, hosts=("0.0.0.0",)))
+        running = stack.enter_context(
+            bench.servers(
+                fetch_allow=("127.0.0.0/8",),
+                fetch_ports=(server.port,),
+                fetch_connections=CONNECTIONS,
+                log_level="warning",
+            )
+        )
+        services = bootstrap.build(running.settings)
+        stack.callback(services.close)
+        # As in a worker, one loop and one fetcher serve all pulls.
+        runner = stack.enter_context(asyncio.Runner())
+        fetcher = stack.enter_context(bootstrap.fetcher(running.settings))
+        yield Rig(server, running.settings, services, kept, mongod(running), runner, fetcher)
+
+
+def _path(number: int) -> str:
+    return f"/{number}.xml"
+
+
+def _tagged(document: Document) -> Reply:
+    return dataclasses.replace(file_reply(document.body, close=True), etag=ETAG)
+
+
+def _untagged(document: Document) -> Reply:
+    return file_reply(document.body, etag=False, close=True)
+
+
+def _with_new(number: int) -> Replies:
+    def answer(document: Document) -> Reply:
+        return file_reply(document.with_new(number), close=True)
+
+    return answer
+
+
+@benchmark("refresh")
+def refresh(bench: Bench) -> None:
+    """Publish rates, ratios and memory."""
+    feeds = QUICK_FEEDS if bench.quick else FEEDS
+    with rig(bench) as found:
+        _cold(bench, found, feeds)
+        _unmodified(bench, found, feeds)
+        _unchanged(bench, found, feeds)
+        _one_new(bench, found, feeds)
+        _beside_naive(bench, found)
+        _memory(bench, found, feeds)
+
+
+def _cold(bench: Bench, found: Rig, feeds: int) -> None:
+    runs = []
+    for _ in range(bench.repeats):
+        found.fresh(feeds)
+        runs.append(found.rate({"new": found.entries(feeds), "feeds": feeds}))
+    bench.figure("refresh.cold", runs, "feeds/s", at_least=150)
+
+
+def _unmodified(bench: Bench, found: Rig, feeds: int) -> None:
+    """304: all feeds answer the ETag of the cold pull; beside it the same requests by bare curl."""
+    urls, headers = [found.url(i) for i in range(feeds)], [f"If-None-Match: {ETAG}"]
+    rates, ratios = [], []
+    for _ in range(bench.repeats):
+        rates.append(found.rate({"unchanged": feeds}))
+        ratios.append(feeds / rates[-1] / bare_curl_loop(urls, headers))
+    bench.figure("refresh.304", rates, "feeds/s", at_least=5500)
+    bench.figure("refresh.304_vs_curl", ratios, "×", at_most=1.5)
+
+
+def _unchanged(bench: Bench, found: Rig, feeds: int) -> None:
+    """The same bodies from servers that know no validators."""
+    found.serve(_untagged)
+    runs = [found.rate({"unchanged": feeds}) for _ in range(bench.repeats)]
+    bench.figure("refresh.unchanged", runs, "feeds/s", at_least=5000)
+
+
+def _one_new(bench: Bench, found: Rig, feeds: int) -> None:
+    runs = []
+    for number in range(1, bench.repeats + 1):
+        found.serve(_with_new(number))
+        runs.append(found.rate({"new": feeds}))
+    bench.figure("refresh.one_new", runs, "feeds/s", at_least=350)
+
+
+def _beside_naive(bench: Bench, found: Rig) -> None:
+    """Each document once, by ours and by feedparser with bleach, one after the other."""
+    found.serve(_tagged)
+    feeds = 20 if bench.quick else len(found.documents)
+    other = Digester(found.settings, parse=naive.parse, sanitize=naive.sanitize)
+    ratios = []
+    for _ in range(min(bench.repeats, 3)):
+        found.fresh(feeds)
+        ours = found.rate({"new": found.entries(feeds)})
+        found.fresh(feeds)
+        theirs = found.rate({"feeds": feeds}, other)
+        ratios.append(ours / theirs)
+    bench.figure("refresh.cold_vs_naive", ratios, "×", at_least=10)
+
+
+def _memory(bench: Bench, found: Rig, feeds: int) -> None:
+    """Peak of a new process that pulls everything cold, all its connections open at once."""
+    found.serve(lambda document: dataclasses.replace(_tagged(document), delay=SLOW_ANSWER))
+    runs = []
+    for _ in range(min(bench.repeats, 3)):
+        found.fresh(feeds)
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(1) as pool:
+            runs.append(pool.apply(_worker, (found.settings, found.feed_ids)))
+    bench.note(f"a worker's peak: {statistics.median(runs):.0f} MB with {CONNECTIONS} connections")
+    bench.figure("refresh.worker_mb", runs, "MB", at_most=150)
+
+
+def _worker(settings: Settings, feed_ids: tuple[int, ...]) -> float:
+    """Pull in a process that has loaded what a worker loads; return its peak memory in MB."""
+    import workers.main  # noqa: F401 — for its weight
+
+    services = bootstrap.build(settings)
+    try:
+        with bootstrap.fetcher(settings) as fetcher:
+            asyncio.run(_pull_all(services.pull, feed_ids, fetcher, settings))
+    finally:
+        services.close()
+    # VmHWM and not ru_maxrss: that one begins with the peak of whoever started this process.
+    status = Path("/proc/self/status").read_text("ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
