@@ -10,7 +10,7 @@ import pytest
 import xxhash
 
 from app import clock
-from app.feeds.fetch import Fetcher, transfer
+from app.feeds.fetch import Fetcher, engine, transfer
 from app.models.fetched import Fetched, FetchRequest, Target, Validators
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, Request, serve_files
@@ -243,6 +243,16 @@ def test_connections_are_used_again_and_few_per_host(server: RawServer) -> None:
     assert [g.status for g in got] == [200] * 40
     assert server.connections == 2
     assert server.peak == 2
+
+
+def test_nothing_waits_for_the_watchdog(server: RawServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    # With the watchdog asleep, whatever is missed on the way hangs until the test is killed.
+    monkeypatch.setattr(engine, "_sweep_interval", lambda _settings: 3600.0)
+    server.set("/r", Reply(status=302, headers=(("Location", "/f"),)))
+    server.set("/f", Reply(body=FEED))
+    with local_fetcher(server) as fetcher:
+        for _ in range(200):
+            assert get(fetcher, server.url("/r")).body == FEED
 
 
 def test_connections_are_limited_in_all() -> None:

@@ -274,6 +274,7 @@ def test_X05_long_bodies_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) 
                 words = [word(got) for got in fetcher.fetch_many(map(FetchRequest, urls))]
                 assert sorted(words, key=str)[:5] == [None] * 5
                 assert "too_large" in words
+                assert fetcher._engine._setup.buffered.bytes == 0
 
 
 def test_X05_many_dense_bodies_are_decoded_a_few_at_a_time() -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from app.config import Settings
 from app.feeds.fetch import engine, slot
 from app.feeds.fetch.resolver import Answer
-from app.feeds.fetch.transfer import Transfer
+from app.feeds.fetch.transfer import Received, Transfer
+from app.feeds.net import Policy
 from app.models.fetched import Fetched, FetchRequest, Target
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import PUBLIC, World, local_fetcher
@@ -388,6 +390,17 @@ def test_S11_private_only_when_asked_for_and_never_by_a_redirect(world: World) -
     assert word(go(world, "http://pub.example/n", **allow)) == "refused"
     # Out and home again: the second redirect comes from another host.
     assert word(go(world, "http://192.168.1.5/away", **allow)) == "bad_redirect"
+
+
+def test_S11_who_left_home_is_away_for_good() -> None:
+    settings = Settings()
+    transfer = Transfer(FetchRequest("http://pub.example/"), print, settings, Policy(settings))
+    transfer.begin()
+    away = []
+    for target in ("/b", "http://other.example/", "/c", "http://pub.example/"):
+        transfer.judge(Received(302, [f"Location: {target}\r\n".encode()]))
+        away.append(not transfer.requested)
+    assert away == [False, True, True, True]
 
 
 def test_S11_an_address_named_by_a_foreign_page_is_not_asked_for(world: World) -> None:

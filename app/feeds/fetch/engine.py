@@ -137,7 +137,6 @@ class Engine:
             now = time.monotonic()
             self._running[transfer] = None
             transfer.deadline = now + transfer.left
-            self._sweep_due = self._sweep_due or now + self._sweep_every
             self._find_addresses(transfer)
 
     def _find_addresses(self, transfer: Transfer) -> None:
@@ -234,8 +233,6 @@ class Engine:
             self._multi.remove_handle(slot.curl)
             slot.clear()
             self._idle.append(slot)
-        if not self._running:
-            self._sweep_due = 0.0
 
     # -- time
 
