@@ -93,7 +93,7 @@ def to_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, str]:
     """
     if _plain_ascii(body) or (_is_utf8(body) and b"\0" not in body):
         return body.removeprefix(codecs.BOM_UTF8), "utf-8"
-    text, label = decode(body, content_type)
+    text, label = _decode(body, content_type)
     return text.encode("utf-8", "replace"), label
 
 
@@ -103,6 +103,10 @@ def decode(body: bytes, content_type: str | None = None) -> tuple[str, str]:
         return body.decode("ascii"), "utf-8"
     if _is_utf8(body) and not body.isascii() and b"\0" not in body:
         return body.removeprefix(codecs.BOM_UTF8).decode("utf-8"), "utf-8"
+    return _decode(body, content_type)
+
+
+def _decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     mark = _by_mark(body)
     if mark:
         return body.decode(mark, "replace").removeprefix("\ufeff"), mark

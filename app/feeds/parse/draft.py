@@ -39,7 +39,7 @@ class Context:
         if not address:
             return None
         address = address.strip()
-        if " " in address or "\n" in address or "\t" in address or "\r" in address:
+        if " " in address or not address.isprintable():
             address = "".join(address.replace(" ", "%20").split())
         if len(address) > _LONGEST_URL:
             return None
@@ -67,12 +67,16 @@ class Context:
 
     def line(self, text: str) -> str:
         """Return the plain text of a title-like field, within the limit."""
-        simple = text.isascii() and text.isprintable() and len(text) <= self.limits.title
-        if simple and "<" not in text and "&" not in text and "  " not in text:
-            return text.strip(" ")
+        text = text.strip()
+        # printable text holds no control characters and of all white space only the plain one
+        if text.isprintable() and "<" not in text and "&" not in text and "  " not in text and not self.mend:
+            return text if len(text) <= self.limits.title else self._cut(text)
         text = text[: 8 * self.limits.title]
         text = plain(self.mend(text) if self.mend else text)
-        return text if len(text) <= self.limits.title else text[: self.limits.title - 1].rstrip() + "…"
+        return text if len(text) <= self.limits.title else self._cut(text)
+
+    def _cut(self, text: str) -> str:
+        return text[: self.limits.title - 1].rstrip() + "…"
 
     def person(self, text: str) -> str:
         """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""

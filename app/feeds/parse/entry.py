@@ -13,12 +13,11 @@ from lxml.etree import _Element
 
 from app.feeds.parse.draft import EntryDraft
 from app.feeds.parse.markup import construct, escape, text_of, xhtml
+from app.feeds.parse.media import MEDIA, keywords
 from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, Table, canonical
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
-#: Media RSS "content" that is a page or a plug-in, no file.
-_PLAYERS = {"text/html", "application/x-shockwave-flash"}
 #: Where an entry's page may be when no link calls itself that.
 _OTHER_PAGES = {"canonical": 4, "related": 3, "via": 3, "self": 2}
 
@@ -87,18 +86,8 @@ def _itunes_author(draft: EntryDraft, el: _Element) -> None:
     draft.offer_author(3, el.text)
 
 
-def _media_credit(draft: EntryDraft, el: _Element) -> None:
-    if el.get("role") == "author":
-        draft.offer_author(2, el.text)
-
-
 def _category(draft: EntryDraft, el: _Element) -> None:
     draft.add_category(el.text or el.get("text") or el.get("label") or el.get("term"))
-
-
-def _keywords(draft: EntryDraft, el: _Element) -> None:
-    for word in (el.text or "").split(",", 64):
-        draft.add_category(word)
 
 
 def _itunes_category(draft: EntryDraft, el: _Element) -> None:
@@ -241,67 +230,7 @@ def nested_name(el: _Element) -> str | None:
     return best or el.text
 
 
-# -- Media RSS
-
-
-def _media_group(draft: EntryDraft, el: _Element) -> None:
-    for child in el:
-        handler = _MEDIA_TABLE[child.tag]
-        if handler is not None:
-            handler(draft, child)
-
-
-def _media_content(draft: EntryDraft, el: _Element) -> None:
-    url, kind = el.get("url"), el.get("type") or ""
-    medium = el.get("medium") or kind.partition("/")[0]
-    if medium == "image" or (not medium and _looks_like_image(url)):
-        draft.offer_image(50 + _width(el), url)
-    elif medium and kind not in _PLAYERS:
-        draft.add_enclosure(url, kind, el.get("fileSize"))
-    if len(el):
-        _media_group(draft, el)
-
-
-def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_image(45 + _width(el), el.get("url") or el.text)
-
-
-def _media_category(draft: EntryDraft, el: _Element) -> None:
-    draft.add_category(el.get("label") or el.text)
-
-
-def _media_title(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_title(1, text_of(el))
-
-
-def _media_description(draft: EntryDraft, el: _Element) -> None:
-    text = text_of(el)
-    draft.offer_summary(1, text if el.get("type") == "html" or "</" in text else escape(text))
-
-
-def _width(el: _Element) -> int:
-    """Return 0–4, more for wider pictures: of several sizes the largest stands for the entry."""
-    width = el.get("width") or ""
-    return min(int(width) // 300, 4) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
-
-
-def _looks_like_image(url: str | None) -> bool:
-    path = (url or "").partition("?")[0].lower()
-    return path.endswith((".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif"))
-
-
-_MEDIA: dict[str, Handler] = {
-    "media:content": _media_content,
-    "media:group": _media_group,
-    "media:thumbnail": _media_thumbnail,
-    "media:title": _media_title,
-    "media:description": _media_description,
-    "media:credit": _media_credit,
-    "media:category": _media_category,
-    "media:keywords": _keywords,
-}
-_MEDIA_TABLE: Table[Handler] = Table(_MEDIA, "media")
-HANDLERS: dict[str, Handler] = _MEDIA | {
+HANDLERS: dict[str, Handler] = MEDIA | {
     "title": _title,
     "link": _link,
     "guid": _guid,
@@ -338,7 +267,7 @@ HANDLERS: dict[str, Handler] = _MEDIA | {
     "itunes:summary": _itunes_summary,
     "itunes:subtitle": _itunes_subtitle,
     "itunes:image": _image,
-    "itunes:keywords": _keywords,
+    "itunes:keywords": keywords,
     "itunes:category": _itunes_category,
     "googleplay:author": _itunes_author,
     "googleplay:description": _itunes_subtitle,

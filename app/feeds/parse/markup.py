@@ -41,7 +41,7 @@ def inner(el: etree._Element) -> str:
 def xhtml(el: etree._Element) -> str:
     """Return inline XHTML as HTML; the ``div`` that Atom demands around it is taken off."""
     if len(el) == 1 and not (el.text or "").strip() and not (el[0].tail or "").strip():
-        if el[0].tag == _XHTML_DIV and el[0].prefix is None:
+        if el[0].tag == _XHTML_DIV and not el[0].prefix:
             return _inside_div(el[0])
         if el[0].tag.rpartition("}")[2] == "div":
             el = el[0]
