@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -73,6 +74,7 @@ def web() -> None:
     os.environ.pop("FLASK_DEBUG", None)
     settings = with_secret_key(prepare("web"))
     ensure_indexes(settings)
+    _allow_many_connections()
     ports.require_free(settings.host, settings.port)
     _gunicorn(settings)
 
@@ -87,6 +89,14 @@ def ensure_indexes(settings: Settings) -> None:
 
     with contextlib.closing(bootstrap.build(settings)) as services:
         services.ensure_indexes()
+
+
+def _allow_many_connections() -> None:
+    # A worker waits for a thousand clients at once, and the usual limit of open files is just that.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _gunicorn(settings: Settings) -> None:
@@ -113,7 +123,7 @@ def gunicorn_options(settings: Settings) -> dict[str, Any]:
         else f"{settings.host}:{settings.port}",
         "workers": settings.web_workers,
         "threads": settings.web_threads,
-        "worker_class": "gthread",
+        "worker_class": "app.commands.patient.PatientWorker",
         "umask": 0o077,
         "control_socket_disable": True,
         "header_map": "refuse",

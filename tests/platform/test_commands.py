@@ -212,7 +212,7 @@ def test_W19_debug_cannot_be_switched_on_from_outside(
 # -- the web tier
 
 
-def test_gunicorn_leaves_nothing_open() -> None:
+def test_W17_gunicorn_leaves_nothing_open() -> None:
     options = processes.gunicorn_options(Settings(host="::1", port=1))
     assert options["bind"] == "[::1]:1"
     assert options["umask"] == 0o077

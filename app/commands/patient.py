@@ -1,0 +1,195 @@
+"""A gunicorn worker that gives a thread to whole requests only, and waits for slow ones without any.
+
+gunicorn's own threaded worker hands a connection to a thread as soon as it is accepted, and the thread
+reads the request: sixteen clients that send half a line each stop a server of sixteen threads. Here the
+event loop looks at what has arrived (MSG_PEEK takes nothing away) and passes the connection on when the
+head and a body of usual size are complete. SO_RCVLOWAT makes the kernel wake the loop for new bytes
+only, so that waiting costs nothing (security.md W17).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import select
+import socket
+import time
+from concurrent.futures import Future
+from functools import partial
+from selectors import EVENT_READ
+from typing import Any
+
+from gunicorn.http.parser import RequestParser
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+#: A head is at most so long; gunicorn's own limits per line and field hold within it.
+HEAD_BYTES = 32 << 10
+#: A body up to this size is waited for too. Longer ones (uploads) go to a thread at once, with a limit.
+BODY_BYTES = 64 << 10
+#: A request must be complete so many seconds after its first byte is expected.
+ARRIVE_SECONDS = 15.0
+#: After so long in a thread no more is read of a request …
+READ_SECONDS = 15.0
+#: … and after so long it is cut off, for those who take their answer byte by byte.
+ANSWER_SECONDS = 60.0
+#: What a client sends after its answer is read and dropped for so long.
+LINGER_SECONDS = 2.0
+
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+_HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class PatientWorker(ThreadWorker):
+    """One event loop that waits for requests, and a pool of threads that answer them.
+
+    All methods but ``handle`` run in the loop's thread, so their tables need no lock.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._arriving: dict[TConn, float] = {}
+        self._answering: dict[TConn, float] = {}
+        self._leaving: dict[TConn, float] = {}
+
+    def enqueue_req(self, conn: TConn) -> None:
+        """Take a connection on which a request is expected."""
+        if isinstance(conn.parser, RequestParser) and conn.parser.unreader.buf.getvalue():
+            self._answer(conn)  # gunicorn has read a part of the next request already
+        else:
+            self._look(conn, time.monotonic() + ARRIVE_SECONDS)
+
+    def handle(self, conn: TConn) -> Any:
+        """Answer a request; runs in a thread, and changes no more than the entry made for it."""
+        self._answering[conn] = time.monotonic()
+        return super().handle(conn)
+
+    def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
+        """Take a connection back from its thread."""
+        self._answering.pop(conn, None)
+        if fs.cancelled() or fs.exception() is not None or not fs.result():
+            self._leave(conn)
+        else:
+            super().finish_request(conn, fs)
+
+    def murder_pending(self) -> None:
+        """End what is too slow; gunicorn calls this at least once a second."""
+        super().murder_pending()
+        now = time.monotonic()
+        for conn, deadline in list(self._arriving.items()):
+            # A worker that stops answers what has arrived, and waits for nothing more.
+            if now >= deadline or not self.alive:
+                self._forget(conn, self._arriving)
+                self._drop(conn)
+        for conn, deadline in list(self._leaving.items()):
+            if now >= deadline:
+                self._forget(conn, self._leaving)
+                self._drop(conn)
+        for conn, since in self._answering.items():
+            if now - since >= ANSWER_SECONDS:
+                _shut(conn, socket.SHUT_RDWR)
+            elif now - since >= READ_SECONDS:
+                _shut(conn, socket.SHUT_RD)
+
+    def _look(self, conn: TConn, deadline: float) -> None:
+        try:
+            seen = _peek(conn.sock)
+        except OSError:
+            self._drop(conn)
+            return
+        if seen == b"":
+            self._drop(conn)  # closed by the client
+        elif seen is not None and is_complete(seen):
+            self._answer(conn)
+        elif seen is not None and len(seen) >= HEAD_BYTES and b"\r\n\r\n" not in seen:
+            self._refuse(conn)
+        elif seen and _is_half_closed(conn.sock):
+            self._drop(conn)  # nothing will follow, and the kernel would wake us for that for ever
+        else:
+            self._wait(conn, len(seen or b""), deadline)
+
+    def _wait(self, conn: TConn, seen: int, deadline: float) -> None:
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, seen + 1)
+        self._arriving[conn] = deadline
+        self.poller.register(conn.sock, EVENT_READ, partial(self._on_more, conn))
+
+    def _on_more(self, conn: TConn, _: Any) -> None:
+        self._look(conn, self._forget(conn, self._arriving))
+
+    def _forget(self, conn: TConn, table: dict[TConn, float]) -> float:
+        self.poller.unregister(conn.sock)
+        return table.pop(conn)
+
+    def _answer(self, conn: TConn) -> None:
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        conn.data_ready = True
+        self._answering[conn] = math.inf  # it may first wait for a thread
+        super().enqueue_req(conn)
+
+    def _refuse(self, conn: TConn) -> None:
+        with contextlib.suppress(OSError):  # it may not listen, and that is its loss
+            conn.sock.send(_TOO_LARGE)
+        self._leave(conn)
+
+    def _leave(self, conn: TConn) -> None:
+        """Close, but take what still comes for a moment: else a reset could overtake our answer (RFC
+        9112 section 9.6). gunicorn does this in the loop itself, and any client stops it for 2 s."""
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._drop(conn)
+            return
+        conn.sock.setblocking(False)
+        self._leaving[conn] = time.monotonic() + LINGER_SECONDS
+        self.poller.register(conn.sock, EVENT_READ, partial(self._on_rest, conn))
+
+    def _on_rest(self, conn: TConn, _: Any) -> None:
+        try:
+            rest = conn.sock.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            rest = b""
+        if not rest:
+            self._forget(conn, self._leaving)
+            self._drop(conn)
+
+    def _drop(self, conn: TConn) -> None:
+        self.nr_conns -= 1
+        conn.close()
+
+
+def is_complete(seen: bytes) -> bool:
+    """Return whether a thread can answer this without waiting for more, or should judge it anyway.
+
+    Only how much is awaited is decided here; what is right and wrong in it is gunicorn's parser's
+    business (a head with two lengths is passed on for it to refuse).
+    """
+    head, end, _ = seen.partition(b"\r\n\r\n")
+    if not end:
+        return b"\n\n" in seen  # wrong line ends: refused by the parser
+    length = _LENGTH.search(head + b"\r\n")
+    wanted = int(length[1]) if length else 0
+    return wanted > BODY_BYTES or len(seen) >= len(head) + len(end) + wanted
+
+
+def _peek(sock: socket.socket) -> bytes | None:
+    """Return what has arrived, b"" at the end of the stream, None where nothing has."""
+    sock.setblocking(False)
+    try:
+        return sock.recv(HEAD_BYTES + BODY_BYTES, socket.MSG_PEEK)
+    except BlockingIOError:
+        return None
+
+
+def _is_half_closed(sock: socket.socket) -> bool:
+    """Return whether the client has ended its side; what it sent before may still be unread."""
+    poll = select.poll()
+    poll.register(sock, _HANG_UP)
+    return bool(poll.poll(0))
+
+
+def _shut(conn: TConn, how: int) -> None:
+    with contextlib.suppress(OSError):  # it may have ended by itself
+        conn.sock.shutdown(how)

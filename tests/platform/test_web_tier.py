@@ -1,0 +1,235 @@
+"""The HTTP server as we run it: bad requests refused, slow clients in nobody's way (security.md W17)."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.commands.patient import BODY_BYTES, HEAD_BYTES, is_complete
+from tests.support.imports import REPO
+from tests.support.up import free_port
+
+Eventually = Callable[..., Any]
+_PATIENCE = 60.0
+#: Answers with the body it got; the limits of the worker are arguments.
+_SERVER = """
+import sys
+import app
+from app.commands import patient, processes
+from app.config import Settings
+patient.LINGER_SECONDS = 1e6  # who stays, stays
+port, patient.ARRIVE_SECONDS, patient.READ_SECONDS, patient.ANSWER_SECONDS = map(float, sys.argv[1:])
+def echo(environ, start):
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    # More than the buffers of a connection hold, for clients that do not read.
+    large = b"x" * (64 << 20) if environ["PATH_INFO"] == "/large" else body
+    start("200 OK", [("Content-Length", str(len(large)))])
+    return [large]
+app.create_app = lambda settings: echo
+processes._gunicorn(Settings(port=int(port), web_workers=1, web_threads=2))
+"""
+
+
+class Web:
+    """One real gunicorn with two threads, and raw clients for it."""
+
+    def __init__(self, port: int, *limits: float) -> None:
+        self.port = port
+        arguments = [str(each) for each in (port, *limits)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _SERVER, *arguments], cwd=REPO, stderr=subprocess.DEVNULL
+        )
+        self._open: list[socket.socket] = []
+
+    def connect(self, data: bytes = b"") -> socket.socket:
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=_PATIENCE)
+        self._open.append(sock)
+        sock.sendall(data)
+        return sock
+
+    def status(self) -> int | None:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
+        try:
+            connection.request("GET", "/")
+            return connection.getresponse().status
+        except ConnectionError:
+            return None
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        for sock in self._open:
+            sock.close()
+        self.process.terminate()
+        self.process.wait(_PATIENCE)
+
+
+def _web(eventually: Eventually, *limits: float) -> Iterator[Web]:
+    web = Web(free_port(), *limits)
+    try:
+        eventually(lambda: web.status() == 200, _PATIENCE)
+        yield web
+    finally:
+        web.close()
+
+
+@pytest.fixture(scope="module")
+def patient(eventually: Eventually) -> Iterator[Web]:
+    """Waits for ever: a client that blocks a thread blocks it until the test fails."""
+    yield from _web(eventually, 1e6, 1e6, 1e6)
+
+
+@pytest.fixture(scope="module")
+def strict(eventually: Eventually) -> Iterator[Web]:
+    """Ends what is slow almost at once."""
+    yield from _web(eventually, 0.1, 0.1, 0.2)
+
+
+def _all(sock: socket.socket) -> bytes:
+    """Return all that comes until the end; a reset is one too, where the server gave a client up."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        parts += iter(lambda: sock.recv(1 << 16), b"")
+    return b"".join(parts)
+
+
+_POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n", _POST + b"Content-Length: 100\r\n\r\nabc"],
+    ids=["nothing", "line", "head", "body"],
+)
+def test_W17_clients_that_send_half_a_request_stop_nobody(patient: Web, start: bytes) -> None:
+    slow = [patient.connect(start) for _ in range(100)]
+    assert [patient.status() for _ in range(5)] == [200] * 5
+    for sock in slow:
+        sock.close()
+    assert patient.status() == 200
+
+
+def test_W17_clients_that_stay_after_their_answer_stop_nobody(patient: Web) -> None:
+    answered = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    wrong = b"GET / HTTP/9.9\r\n\r\n"
+    staying = [patient.connect(request) for request in [answered, wrong] * 50]
+    assert [patient.status() for _ in range(5)] == [200] * 5
+    assert all(_all(sock).startswith(b"HTTP/1.1 ") for sock in staying)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: x\r\n",
+        _POST + b"Content-Length: %d\r\n\r\nabc" % (BODY_BYTES + 1),
+        _POST + b"Transfer-Encoding: chunked\r\n\r\n3\r\n",
+    ],
+    ids=["nothing", "head", "long body", "chunks"],
+)
+def test_W17_slow_requests_are_ended(strict: Web, start: bytes) -> None:
+    for sock in [strict.connect(start) for _ in range(8)]:
+        _all(sock)  # returns at the end of the stream
+    assert strict.status() == 200
+
+
+def test_W17_a_client_that_does_not_read_its_answer_is_cut_off(strict: Web) -> None:
+    for _ in range(4):
+        strict.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert strict.status() == 200, "two threads, four such clients"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        _POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        _POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+        _POST + b"Content-Length: +5\r\n\r\nabcde",
+        _POST + b"Content-Length: 5, 5\r\n\r\nabcde",
+        _POST + b"Transfer-Encoding: xchunked\r\n\r\n",
+        _POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        _POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        _POST + b"X_Forwarded_For: 1.2.3.4\r\nContent-Length: 0\r\n\r\n",
+        _POST + b"Content-Length: 0\r\n folded: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n",
+        b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\nHost: x\n\n",
+        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+        b"GET / HTTP/1.1\r\nA: " + b"b" * HEAD_BYTES,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+def test_W17_requests_that_could_be_read_in_two_ways_are_refused(patient: Web, request_bytes: bytes) -> None:
+    answer = _all(patient.connect(request_bytes))
+    assert answer.split(b" ")[1][:1] in (b"4", b"5"), answer[:100]
+    assert answer.count(b"HTTP/1.1 ") == 1, "and nothing behind it is taken for a second request"
+
+
+def test_a_request_may_come_byte_by_byte(patient: Web) -> None:
+    sock = patient.connect()
+    for byte in _POST + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc":
+        sock.sendall(bytes([byte]))
+    assert _all(sock).endswith(b"\r\n\r\nabc")
+
+
+def test_a_connection_takes_one_request_after_the_other(patient: Web) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", patient.port, timeout=_PATIENCE)
+    for body in (b"first", b"y" * (2 * BODY_BYTES), b"", b"last"):
+        connection.request("POST", "/", body)
+        assert connection.getresponse().read() == body
+    connection.close()
+    both = (
+        _POST + b"Content-Length: 3\r\n\r\none" + _POST + b"Content-Length: 3\r\nConnection: close\r\n\r\ntwo"
+    )
+    answer = _all(patient.connect(both))
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert b"one" in answer
+    assert answer.endswith(b"two")
+
+
+def test_a_client_that_ends_its_side_gets_its_answer(patient: Web) -> None:
+    sock = patient.connect(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    sock.shutdown(socket.SHUT_WR)
+    assert _all(sock).startswith(b"HTTP/1.1 200")
+    half = patient.connect(b"GET / HTTP/1.1\r\nHost")
+    half.shutdown(socket.SHUT_WR)
+    assert _all(half) == b""
+
+
+def test_a_server_that_stops_does_not_wait_for_slow_clients(eventually: Eventually) -> None:
+    web = Web(free_port(), 1e6, 1e6, 1e6)
+    try:
+        eventually(lambda: web.status() == 200, _PATIENCE)
+        sock = web.connect(b"GET / HTTP/1.1\r\n")
+        assert web.status() == 200
+        web.process.terminate()
+        assert _all(sock) == b""
+        assert web.process.wait(_PATIENCE) == 0
+    finally:
+        web.close()
+
+
+@pytest.mark.parametrize(
+    ("seen", "complete"),
+    [
+        (b"", False),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
+        (b"POST / HTTP/1.1\r\ncontent-LENGTH:  3 \r\n\r\nab", False),
+        (b"POST / HTTP/1.1\r\ncontent-LENGTH:  3 \r\n\r\nabc", True),
+        (b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES + 1), True),
+        (b"POST / HTTP/1.1\r\nX-Content-Length: 9\r\n\r\n", True),
+        (b"GET / HTTP/1.1\n\n", True),
+    ],
+)
+def test_what_counts_as_a_whole_request(seen: bytes, complete: bool) -> None:
+    assert is_complete(seen) is complete
