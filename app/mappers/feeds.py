@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from bson.int64 import Int64
-from pymongo import ASCENDING, ReturnDocument
+from pymongo import ASCENDING, ReturnDocument, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -32,6 +32,8 @@ class FeedMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
+        # For what may be lost in a crash: a claim, or that a poll found nothing. The feed is polled again.
+        self._unsafe = self._feeds.with_options(write_concern=WriteConcern(w=1))
 
     @translated
     def add(self, url: str, url_key: str, title: str, now: dt.datetime) -> Feed:
@@ -114,18 +116,18 @@ class FeedMapper:
         dead: Sequence[str] = (),
     ) -> list[Feed]:
         """Claim those feeds that nobody holds, or one of the ``dead`` tokens, and return them."""
-        free: Doc = {"_id": {"$in": list(feed_ids)}, "claimed_until": {"$not": {"$gt": now}}}
-        if dead:
-            open_to_us = [{"claimed_until": free.pop("claimed_until")}, {"claim_token": {"$in": list(dead)}}]
-            free["$or"] = open_to_us
-        taken = {
-            "claim_token": token,
-            "claimed_until": until,
-            # Who held an expired claim died or is late: what he left is looked for.
-            "torn": {"$or": [{"$eq": ["$torn", True]}, {"$gt": ["$claim_token", None]}]},
-        }
-        self._feeds.update_many(free, [{"$set": taken}])
-        return [_feed(d) for d in self._feeds.find({"_id": {"$in": list(feed_ids)}, "claim_token": token})]
+        wanted, taken = list(feed_ids), {"claim_token": token, "claimed_until": until}
+        unheld = {"_id": {"$in": wanted}, "claim_token": None}
+        if self._unsafe.update_many(unheld, {"$set": taken}).matched_count < len(wanted):
+            self._take_over(wanted, taken, now, dead)
+        return [_feed(d) for d in self._feeds.find({"_id": {"$in": wanted}, "claim_token": token})]
+
+    def _take_over(self, feed_ids: list[int], taken: Doc, now: dt.datetime, dead: Sequence[str]) -> None:
+        """Claim feeds whose holder is dead or late, and note that he may have left something."""
+        late = {"claimed_until": {"$not": {"$gt": now}}}
+        held: Doc = {"_id": {"$in": feed_ids}, "claim_token": {"$nin": [None, taken["claim_token"]]}}
+        held["$or"] = [late, {"claim_token": {"$in": list(dead)}}]
+        self._unsafe.update_many(held, {"$set": {**taken, "torn": True}})
 
     @translated
     def release(self, token: str, feed_ids: Sequence[int]) -> None:
@@ -182,7 +184,7 @@ class FeedMapper:
         held = 0
         for token, group in quiet.items():
             query, pipeline = quiet_update(token, group)
-            held += self._feeds.update_many(query, pipeline, session=session).matched_count
+            held += self._unsafe.update_many(query, pipeline, session=session).matched_count
         if others:
             held += self._feeds.bulk_write(others, ordered=False, session=session).matched_count
         return held
