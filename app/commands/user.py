@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import click
 
@@ -26,7 +27,7 @@ def user() -> None:
 def create(name: str, email: str, password: str, admin: bool) -> None:
     """Create an account and print it as JSON; uses the running servers, or starts its own for the moment."""
     if password == "-":  # noqa: S105 — the word for standard input
-        password = click.get_text_stream("stdin").readline().rstrip("\n")
+        password = sys.stdin.readline().rstrip("\n")
     with (
         embedded.using(Settings.from_env()) as settings,
         contextlib.closing(build(settings)) as services,

@@ -1,0 +1,55 @@
+"""What the first visit costs: requests, bytes, nobody else's servers (ux.md §2.5)."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, Request
+
+from app.web.assets import Assets
+from tests.browser.conftest import Site
+from tests.support.reader import add_user, follow, pull, rss
+
+KB = 1000
+
+
+def test_a_cold_visit_takes_six_requests_and_sixty_kilobytes(site: Site, visit: Callable[..., Page]) -> None:
+    actor = add_user(site.services)
+    urls = [f"https://site{n}.example/feed" for n in range(300)]
+    ids = [site.services.subscriptions.subscribe(actor, url).subscription.feed_id for url in urls]
+    bodies = {
+        url: rss(f"Notes of site number {n}", [(f"Entry of {n}", "<p>x</p>" * 20)])
+        for n, url in enumerate(urls)
+    }
+    pull(site.services, ids, bodies)
+    page = visit(login="ann")
+    page.close()
+    page = visit(login="ann")
+    seen: list[Request] = []
+    page.on("request", lambda request: seen.append(request))
+    page.goto("/read/all", wait_until="networkidle")
+    assert page.locator("#rows .row").count() == 50
+    assert page.locator(".tree a[data-feed]").count() == 300
+    assert len(seen) <= 6, [request.url for request in seen]
+    assert all(request.url.startswith(site.url) for request in seen)
+    html = gzip.compress(page.evaluate("fetch('/read/all').then((r) => r.text())").encode(), 3)
+    files = {re.sub(r"\.[0-9a-f]{12}", "", a.path): len(a.packed) for a in Assets().all}
+    assert len(html) <= 20 * KB
+    assert files["app.css"] <= 12 * KB
+    assert files["app.js"] + files["htmx.js"] <= 28 * KB
+    assert files["sprite.svg"] <= 4 * KB
+    assert len(html) + sum(files.values()) <= 60 * KB
+
+
+def test_going_on_takes_one_request(site: Site, visit: Callable[..., Page]) -> None:
+    follow(site.services, add_user(site.services), ["feeds/rss/zerokspot.com-71d236.xml"])
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+    seen: list[str] = []
+    page.on("request", lambda request: seen.append(request.url) if "/static/" not in request.url else None)
+    with page.expect_response("**/read/feed/**"):
+        page.locator(".tree a[data-feed]").first.click()
+    page.wait_for_load_state("networkidle")
+    assert len(seen) == 1, seen

@@ -1,0 +1,132 @@
+"""Pure parts of the web tier: the bundle, words for values, the day's chart; and the command for accounts."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from app import clock
+from app.cli import cli
+from app.config import Settings
+from app.models.feed import FetchRecord
+from app.web import bundle, chart, keys, present
+from tests.support.manager import environment
+
+REPO = Path(__file__).resolve().parents[2]
+NOW = dt.datetime(2026, 3, 14, 12, 0, tzinfo=dt.UTC)
+
+
+def test_the_bundle_keeps_modules_apart_and_in_order() -> None:
+    modules = {
+        "a": 'import { x, y } from "./b.js";\nimport * as c from "./c.js";\nconst z = 1; // z\n'
+        "globalThis.out = [x, y(), c.z, z];",
+        "b": '// comment\nimport "./c.js";\nexport const x = 2;\n'
+        'export function y() {\n  return "  // kept";\n}',
+        "c": "export const z = 3;\nconst x = 4;\n/* gone\n   too */\n"
+        "export class K {}\nexport async function f() {}",
+    }
+    made = bundle.javascript(modules, "a")
+    ran = subprocess.run(
+        ["node", "-e", made + "console.log(JSON.stringify(out))"], capture_output=True, check=True
+    )
+    assert json.loads(ran.stdout) == [2, "  // kept", 3, 1]
+    assert "gone" not in made
+
+
+@pytest.mark.parametrize(
+    "source", ['import x from "./b.js"; ', "export default 1;", "export { x };", 'export * from "./b.js";']
+)
+def test_the_bundle_refuses_what_it_does_not_know(source: str) -> None:
+    with pytest.raises(ValueError, match=r"bundle does not know"):
+        bundle.javascript({"a": source}, "a")
+
+
+def test_the_bundle_refuses_circles() -> None:
+    with pytest.raises(ValueError, match="circle"):
+        bundle.javascript({"a": 'import "./b.js";', "b": 'import "./a.js";'}, "a")
+
+
+def test_vendored_files_are_what_their_list_says() -> None:
+    listed = json.loads((REPO / "static/vendor/vendor.json").read_text())
+    for row in listed:
+        folder = REPO / "static/vendor" / row["folder"]
+        body = (folder / row["file"]).read_bytes()
+        assert base64.b64encode(hashlib.sha384(body).digest()).decode() == row["sha384"]
+        assert (folder / "LICENSE").is_file()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (3, "now"), (65, "1 min"), (3599, "59 min"), (7200, "2 h"), (86400 * 2, "2 d"),
+        (86400 * 20, "22 Feb"), (86400 * 400, "7 Feb 2025"),
+        (-30, "in a moment"), (-600, "in 10 min"), (-7200, "in 2 h"), (-86400 * 3, "in 3 d"),
+    ],
+)  # fmt: skip
+def test_times_are_told_as_people_tell_them(seconds: int, words: str) -> None:
+    with clock.set_source(lambda: NOW):
+        assert present.ago(NOW - dt.timedelta(seconds=seconds)) == words
+
+
+@pytest.mark.parametrize(
+    ("octets", "words"),
+    [(None, ""), (840, "840 B"), (1200, "1.2 kB"), (3_400_000, "3.4 MB"), (5 * 10**10, "50 GB")],
+)
+def test_sizes_are_told_in_round_numbers(octets: int | None, words: str) -> None:
+    assert present.size(octets) == words
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [(None, "rarely"), (21, "3 a day"), (2, "2 a week"), (0.5, "2 a month"), (0.05, "a few a year")],
+)
+def test_rates_are_told_in_words(rate: float | None, words: str) -> None:
+    assert present.per_week(rate) == words
+
+
+def test_browsers_are_told_in_two_words() -> None:
+    agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
+    assert present.browser(agent) == "Firefox, Windows"
+    assert present.browser("") == "Unknown"
+
+
+def test_the_chart_shows_the_last_day_alone() -> None:
+    with clock.set_source(lambda: NOW):
+        ages = [(1, 4, None), (12, 0, None), (23, 0, "timeout"), (25, 9, None)]
+        records = [
+            FetchRecord(1, NOW - dt.timedelta(hours=h), 200, 5, 9, new, error) for h, new, error in ages
+        ]
+        day = chart.day(records)
+    assert [(t.x, t.kind, t.bar) for t in day.ticks] == [(690, "new", 40), (360, "same", 0), (30, "bad", 0)]
+
+
+def test_no_key_means_two_things() -> None:
+    pressed = [key for _, rows in keys.GROUPS for row in rows for key in row.keys]
+    assert len(pressed) == len(set(pressed))
+
+
+def test_the_command_makes_accounts(
+    settings: Settings, db: Any, redis_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(settings).items():
+        monkeypatch.setenv(name, value)
+    asked = ["user", "create", "--name", "root", "--email", "r@example.org", "--admin", "--password", "-"]
+    done = CliRunner().invoke(cli, asked, input="a quiet place 17\n")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) | {"id": 0} == {
+        "id": 0,
+        "name": "root",
+        "email": "r@example.org",
+        "role": "admin",
+    }
+    assert db.users.find_one()["role"] == "admin"
+    again = CliRunner().invoke(cli, asked, input="a quiet place 17\n")
+    assert again.exit_code != 0
