@@ -126,9 +126,12 @@ class _Known:
 def _identified(parsed: ParsedFeed, volatile: bool) -> list[tuple[ParsedEntry, bytes]]:
     """Give each entry its identity; a guid that several different entries share is none."""
     pairs = [(entry, guid_hash(entry)) for entry in parsed.entries]
-    keys = Counter(identity for identity, _ in {(identity, _key(entry)) for entry, identity in pairs})
+    counts = Counter(identity for _, identity in pairs)
+    # Hashing the keys of all entries to find the rare shared guid would cost a third of the diff.
+    repeated = {(identity, _key(entry)) for entry, identity in pairs if counts[identity] > 1}
+    shared = {identity for identity, n in Counter(identity for identity, _ in repeated).items() if n > 1}
     return [
-        (entry, _lasting(entry) if volatile or keys[identity] > 1 else identity) for entry, identity in pairs
+        (entry, _lasting(entry) if volatile or identity in shared else identity) for entry, identity in pairs
     ]
 
 
@@ -145,10 +148,12 @@ def _guids_changed(items: list[tuple[ParsedEntry, bytes]], known: _Known) -> boo
     Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
     feed whose entries all look alike ("Photo", no link) would lose its new ones.
     """
-    counts = Counter(_key(entry) for entry, _ in items)
-    by_key = sum(counts[_key(entry)] == 1 and _key(entry) in known.by_key for entry, _ in items)
-    by_guid = sum(identity in known.by_guid for _, identity in items)
-    return by_key >= _FEWEST and 3 * by_key >= 2 * len(items) and 10 * by_guid <= len(items)
+    if 10 * sum(identity in known.by_guid for _, identity in items) > len(items):
+        return False
+    keys = [_key(entry) for entry, _ in items] if known.by_key else []
+    counts = Counter(keys)
+    by_key = sum(counts[key] == 1 and key in known.by_key for key in keys)
+    return by_key >= _FEWEST and 3 * by_key >= 2 * len(items)
 
 
 def _key(entry: ParsedEntry) -> bytes:
