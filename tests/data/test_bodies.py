@@ -37,6 +37,15 @@ def test_H03_what_cleaning_does_not_change_is_not_stored_twice() -> None:
     assert bodies.recleaned(body, shout, 99).content == "<P>PLAIN</P>"
 
 
+def test_H03_any_text_survives_the_packing() -> None:
+    body = bodies.clean("<b onx=1>a\0b\ud800</b>", "<i onx=1>s\0t</i>", "https://a.example/?q=ä")
+
+    again = bodies.recleaned(body, lambda html, base: f"{base} {html}", 99)
+
+    assert again.summary == "https://a.example/?q=ä <i onx=1>st</i>"
+    assert again.content.startswith("https://a.example/?q=ä <b onx=1>a\0b")
+
+
 def test_summary_that_repeats_the_content_is_dropped() -> None:
     assert bodies.clean("<p>a</p>", "<p>a</p>", "").summary == ""
 
