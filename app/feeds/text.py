@@ -72,7 +72,7 @@ def excerpt(markup: str, length: int) -> str:
     Only as much of the HTML is read as the length needs; at most the first 64 KiB.
     """
     text = ""
-    for window in (max(4096, 12 * length), 65536):
+    for window in (4 * length + 512, 12 * length + 4096, 65536):
         text = flat(cut(markup, window))
         if len(text) > length or window >= len(markup):
             break
