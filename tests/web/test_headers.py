@@ -148,6 +148,14 @@ def test_H04_html_is_passed_through_in_one_macro_only() -> None:
     assert "hx-ignore" in (REPO / "app/web/templates/macros/body.html").read_text("utf-8")
 
 
+def test_H09_no_route_serves_bytes_of_others(app: Flask, ann: Visitor) -> None:
+    """No proxy, no uploads, no favicons yet: pages, JSON, and files of ours by their exact names."""
+    types = {ann.get(path).mimetype for _, path in rules(app, "GET")}
+    assert types <= {"text/html", "text/plain", "application/json"}
+    for name in ("../app.py", "%2e%2e/wsgi.py", "vendor.json", "app.css", "..%2f..%2fwsgi.py"):
+        assert ann.get(f"/static/{name}").status_code == 404, name
+
+
 def test_H10_no_foreign_document_is_framed_or_served(app: Flask) -> None:
     """There is no view of original pages yet: when one comes, it needs the sandbox of H10."""
     assert not [path.name for path in TEMPLATES if "<iframe" in path.read_text("utf-8")]

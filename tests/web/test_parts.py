@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from playwright._impl._driver import compute_driver_executable
 
 from app import clock
 from app.cli import cli
@@ -34,8 +35,9 @@ def test_the_bundle_keeps_modules_apart_and_in_order() -> None:
         "export class K {}\nexport async function f() {}",
     }
     made = bundle.javascript(modules, "a")
+    node, _ = compute_driver_executable()  # the one that Playwright brings
     ran = subprocess.run(
-        ["node", "-e", made + "console.log(JSON.stringify(out))"], capture_output=True, check=True
+        [node, "-e", made + "console.log(JSON.stringify(out))"], capture_output=True, check=True
     )
     assert json.loads(ran.stdout) == [2, "  // kept", 3, 1]
     assert "gone" not in made
