@@ -72,6 +72,15 @@ class StreamGateway:
             for feed_id, first, last, newest in self._feeds.numbers(list(subscriptions))
         }
 
+    def feeds_of(self, sources: Sources) -> dict[int, SourceFeed]:
+        """Return the same from cards that were read already."""
+        mine = sources.subscriptions
+        return {
+            f: SourceFeed.of(f, card.first_seq, card.last_seq, card.newest, mine[f].state)
+            for f, card in sources.cards.items()
+            if f in mine
+        }
+
     def open(
         self,
         user_id: int,

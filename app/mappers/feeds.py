@@ -22,7 +22,9 @@ from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, Position
 from app.models.fetched import Validators
 
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
-_CARD = dict.fromkeys(("title", "url", "site_url", "icon", "error", "first_seq", "last_seq"), 1)
+_CARD = dict.fromkeys(
+    ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at"), 1
+)
 _NUMBERS = dict.fromkeys(("first_seq", "last_seq", "last_entry_at"), 1)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
 
@@ -262,6 +264,7 @@ def _card(doc: Doc) -> FeedCard:
         get("error"),
         doc["first_seq"],
         doc["last_seq"],
+        int(get("last_entry_at") or 0),
     )
 
 

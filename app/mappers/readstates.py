@@ -94,8 +94,8 @@ def _slowly(raw: bytes) -> Row:
 
 
 def documents(batch: Any) -> list[Doc]:
-    """Decode a whole batch of a ``find_raw_batches``."""
-    return bson.decode_all(batch)
+    """Decode a whole batch of a ``find_raw_batches``; times as milliseconds (``DatetimeMS``)."""
+    return bson.decode_all(batch, _MILLISECONDS)
 
 
 def numbers(batches: Iterable[Any]) -> Iterator[tuple[int, int, int, int]]:

@@ -97,7 +97,7 @@ class Feed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedCard:
-    """What lists and trees need of a feed."""
+    """What lists and trees need of a feed; ``newest`` is ``last_entry_at`` in milliseconds or 0."""
 
     id: int
     title: str
@@ -107,6 +107,7 @@ class FeedCard:
     error: str | None
     first_seq: int
     last_seq: int
+    newest: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class ReadingService:
     def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a whole page of the web shows them.
 
-        For the stream of all feeds the subscriptions are read once for both; it is what is asked for most.
+        For the stream of all feeds everything is read once for both; it is what is asked for most.
 
         Raises:
             As :meth:`page`.
@@ -105,7 +105,7 @@ class ReadingService:
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
         tree = build_tree(self._folders.of_user(actor.user_id), sources)
-        feeds = self._streams.feeds(sources.subscriptions)
+        feeds = self._streams.feeds_of(sources)
         return tree, self._first_page(actor, query, self._page_size, sources.subscriptions, feeds)
 
     def _first_page(
