@@ -206,11 +206,13 @@ def test_X06_slow_servers_keep_nobody_waiting(server: RawServer, eventually: Eve
     for number in range(50):
         world.add(f"good{number}.example", f"93.185.0.{number + 1}")
         urls.insert(number * 5, f"http://good{number}.example/f")
-    with world.fetcher(fetch_connections=60, **SHORT) as fetcher:
+    # Twice as long as elsewhere: one busy thread answers all of them, and the good ones must end in time.
+    patience = {name: 2 * seconds for name, seconds in SHORT.items()}
+    with world.fetcher(fetch_connections=120, **patience) as fetcher:
         got = {g.request.url: g for g in fetcher.fetch_many(map(FetchRequest, urls))}
         assert fetcher.running == 0
     assert len(got) == 250
-    assert {word(g) for url, g in got.items() if "good" in url} == {None}
+    assert [g.error.detail for url, g in got.items() if "good" in url and g.error] == []
     slow = {word(g) for url, g in got.items() if "slow" in url}
     assert slow <= {"timeout", "bad_response", "http_500"}, slow
     # A connection of every one of them was closed, not left to the server.
