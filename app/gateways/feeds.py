@@ -131,20 +131,25 @@ class FeedGateway:
     def move(self, feed_id: int, url: str) -> int:
         """Give a feed the address it permanently moved to; return the id of the feed that has it then.
 
-        A feed that is known at that address already takes over the subscribers.
+        A feed that is known at that address already takes over the subscribers; one that was itself
+        taken over by this feed gives the address up.
         """
         key = url_key(url)
-        try:
-            self._feeds.move(feed_id, url, key)
-        except ExistsError:
-            other = self._feeds.by_key(key)
-            if other is None:
-                raise
-            self._merger.merge(self.get(feed_id), other)
-            log.info("feed_merged", feed_id=feed_id, into=other.id)
-            return other.id
-        log.info("feed_moved", feed_id=feed_id)
-        return feed_id
+        while True:
+            try:
+                self._feeds.move(feed_id, url, key)
+            except ExistsError:
+                known = self._feeds.by_key(key)
+                other = self._followed(known) if known else None
+            else:
+                log.info("feed_moved", feed_id=feed_id)
+                return feed_id
+            if known and other and other.id != feed_id:
+                self._merger.merge(self.get(feed_id), other)
+                log.info("feed_merged", feed_id=feed_id, into=other.id)
+                return other.id
+            if known:
+                self._feeds.give_up_key(known.id)
 
     def record_fetches(self, records: Sequence[FetchRecord]) -> None:
         """Append to the fetch log."""

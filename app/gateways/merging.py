@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from app.errors import ExistsError
+from app.errors import ConflictError, ExistsError
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.store import Session, Store
@@ -33,10 +33,19 @@ class FeedMerger:
 
         Safe to run again after a crash: each subscriber moves in a transaction of his own.
         """
-        while batch := self._subscriptions.of_feed(source.id, BATCH):
-            for subscription in batch:
+        while not self._store.transaction(lambda session: self._retire(source, target, session)):
+            for subscription in self._subscriptions.of_feed(source.id, BATCH):
                 self._move(subscription, source, target)
-        self._store.transaction(lambda session: self._feeds.retire(source.id, target.id, session))
+
+    def _retire(self, source: Feed, target: Feed, session: Session) -> bool:
+        """Retire a feed that nobody reads any more; False: somebody does, maybe since a moment ago.
+
+        Who subscribes writes the feed too, so of the two transactions one sees the other.
+        """
+        if self._subscriptions.of_feed(source.id, 1, session):
+            return False
+        self._feeds.retire(source.id, target.id, session)
+        return True
 
     def _move(self, subscription: Subscription, source: Feed, target: Feed) -> None:
         state = self._translate(subscription.state, source, target)
@@ -44,9 +53,11 @@ class FeedMerger:
         def work(session: Session) -> None:
             self._subscriptions.remove(subscription.user_id, source.id, session)
             self._feeds.subscribed(source.id, -1, session)
+            position = self._feeds.subscribed(target.id, 1, session)
+            if position is None:
+                raise ConflictError(feed_id=target.id)  # it was merged itself; the next pull tries again
             moved = dataclasses.replace(subscription, feed_id=target.id, state=state)
-            self._subscriptions.add(moved, pending=not target.last_seq, session=session)
-            self._feeds.subscribed(target.id, 1, session)
+            self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:
             self._store.transaction(work)

@@ -14,7 +14,7 @@ from app.mappers.feeds import FeedMapper
 from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import Kept, Replace, SubscriptionMapper
-from app.models.feed import Feed, FeedCard
+from app.models.feed import Feed, FeedCard, Position
 from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
 
@@ -61,23 +61,25 @@ class SubscriptionGateway:
             raise TooLargeError(
                 f"You have {self._most} subscriptions, and that is the most.", limit=self._most
             )
-        newest = self._entries.newest(
-            feed.id, max(feed.first_seq, feed.last_seq - self._start.most + 1), feed.last_seq
-        )
 
         def work(session: Session) -> Subscription:
             position = self._feeds.subscribed(feed.id, 1, session)
             if position is None:
                 raise NotFoundError(feed_id=feed.id)
-            upto = self._start.upto(newest, feed.last_seq, now) if feed.last_seq else 0
-            # last_seq as the transaction sees it: a first pull that ends now knows nothing of this one.
-            pending = not position.last_seq
-            state = ReadState(0 if pending else upto)
+            # Numbers as the transaction sees them: a first pull that ends now knows nothing of this one.
+            state = ReadState(self._start_of(position, now))
             return self._subscriptions.add(
-                dataclasses.replace(wanted, state=state), pending=pending, session=session
+                dataclasses.replace(wanted, state=state), pending=not position.last_seq, session=session
             )
 
         return self._store.transaction(work)
+
+    def _start_of(self, position: Position, now: dt.datetime) -> int:
+        first, last = position.first_seq, position.last_seq
+        if not last:
+            return 0  # the first pull says where reading begins
+        newest = self._entries.newest(position.feed_id, max(first, last - self._start.most + 1), last)
+        return self._start.upto(newest, last, now)
 
     def get(self, user_id: int, feed_id: int) -> Subscription:
         """Return a user's subscription.

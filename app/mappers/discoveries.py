@@ -34,7 +34,8 @@ class DiscoveryMapper:
         """
         fresh = {"$and": [{"$ifNull": ["$expires", False]}, {"$gt": ["$expires", now]}]}
         keep = {name: {"$cond": [fresh, f"${name}", None]} for name in ("feeds", "error")}
-        kept = {"$cond": [fresh, "$address", address]}
+        # What a person typed may begin with "$", which names a field in a pipeline.
+        kept = {"$cond": [fresh, "$address", {"$literal": address}]}
         until = {"$cond": [fresh, "$expires", expires]}
         doc = self._rows.find_one_and_update(
             {"_id": key},

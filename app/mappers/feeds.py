@@ -225,10 +225,13 @@ class FeedMapper:
         self, feed_id: int, by: int, session: Session, now: dt.datetime | None = None
     ) -> Position | None:
         """Count subscribers up or down; a feed that rested is due at ``now``. None: no such feed."""
+        query: Doc = {"_id": feed_id}
+        if by > 0:
+            query["merged_into"] = None  # who comes to a feed that was merged meanwhile would wait for ever
         update: Doc = {"$inc": {"subscribers": by}}
         if now is not None:
             update["$min"] = {"next_check_at": now}
-        doc = self._feeds.find_one_and_update({"_id": feed_id}, update, projection=_POSITION, session=session)
+        doc = self._feeds.find_one_and_update(query, update, projection=_POSITION, session=session)
         return _position(doc) if doc else None
 
     @translated
@@ -242,6 +245,13 @@ class FeedMapper:
             self._feeds.update_one({"_id": feed_id}, {"$set": {"url": url, "url_key": url_key}})
         except DuplicateKeyError as e:
             raise ExistsError("This feed is known already.", feed_id=feed_id) from e
+
+    @translated
+    def give_up_key(self, feed_id: int) -> None:
+        """Let another feed have the address of one that was merged into it."""
+        self._feeds.update_one(
+            {"_id": feed_id, "merged_into": {"$ne": None}}, {"$set": {"url_key": f"merged/{feed_id}"}}
+        )
 
     @translated
     def retire(self, feed_id: int, into: int, session: Session) -> None:

@@ -98,8 +98,8 @@ class SubscriptionMapper:
             query["feed_id"] = {"$in": list(feed_ids)}
         return self._find(query)
 
-    def _find(self, query: Doc, limit: int = 0) -> list[Subscription]:
-        batches = self._subscriptions.find_raw_batches(query, limit=limit, batch_size=BATCH)
+    def _find(self, query: Doc, limit: int = 0, session: Session | None = None) -> list[Subscription]:
+        batches = self._subscriptions.find_raw_batches(query, limit=limit, batch_size=BATCH, session=session)
         return [_subscription(row) for row in readstates.subscriptions(batches)]
 
     @translated
@@ -109,9 +109,9 @@ class SubscriptionMapper:
         return self._find(query)
 
     @translated
-    def of_feed(self, feed_id: int, limit: int) -> list[Subscription]:
+    def of_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
         """Return some subscribers of a feed."""
-        return self._find({"feed_id": feed_id}, limit)
+        return self._find({"feed_id": feed_id}, limit, session)
 
     @translated
     def feed_ids(self, user_id: int) -> list[int]:

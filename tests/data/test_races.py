@@ -1,0 +1,65 @@
+"""Things that come between: a first pull and a subscribe, merges there and back, odd texts."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.errors import NotFoundError
+from app.models.actor import Actor
+from app.models.subscription import Subscription
+from tests.data.conftest import NOW, World
+
+
+@pytest.fixture(autouse=True)
+def _now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOW)
+
+
+def test_who_subscribes_while_the_first_pull_ends_gets_a_hundred_unread(world: World, alice: Actor) -> None:
+    feed_id = world.feed()
+    before = world.feeds.get(feed_id)
+    world.publish(feed_id, world.minutes(*range(300)))
+
+    wanted = Subscription(0, alice.user_id, feed_id)
+    world.services.gateways.subscriptions.add(wanted, before, NOW)
+
+    assert world.services.reading.tree(alice).unread == 100
+
+
+def test_a_feed_that_moves_there_and_back_keeps_its_readers(world: World, alice: Actor) -> None:
+    old, new = world.feed("old"), world.feed("new")
+    subscribe = world.services.subscriptions.subscribe
+    assert subscribe(alice, "https://old.example.org/feed").subscription.feed_id == old
+
+    assert world.feeds.move(old, "https://new.example.org/feed") == new
+    back = world.feeds.move(new, "https://old.example.org/feed")
+
+    assert {f.feed_id for f in world.services.reading.tree(alice).feeds} == {back}
+    found = world.feeds.find("https://old.example.org/feed")
+    assert found is not None
+    assert found.id == back
+    assert back in {f.id for f in world.feeds.due(NOW + dt.timedelta(days=2), 10)}
+
+
+@pytest.mark.parametrize("text", ["$expires https://a.example/", "$$NOW https://b.example/"])
+def test_an_address_is_never_read_as_an_expression(services: Services, alice: Actor, text: str) -> None:
+    found = services.discovery.discover(alice, text, wait=0)
+    assert found.address == text
+
+
+def test_who_subscribes_while_a_feed_is_merged_is_taken_along_or_refused(world: World, alice: Actor) -> None:
+    old, new = world.feed("old"), world.feed("new")
+    before = world.feeds.get(old)
+    world.services.subscriptions.subscribe(alice, "https://old.example.org/feed")
+    assert world.feeds.move(old, "https://new.example.org/feed") == new
+
+    # He asked for the feed's document before the merge and subscribes after it.
+    with pytest.raises(NotFoundError):
+        world.services.gateways.subscriptions.add(Subscription(0, 7, old), before, NOW)
+
+    assert world.services.gateways.subscriptions.feed_ids(7) == []
+    assert world.feeds.get(old).subscribers == 0
