@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from app.models.jobs import Task
 from workers.context import Context
 from workers.registry import task
@@ -24,7 +26,7 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
     if len(feed_ids) == 1 and ctx.job.crashes + 1 >= ctx.settings.job_retries:
         # This feed alone has crashed its workers, and this is its last try. Its error is written
         # before: if it crashes again, the reader sees why, and the feed rests; a success clears it.
-        pulls.suspect(feed_ids[0], ctx.job.token, ctx.parents)
+        await asyncio.to_thread(pulls.suspect, feed_ids[0], ctx.job.token, ctx.parents)
         only_due = False
     result = await pulls.pull(
         feed_ids,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -73,12 +74,13 @@ class DiscoveryService:
 
         ``progress`` is told {"step": words}.
         """
-        row = self._discoveries.get(key, clock.now())
+        # The store is asked in threads: while it is silent, other jobs of this process go on.
+        row = await asyncio.to_thread(self._discoveries.get, key, clock.now())
         if row is None:
             return {"feeds": 0, "error": "gone"}
         if row.result is None:
             found = await self._discoveries.search(row, fetcher, lambda step: progress(step=step))
-            self._discoveries.end(key, found, clock.now())
+            await asyncio.to_thread(self._discoveries.end, key, found, clock.now())
             log.info("discovered", key=key, feeds=len(found.feeds), error=found.error)
         else:
             found = row.result

@@ -7,10 +7,10 @@ There is no actor here: whether a person may have a feed refreshed is decided wh
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 import itertools
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
@@ -19,7 +19,7 @@ from app import clock, logs
 from app.config import Settings
 from app.gateways.digest import Digest, Digester, crashed
 from app.gateways.feeds import FeedGateway
-from app.models.feed import DueFeed, Feed
+from app.models.feed import DueFeed, Feed, StoreResult
 from app.models.fetched import Fetched, FetchRequest
 
 log = logs.get(__name__)
@@ -99,7 +99,9 @@ class PullService:
         """
         token = token or uuid.uuid4().hex
         now = clock.now()
-        claimed = {f.id: f for f in self._claim(feed_ids, token, now, dead)}
+        # All calls to the store are made in threads: one that does not answer for some seconds must
+        # not stop the other jobs of this process, nor its signs of life.
+        claimed = {f.id: f for f in await asyncio.to_thread(self._claim, feed_ids, token, now, dead)}
         pulled = {i: f for i, f in claimed.items() if not only_due or _is_due(f, now)}
         batch = _Batch(self._feeds, PullResult(skipped=len(feed_ids) - len(pulled)), progress)
         flusher = asyncio.create_task(batch.keep_flushing())
@@ -107,13 +109,15 @@ class PullService:
             async for fetched in fetcher.stream([_request(f) for f in pulled.values()]):
                 batch.add(self._digester.digest(pulled[fetched.request.key], fetched, clock.now()))
                 if flusher.done():
-                    flusher.result()  # ends only by an error, which is this pull's own
+                    break  # by an error, which is this pull's own
         finally:
-            flusher.cancel()
-            batch.flush()
+            batch.close()
+            # Not "await flusher": a second cancellation must not reach what is being stored.
+            await asyncio.wait({flusher})
+            flusher.result()
             rest = claimed.keys() - batch.done
             if rest:
-                self._feeds.release(token, sorted(rest))
+                await asyncio.to_thread(self._feeds.release, token, sorted(rest))
         return batch.result
 
     def suspect(self, feed_id: int, token: str, dead: Sequence[str] = ()) -> None:
@@ -172,40 +176,53 @@ class _Batch:
         self._progress = progress
         self._waiting: list[Digest] = []
         self._entries = 0
-        self._since = 0.0
+        self._wake = asyncio.Event()
+        self._closed = False
         self.result = result
         self.done: set[int] = set()
 
     def add(self, digest: Digest) -> None:
-        if not self._waiting:
-            self._since = time.monotonic()
         self._waiting.append(digest)
         self._entries += len(digest.update.new) + len(digest.update.changed)
         if len(self._waiting) >= FLUSH_FEEDS or self._entries >= FLUSH_ENTRIES:
-            self.flush()
+            self._wake.set()
+
+    def close(self) -> None:
+        """Let :meth:`keep_flushing` store the rest and return."""
+        self._closed = True
+        self._wake.set()
 
     async def keep_flushing(self) -> None:
-        """Store what has waited long enough while slow hosts keep the rest of the batch waiting."""
-        while True:
-            await asyncio.sleep(FLUSH_SECONDS)  # a timer, not a race: the last flush is the pull's own
-            if self._waiting and time.monotonic() - self._since >= FLUSH_SECONDS:
-                self.flush()
+        """Store when enough waits, or each 200 ms while slow hosts keep the rest of the batch waiting.
 
-    def flush(self) -> None:
-        """Store what waits: entries first, then feed states, then the log of fetches."""
-        waiting, self._waiting, self._entries = self._waiting, [], 0
-        if not waiting:
-            return
+        A task of its own: when the pull is cancelled, what is being stored is stored to its end.
+        """
+        while self._waiting or not self._closed:
+            if not self._closed:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), FLUSH_SECONDS)
+                self._wake.clear()
+            waiting, self._waiting, self._entries = self._waiting, [], 0
+            if waiting:
+                await self._flush(waiting)
+
+    async def _flush(self, waiting: list[Digest]) -> None:
+        stored = await asyncio.to_thread(self._store, waiting)
+        for digest in waiting:
+            self._count(digest, stored[digest.update.feed_id].new)
+        if self._progress:
+            self._progress(self.result.to_json())
+
+    def _store(self, waiting: list[Digest]) -> dict[int, StoreResult]:
+        """Store entries first, then feed states, then the log of fetches; runs in a thread."""
         stored = {r.feed_id: r for r in self._feeds.store([d.update for d in waiting], clock.now())}
         self.done |= stored.keys()
         self._feeds.record_fetches([d.record for d in waiting])
         for digest in waiting:
-            self._count(digest, stored[digest.update.feed_id].new)
             self._move(digest)
             if stored[digest.update.feed_id].excess > 0:
                 self._feeds.retain(digest.update.feed_id)
-        if self._progress:
-            self._progress(self.result.to_json())
+        return stored
 
     def _count(self, digest: Digest, new: int) -> None:
         result, record = self.result, digest.record

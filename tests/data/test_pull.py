@@ -12,6 +12,7 @@ import pytest
 from app import bootstrap, clock
 from app.bootstrap import Services
 from app.config import Settings
+from app.errors import StoreError
 from app.models.actor import Actor
 from app.models.feed import DueFeed, Feed
 from app.services.pull import HOST_SHARE, PullResult, batches
@@ -205,3 +206,24 @@ def test_batches_hold_each_feed_once_and_spread_a_host() -> None:
     assert batches([], 50) == []
     alone = batches([DueFeed(i, "one.example") for i in range(HOST_SHARE)], 50)
     assert alone == [list(range(HOST_SHARE))]
+
+
+def test_what_a_silent_store_did_not_take_is_an_error_of_the_pull(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the store answers again before the pull ends: its counts would be wrong."""
+    site.server.set("/fast", file_reply(rss(1)))
+    site.server.set("/slow", Reply(body=rss(1), delay=1))
+    ids = [site.follow("/fast").id, site.follow("/slow").id]
+    feeds = site.services.gateways.feeds
+    real, calls = feeds.store, iter([StoreError()])
+
+    def store(*args: Any) -> Any:
+        for error in calls:
+            raise error
+        return real(*args)
+
+    monkeypatch.setattr(feeds, "store", store)
+
+    with pytest.raises(StoreError):
+        site.pull(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,5 +20,5 @@ async def split(job: Taken, ctx: Context, call: Callable[[Taken, Context], Await
         return await call(job, ctx)
     jobs = [Job(Task(job.task), {**job.args, str(spec.split): [part]}, Queue.SUSPECTS) for part in parts]
     # In front of whole batches: the parts have waited already. The claims of the dead go with them.
-    tickets = ctx.jobs.enqueue_many(jobs, front=True, parents=ctx.parents)
+    tickets = await asyncio.to_thread(ctx.jobs.enqueue_many, jobs, front=True, parents=ctx.parents)
     return {"split": [ticket.id for ticket in tickets]}
