@@ -91,9 +91,9 @@ class Updater:
         if free <= 0:
             return 0
         # What is in hand is due still, and would else hide what comes after it.
-        most = free * self._settings.pull_batch + len(self._in_hand())
-        batches = self._due.due_batches(clock.now(), most)
-        fresh = [batch for ids in batches if (batch := [i for i in ids if i not in self._in_hand()])]
+        in_hand = self._in_hand()
+        batches = self._due.due_batches(clock.now(), free * self._settings.pull_batch + len(in_hand))
+        fresh = [batch for ids in batches if (batch := [i for i in ids if i not in in_hand])]
         # The look at MongoDB may have taken longer than the lease lasts.
         if not fresh or not self._lease.hold():
             return 0
