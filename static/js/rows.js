@@ -6,6 +6,7 @@ import { toast } from "./toast.js";
 const BATCH = 300;
 let waiting = new Map();
 let timer = 0;
+let sending = Promise.resolve();
 
 export const all = () => [...document.querySelectorAll("#rows .row")];
 export const current = () => document.querySelector('#rows .row[aria-current="true"]');
@@ -44,13 +45,19 @@ export function setRead(row, read) {
   return true;
 }
 
-export async function send(keepalive = false) {
+// One batch after the other: two answers in the wrong order would leave the older mark standing.
+export function send() {
   clearTimeout(timer);
+  sending = sending.then(() => flush(false));
+  return sending;
+}
+
+async function flush(keepalive) {
   const batch = waiting;
   waiting = new Map();
   for (const read of [true, false]) {
     const ids = [...batch].filter(([, value]) => value === read).map(([id]) => id);
-    if (ids.length) await deliver(ids, read, keepalive === true);
+    if (ids.length) await deliver(ids, read, keepalive);
   }
 }
 
@@ -93,5 +100,5 @@ export function select(row) {
 }
 
 export function start() {
-  addEventListener("pagehide", () => send(true));
+  addEventListener("pagehide", () => flush(true));
 }

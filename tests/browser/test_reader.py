@@ -92,7 +92,7 @@ def test_keep_unread_star_and_undo(
     expect(page.locator("#article form[data-act=star] button")).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("g")
     page.keyboard.press("s")
-    expect(page.locator("h1")).to_have_text("Starred")
+    expect(page.locator(".pane-list h1")).to_have_text("Starred")
     expect(page.locator("#rows .row")).to_have_count(1)
 
 
@@ -119,10 +119,10 @@ def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
     expect(page.locator("#entry-title")).to_have_text(before[3])
     page.locator(".pane-list").evaluate("(pane) => pane.scrollTo(0, 150)")
     page.locator('.tree a[href^="/read/feed/"]', has_text="Feed two").click()
-    expect(page.locator("h1")).to_have_text("Feed two")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
     expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
     page.go_back()
-    expect(page.locator("h1")).to_have_text("All entries")
+    expect(page.locator(".pane-list h1")).to_have_text("All entries")
     expect(page.locator("#entry-title")).to_have_text(before[3])
     assert _titles(page) == before
     assert page.locator(".pane-list").evaluate("(pane) => pane.scrollTop") == 150
@@ -159,12 +159,12 @@ def test_a_mark_that_is_refused_is_taken_back_with_a_message(visit: Visit, ann: 
 def test_reading_on_through_feeds_by_one_key(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     page.locator(".tree a", has_text="Feed one").click()
-    expect(page.locator("h1")).to_have_text("Feed one")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
     for n in range(10):
         page.keyboard.press(".")
         expect(page.locator("#entry-title")).to_have_text(f"one {n}")
     page.keyboard.press(".")
-    expect(page.locator("h1")).to_have_text("Feed two")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
     expect(page.locator("#entry-title")).to_have_text("two 0")
     page.keyboard.press("Shift+K")
     expect(page.locator("#say")).to_have_text("No other feed has unread entries")
@@ -277,4 +277,4 @@ def test_reading_without_scripts(visit: Visit, ann: Actor) -> None:
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("a[data-all] b")).to_have_text("19")
     page.locator(".folder > a").click()
-    expect(page.locator("h1")).to_have_text("Folder")
+    expect(page.locator(".pane-list h1")).to_have_text("Folder")
