@@ -17,13 +17,33 @@ MAX_DEPTH = 256
 MAX_ATTRIBUTES = 128
 #: Formatting elements that the parser would open again, summed over all blocks.
 MAX_REOPENED = 50_000
+#: How often one character may be looked at: tags that seem to stand inside of others overlap.
+MAX_LOOKS = 16
 
 _SPACE = r"\t\n\f\r "
-_ATTRIBUTE = (
-    rf"[{_SPACE}/]*+[^{_SPACE}/>][^{_SPACE}/>=]*+"
-    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^{_SPACE}>"'][^{_SPACE}>]*+|(?=>)))?+"""
+
+
+def _attribute(stop: str) -> str:
+    """Return the expression of one attribute in which no ``stop`` stands outside of quotes."""
+    value = rf"""[^{_SPACE}>{stop}"'][^{_SPACE}>{stop}]*+"""
+    return (
+        rf"[{_SPACE}/]*+[^{_SPACE}/>{stop}][^{_SPACE}/>={stop}]*+"
+        rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{value}|(?=>)))?+"""
+    )
+
+
+_ATTRIBUTE = _attribute("")
+#: Usually no "<" stands there, though it may. Without it no search runs beyond the next tag, so that looking
+#: from each tag on stays linear.
+_USUAL = _attribute("<")
+_SUSPECT = re.compile(
+    rf"<[A-Za-z][^{_SPACE}/><]*+"
+    rf"(?:[{_SPACE}/](?:{_USUAL}){{{MAX_ATTRIBUTES + 1}}}|(?:[{_SPACE}/](?:{_USUAL})*+[{_SPACE}/]*+)?+<)"
 )
-_MANY_ATTRIBUTES = re.compile(rf"<[A-Za-z][^{_SPACE}/>]*+[{_SPACE}/](?:{_ATTRIBUTE}){{{MAX_ATTRIBUTES + 1}}}")
+_START = re.compile(r"<(?=[A-Za-z])")
+_ATTRIBUTES = re.compile(
+    rf"<[^{_SPACE}/>]*+(?:[{_SPACE}/](?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+({_ATTRIBUTE})?+)?+"
+)
 _TOKEN = re.compile(
     r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))"
     r"|[!?][^>]*+>?|/[^A-Za-z][^>]*+>?"
@@ -107,10 +127,21 @@ def hostile(html: str) -> bool:
     """Return whether an HTML parser would need more than its fair time or memory for this entry."""
     if "<" not in html:
         return False
-    if _MANY_ATTRIBUTES.search(html):
+    if _SUSPECT.search(html) and _has_many_attributes(html):
         return True
     # Without that many tags there is no such depth; this spares most entries the loop below.
     return html.count("<") > MAX_DEPTH and _Open().exceeds(html)
+
+
+def _has_many_attributes(html: str) -> bool:
+    """Return whether any tag has more than its share; also when finding out would cost too much."""
+    left = MAX_LOOKS * len(html)
+    for start in _START.finditer(html):
+        tag = _ATTRIBUTES.match(html, start.start())
+        left -= len(tag[0]) if tag else 0
+        if left < 0 or (tag and tag[1]):
+            return True
+    return False
 
 
 class _Open:

@@ -1,0 +1,46 @@
+"""The look at entry HTML before its parser: linear itself, and blind to no attribute (X02, X08)."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.feeds import prescan
+from app.feeds.sanitize import sanitize
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<a", "<a/b=", "<a\"'", "<a b=<", "<a b'", "<script", "<a<b ", "<a b=c<", "<a '\"", "<a b=\"<c d='"],
+)
+def test_X08_the_look_at_tags_in_tags_is_linear(unit: str) -> None:
+    """Quadratic work on a mebibyte runs into the time-out of the test run."""
+    markup = unit * (MIB // len(unit))
+    prescan.hostile(markup)
+    assert isinstance(sanitize(markup, "http://e.example/"), str)
+
+
+_MANY = prescan.MAX_ATTRIBUTES + 1
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<p " + "a " * _MANY + ">",
+        "<p<q " + "a " * _MANY + ">",
+        "<p " + "a<b " * _MANY + ">",
+        "<p " + "a=<b " * _MANY + ">",
+        "<p " + "a='>' " * _MANY + ">",
+        '<p title=">" b<c ' + "a " * _MANY + ">",
+        "<p/" + "a/" * _MANY + ">",
+        "<p " + "a=<b/c " * _MANY,
+        "</p><p " + 'a<b="<i>" ' * _MANY + ">",
+    ],
+)
+def test_X02_no_spelling_hides_attributes(tag: str) -> None:
+    assert prescan.hostile(f"<p>Text.</p>{tag}text")
+
+
+def test_X02_tags_in_tags_are_no_crime() -> None:
+    assert not prescan.hostile('if a <b and c <d then <img alt="x < y" src=z> <p title=">" b<c>text</p>')
