@@ -26,7 +26,8 @@ from queue_manager.policy import Verdict
 
 #: A manager without a heartbeat for so long is lost, with all its workers, seconds.
 LOST = 30.0
-OUTAGE = (redis.ConnectionError, redis.TimeoutError)
+#: Redis is away, or it refuses to write: its disk is full, or it is no primary any more. Both pass.
+OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 
 
 def identity() -> str:
@@ -61,8 +62,8 @@ def is_dead(manager: str) -> bool:
 class Recovery:
     """Registers this manager and its workers, and puts back what dead workers held.
 
-    All methods raise ``redis.ConnectionError`` or ``redis.TimeoutError`` (:data:`OUTAGE`) while Redis
-    does not answer, and can be repeated.
+    All methods raise one of :data:`OUTAGE` while Redis does not answer or does not write, and can be
+    repeated.
     """
 
     def __init__(self, settings: Settings, manager: str) -> None:
@@ -109,12 +110,14 @@ class Recovery:
     async def sweep(self) -> dict[str, str]:
         """Recover the workers of managers that are lost; returns what became of their jobs."""
         seconds, _ = await self._client.time()
+        # Before the managers: each signs on before its first worker, so none looks like a stranger's.
+        workers = await self._client.hgetall(keys.WORKERS)
         managers = {
             m.decode(): score for m, score in await self._client.zrange(keys.MANAGERS, 0, -1, withscores=True)
         }
         lost = {m for m, until in managers.items() if until < seconds or is_dead(m)} - {self._manager}
         done: dict[str, str] = {}
-        for worker, manager in (await self._client.hgetall(keys.WORKERS)).items():
+        for worker, manager in workers.items():
             owner = manager.decode()
             if owner in lost or (owner not in managers and owner != self._manager):
                 done |= await self.recover(worker.decode(), Verdict(False, "manager lost"))

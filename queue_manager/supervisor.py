@@ -13,6 +13,8 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
+import redis
+
 from app import logs
 from app.config import Settings
 from app.models.workers import WorkerSpec
@@ -99,8 +101,8 @@ class Supervisor:
         spec = _spec(group, self._manager)
         try:
             await self._recovery.register(spec.name)
-        except OUTAGE:
-            _log.warning("redis_silent", while_="starting a worker")
+        except OUTAGE as e:
+            _log.warning("redis_silent", while_="starting a worker", error=_word(e))
             self._not_before[group.name] = time.monotonic() + _OUTAGE_PAUSE
             return
         child = Child(spec, self._settings)
@@ -140,7 +142,8 @@ class Supervisor:
         while True:
             try:
                 _log_jobs(worker, await self._recovery.recover(worker, verdict))
-            except OUTAGE:
+            except OUTAGE as e:
+                _log.warning("redis_silent", while_="recovering", worker=worker, error=_word(e))
                 await asyncio.sleep(_OUTAGE_PAUSE)
             else:
                 return
@@ -150,8 +153,8 @@ class Supervisor:
             try:
                 await self._recovery.heartbeat([])
                 _log_jobs("of lost managers", await self._recovery.sweep())
-            except OUTAGE:
-                _log.warning("redis_silent", while_="starting")
+            except OUTAGE as e:
+                _log.warning("redis_silent", while_="starting", error=_word(e))
                 await asyncio.sleep(_OUTAGE_PAUSE)
             else:
                 return
@@ -161,8 +164,8 @@ class Supervisor:
             try:
                 await self._recovery.heartbeat(list(self._children))
                 _log_jobs("of lost managers", await self._recovery.sweep())
-            except OUTAGE:
-                _log.warning("redis_silent", while_="heartbeat")
+            except OUTAGE as e:
+                _log.warning("redis_silent", while_="heartbeat", error=_word(e))
             await asyncio.sleep(_BEAT)
 
     async def _sign_off(self) -> None:
@@ -196,6 +199,11 @@ def _spec(group: Group, manager: str) -> WorkerSpec:
         max_jobs=max(1, round(group.max_jobs * wear)),
         grace=group.grace,
     )
+
+
+def _word(error: Exception) -> str:
+    """Return what a log line needs of an outage: Redis' own words when it refuses, else the kind."""
+    return str(error)[:120] if isinstance(error, redis.ResponseError) else type(error).__name__
 
 
 def _log_jobs(worker: str, jobs: dict[str, str]) -> None:

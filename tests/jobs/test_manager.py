@@ -252,3 +252,25 @@ def test_a_status_is_given_while_a_job_waits_to_be_tried_again(
     redis_client.hset(keys.job(ticket.id), mapping={"status": "scheduled", "error": "timeout", "failures": 1})
     view = jobs.status(ticket.id)
     assert (view.state, view.error, view.failures) == (State.SCHEDULED, "timeout", 1)
+
+
+def test_a_redis_that_refuses_writes_is_waited_for_like_one_that_is_away(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    """As on a full disk: it answers, with an error, until there is room again."""
+    refusal = "min-replicas-to-write"
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        held = eventually(lambda: support.pids(manager, "feeds"), timeout=60)
+        (ticket,) = jobs.enqueue_many(support.effects(1, seconds=30))
+        eventually(lambda: jobs.status(ticket.id).state is State.STARTED)
+        redis_client.config_set(refusal, 1)
+        try:
+            for pid in held:
+                os.kill(pid, signal.SIGKILL)
+            for what in ("recovering", "heartbeat"):
+                eventually(lambda what=what: f"while_={what}" in manager.log.read_text(), timeout=30)
+        finally:
+            redis_client.config_set(refusal, 0)
+        assert manager.popen.poll() is None
+        eventually(lambda: jobs.status(ticket.id).crashes == 1, timeout=30)
+        eventually(lambda: support.pids(manager, "feeds"), timeout=30)
