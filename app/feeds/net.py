@@ -26,8 +26,8 @@ MAX_HEADER_VALUE = 1024
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# RFC 3986 appendix B, for two schemes; the authority is looked at on its own.
-_URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+# RFC 3986 appendix B, for two schemes; the authority is looked at on its own. ASCII: else "ſ" is an "s".
+_URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL | re.ASCII)
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _IPV6 = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::([0-9]{1,5}))?")
@@ -64,6 +64,9 @@ _GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = _networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
 # ISATAP (RFC 5214 §6.1) hides an IPv4 address behind any prefix.
 _ISATAP = (0x00005EFE, 0x02005EFE)
+
+# Mapped and compatible addresses and NAT64 (RFC 4291 §2.5.5, RFC 6052, RFC 8215) end in an IPv4 address.
+_IPV4_BEHIND = _networks("::/64 64:ff9b::/96 64:ff9b:1::/48")
 
 #: S11: credentials of the machine itself live here; a wide allow-list must not open them.
 METADATA = frozenset(
@@ -191,7 +194,7 @@ class Policy:
         exact = any(n.prefixlen == n.max_prefixlen and address in n for n in self._networks)
         if not requested:
             return f"{address} is not public"
-        if address in METADATA and not exact:
+        if not METADATA.isdisjoint(_meanings(address)) and not exact:
             return f"{address} is a metadata address"
         listed = (host, port) in self._pairs or any(address in network for network in self._networks)
         return None if listed else f"{address} is not public"
@@ -206,6 +209,16 @@ def is_public(address: Address) -> bool:
     if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
         return False
     return not any(address in network for network in _SPECIAL_V6)
+
+
+def _meanings(address: Address) -> set[Address]:
+    """Return an address and the IPv4 addresses that a router or kernel may take it for."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return {address}
+    low = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    hidden = any(address in n for n in _IPV4_BEHIND) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
+    found = (address, low if hidden else None, address.sixtofour, *(address.teredo or ()))
+    return {one for one in found if one is not None}
 
 
 def check_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
