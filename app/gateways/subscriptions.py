@@ -20,6 +20,8 @@ from app.models.subscription import ReadState, StartRule, Subscription
 
 #: Rounds in which single marks from elsewhere may come between reading and replacing states.
 ROUNDS = 20
+#: A feed that was not polled for so long is polled at once for a new reader.
+RESTED = dt.timedelta(hours=1)
 
 
 class SubscriptionGateway:
@@ -61,9 +63,11 @@ class SubscriptionGateway:
             raise TooLargeError(
                 f"You have {self._most} subscriptions, and that is the most.", limit=self._most
             )
+        # What nobody read was polled once a day, or not at all. What fails waits on: who wants can try it.
+        rested = not feed.errors and feed.checked_at is not None and feed.checked_at <= now - RESTED
 
         def work(session: Session) -> Subscription:
-            position = self._feeds.subscribed(feed.id, 1, session)
+            position = self._feeds.subscribed(feed.id, 1, session, now=now, due=rested)
             if position is None:
                 raise NotFoundError(feed_id=feed.id)
             # Numbers as the transaction sees them: a first pull that ends now knows nothing of this one.

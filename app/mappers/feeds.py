@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
+import bson
 from bson.int64 import Int64
 from pymongo import ASCENDING, ReturnDocument, WriteConcern
 from pymongo.collection import Collection
@@ -16,9 +17,9 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ExistsError
 from app.mappers import ids, readstates
 from app.mappers.errors import translated
-from app.mappers.feedstates import StateWrite, is_quiet, numbering_of, quiet_update, update_of
+from app.mappers.feedstates import StateWrite, numbering_of, rest_of, update_of
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, Position
+from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
 from app.models.fetched import Validators
 
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
@@ -26,6 +27,7 @@ _CARD = dict.fromkeys(
     ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at"), 1
 )
 _NUMBERS = dict.fromkeys(("first_seq", "last_seq", "last_entry_at"), 1)
+_POLL = {f.name: 1 for f in dataclasses.fields(FeedPoll) if f.name != "id"}
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
 
 
@@ -108,6 +110,19 @@ class FeedMapper:
         return [DueFeed(d["_id"], urlsplit(d["url"]).hostname or "") for d in found]
 
     @translated
+    def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
+        """Return what polling these feeds needs; claims nothing."""
+        batches = self._feeds.find_raw_batches({"_id": {"$in": list(feed_ids)}}, _POLL, batch_size=10_000)
+        codec = self._feeds.codec_options
+        return [_poll(d) for batch in batches for d in bson.decode_all(batch, codec)]
+
+    @translated
+    def rest(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+        """Note that polls at ``now`` brought nothing; a feed that somebody claimed is left to him."""
+        query, pipeline = rest_of(rests, now)
+        self._unsafe.update_many(query, pipeline)
+
+    @translated
     def claim(
         self,
         feed_ids: Sequence[int],
@@ -162,7 +177,8 @@ class FeedMapper:
         """Write states and release their claims; return the feeds whose claim still held."""
         if not writes:
             return set()
-        if self._write(writes, session) == len(writes):
+        operations = [update_of(write) for write in writes]
+        if self._feeds.bulk_write(operations, ordered=False, session=session).matched_count == len(writes):
             return {w.feed_id for w in writes}
         # The token of the last writer stays in the document: so the ones that did match can be told.
         query = {
@@ -173,23 +189,6 @@ class FeedMapper:
             d["_id"]: d["written_by"] for d in self._feeds.find(query, {"written_by": 1}, session=session)
         }
         return {w.feed_id for w in writes if found.get(w.feed_id) == w.token}
-
-    def _write(self, writes: Sequence[StateWrite], session: Session | None) -> int:
-        """Write all states in as few statements as possible; return how many claims held."""
-        quiet: dict[str, list[StateWrite]] = {}
-        others = []
-        for write in writes:
-            if is_quiet(write):
-                quiet.setdefault(write.token, []).append(write)
-            else:
-                others.append(update_of(write))
-        held = 0
-        for token, group in quiet.items():
-            query, pipeline = quiet_update(token, group)
-            held += self._unsafe.update_many(query, pipeline, session=session).matched_count
-        if others:
-            held += self._feeds.bulk_write(others, ordered=False, session=session).matched_count
-        return held
 
     @translated
     def settle(self, write: StateWrite, session: Session) -> None:
@@ -222,14 +221,21 @@ class FeedMapper:
 
     @translated
     def subscribed(
-        self, feed_id: int, by: int, session: Session, now: dt.datetime | None = None
+        self, feed_id: int, by: int, session: Session, *, now: dt.datetime | None = None, due: bool = False
     ) -> Position | None:
-        """Count subscribers up or down; a feed that rested is due at ``now``. None: no such feed."""
+        """Count subscribers up or down. None: no such feed.
+
+        Args:
+            now: when somebody new began to read it.
+            due: whether it is to be polled then at the latest.
+        """
         query: Doc = {"_id": feed_id}
         if by > 0:
             query["merged_into"] = None  # who comes to a feed that was merged meanwhile would wait for ever
         update: Doc = {"$inc": {"subscribers": by}}
         if now is not None:
+            update["$max"] = {"read_at": now}
+        if now is not None and due:
             update["$min"] = {"next_check_at": now}
         doc = self._feeds.find_one_and_update(query, update, projection=_POSITION, session=session)
         return _position(doc) if doc else None
@@ -261,6 +267,26 @@ class FeedMapper:
             {"$set": {"merged_into": into, "subscribers": 0}, "$unset": {"next_check_at": ""}},
             session=session,
         )
+
+
+def _poll(doc: Doc) -> FeedPoll:
+    get = doc.get
+    validators = get("validators")
+    return FeedPoll(
+        doc["_id"],
+        doc["url"],
+        doc["created"],
+        Validators(**validators) if validators else Validators(),
+        get("ttl_minutes"),
+        tuple(get("skip_hours", ())),
+        get("next_check_at"),
+        get("history"),
+        get("error"),
+        get("read_at"),
+        get("moved_to"),
+        get("claim_token"),
+        get("claimed_until"),
+    )
 
 
 def _card(doc: Doc) -> FeedCard:

@@ -251,6 +251,8 @@ class ReadingService:
                 raise InvalidError("This list was another one. Reload it.", field="snapshot")
             lasts = {f: seen[f] for f in lasts if f in seen}
         marked = self._subscriptions.mark_all(actor.user_id, cards, lasts, now + self._undo_ttl)
+        # Who only skims titles and marks all reads these feeds too.
+        self._feeds.touch(lasts, now)
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
         return marked
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
+from pymongo.database import Database
 
 from app import clock
 from app.bootstrap import Services
 from app.errors import NotFoundError
 from app.models.actor import Actor
+from app.models.stream import StreamKind, StreamRef
 from app.models.subscription import Subscription
 from tests.data.conftest import NOW, World
 
@@ -63,3 +66,32 @@ def test_who_subscribes_while_a_feed_is_merged_is_taken_along_or_refused(world: 
 
     assert world.services.gateways.subscriptions.feed_ids(7) == []
     assert world.feeds.get(old).subscribers == 0
+
+
+@pytest.mark.parametrize(("hours", "errors", "due"), [(5, 0, True), (0, 0, False), (5, 3, False)])
+def test_a_feed_that_rested_is_polled_at_once_for_a_new_reader(
+    world: World, db: Database[dict[str, Any]], hours: int, errors: int, due: bool
+) -> None:
+    feed_id = world.feed()
+    world.publish(feed_id, world.minutes(1))
+    now = NOW + dt.timedelta(hours=hours)
+    tomorrow = NOW + dt.timedelta(days=1)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"next_check_at": tomorrow, "errors": errors}})
+
+    wanted = Subscription(0, 7, feed_id)
+    world.services.gateways.subscriptions.add(wanted, world.feeds.get(feed_id), now)
+
+    assert [f.id for f in world.feeds.due(now, 10)] == [feed_id] * due
+    assert world.feeds.get(feed_id).read_at == now
+
+
+def test_marking_all_counts_as_reading(world: World, alice: Actor) -> None:
+    feed_id = world.feed("one")
+    world.publish(feed_id, world.minutes(1))
+    old = NOW - dt.timedelta(days=40)
+    wanted = Subscription(0, alice.user_id, feed_id)
+    world.services.gateways.subscriptions.add(wanted, world.feeds.get(feed_id), old)
+
+    world.services.reading.mark_all(alice, StreamRef(StreamKind.ALL))
+
+    assert world.feeds.get(feed_id).read_at == NOW
