@@ -20,6 +20,7 @@ from app import embedded
 from app.config import Settings
 from app.feeds.fetch import Fetcher
 from app.feeds.parse import Limits
+from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
@@ -91,7 +92,9 @@ class Gateways:
             store, m.feeds, m.entries, m.subscriptions, m.undos, start=start, most=settings.subscriptions_max
         )
         self.folders = FolderGateway(m.folders, m.subscriptions)
-        self.entries = EntryGateway(store, m.entries, m.keys, m.marks, m.subscriptions)
+        self.entries = EntryGateway(
+            store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
+        )
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))

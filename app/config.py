@@ -196,6 +196,12 @@ class Settings:
         if self.poll_min > self.poll_max:
             raise SettingsError("EVENTR_POLL_MIN must not be above EVENTR_POLL_MAX.", setting="poll_min")
 
+    @property
+    def own_origin(self) -> str:
+        """Scheme, host and port that people reach this server by."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.base_url.rstrip("/") or f"http://{host}:{self.port}"
+
     def redacted(self) -> dict[str, str]:
         """Return name → value as text, secrets that are set shown as ``•••``."""
         return {

@@ -61,6 +61,7 @@ _DATA_IMAGE = re.compile(
 )
 _SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
 _DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
+_LOOPBACK = re.compile(r"(?:.*\.)?localhost|127(?:\.\d{1,3}){3}|::1|::ffff:(?:127\..*|7f[0-9a-f]{2}:.*)")
 
 
 class _Context(threading.local):
@@ -168,13 +169,17 @@ _FILTERS: dict[str, Callable[[str], str | None]] = {
 
 
 def _place(url: str) -> tuple[str, int] | None:
-    """Return (host, port) with the default ports as one: cookies know neither scheme nor port."""
+    """Return (host, port) with the default ports as one: cookies know neither scheme nor port.
+
+    All names of this machine are one too: a server that is reached by one answers to the others.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port or 80
     except ValueError:
         return None
-    return (parts.hostname or "").rstrip("."), 80 if port == 443 else port
+    host = (parts.hostname or "").rstrip(".")
+    return "localhost" if _LOOPBACK.fullmatch(host) else host, 80 if port == 443 else port
 
 
 def _is_own(url: str, own: tuple[str, int]) -> bool:

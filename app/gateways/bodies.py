@@ -8,12 +8,14 @@ compressed, with the version that cleaned it, and an entry of an older version i
 from __future__ import annotations
 
 import dataclasses
+import functools
 import zlib
 from collections.abc import Callable
 from typing import Final
 
 from isal import isal_zlib
 
+from app.config import Settings
 from app.feeds import text
 from app.feeds.sanitize import SANITIZER_VERSION, sanitize
 
@@ -39,6 +41,11 @@ class Body:
     excerpt: str
     raw: bytes
     cleaned_by: int
+
+
+def sanitizer(settings: Settings) -> Sanitize:
+    """Return the sanitiser of this server: what media feeds take from its own address is dropped (H05)."""
+    return functools.partial(sanitize, own_origin=settings.own_origin)
 
 
 def clean(

@@ -17,7 +17,6 @@ from app.errors import FeedError
 from app.feeds import freshness, identity, schedule
 from app.feeds.dates import clamp
 from app.feeds.parse import Limits, parse
-from app.feeds.sanitize import sanitize
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
 from app.models.feed import Feed, FeedFields, FeedUpdate, FetchRecord
@@ -63,14 +62,14 @@ class Digester:
         rng: random.Random | None = None,
         *,
         parse: Parse = parse,
-        sanitize: Sanitize = sanitize,
+        sanitize: Sanitize | None = None,
     ) -> None:
         self._limits = Limits.of(settings)
         self._bounds = schedule.Limits.of(settings)
         self._max_html = settings.entry_max_html
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._parse = parse
-        self._sanitize = sanitize
+        self._sanitize = sanitize or bodies.sanitizer(settings)
 
     def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         """Return what a fetch of ``feed`` means; never raises for a foreign fault.

@@ -30,8 +30,10 @@ class EntryGateway:
         keys: EntryKeyMapper,
         marks: MarkMapper,
         subscriptions: SubscriptionMapper,
+        sanitize: bodies.Sanitize,
     ) -> None:
         self._store = store
+        self._sanitize = sanitize
         self._entries = entries
         self._keys = keys
         self._marks = marks
@@ -75,7 +77,7 @@ class EntryGateway:
     def _recleaned(self, entry: Entry) -> Entry:
         """Clean an entry that an older sanitiser let through, and keep that."""
         stored = bodies.Body(entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by)
-        body = bodies.recleaned(stored)
+        body = bodies.recleaned(stored, self._sanitize)
         fields = {f.name: getattr(body, f.name) for f in dataclasses.fields(body)}
         fresh = dataclasses.replace(entry, **fields)
         self._entries.reclean(fresh, entry.cleaned_by)

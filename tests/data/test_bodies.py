@@ -67,7 +67,7 @@ def test_H03_a_newer_sanitiser_reaches_what_is_stored(
     entry_id = _stored(services)
     before = services.reading.article(ALICE, entry_id).entry.content
     monkeypatch.setattr(entries, "SANITIZER_VERSION", 99)
-    monkeypatch.setattr(bodies, "recleaned", lambda body: bodies.clean(RAW, "", "", shout, 99))
+    monkeypatch.setattr(bodies, "recleaned", lambda body, _: bodies.clean(RAW, "", "", shout, 99))
 
     after = services.reading.article(ALICE, entry_id).entry.content
 
