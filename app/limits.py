@@ -34,6 +34,13 @@ end
 return 0
 """
 
+_REFUND = """
+local tries = tonumber(redis.call('GET', KEYS[1]) or '0')
+if tries < 1 then return end
+redis.call('DECR', KEYS[1])
+if tries <= tonumber(ARGV[1]) then redis.call('DEL', KEYS[2]) end
+"""
+
 
 class MemoryLimiter:
     """The rule in one process; a :class:`app.services.access.Limiter`."""
@@ -64,6 +71,12 @@ class MemoryLimiter:
         with self._lock:
             self._tries.pop(who, None)
 
+    def refund(self, who: str, limit: int) -> None:
+        with self._lock:
+            tries, end, gate = self._tries.get(who, (0, 0.0, 0.0))
+            if tries:
+                self._tries[who] = tries - 1, end, 0.0 if tries <= limit else gate
+
 
 class RedisLimiter:
     """The rule for all web processes together: one atomic script per try."""
@@ -71,12 +84,12 @@ class RedisLimiter:
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
         self._script = client.register_script(_TRY)
+        self._refund = client.register_script(_REFUND)
         self._fallback = MemoryLimiter()
 
     def wait(self, who: str, limit: int, window: int) -> int:
-        names = [keys.TRIES + who, f"{keys.TRIES}{who}:gate"]
         try:
-            return int(cast(Any, self._script(keys=names, args=[limit, window, FIRST_DELAY])))
+            return int(cast(Any, self._script(keys=_names(who), args=[limit, window, FIRST_DELAY])))
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
             return self._fallback.wait(who, limit, window)
@@ -84,10 +97,21 @@ class RedisLimiter:
     def reset(self, who: str) -> None:
         self._fallback.reset(who)
         try:
-            self._redis.delete(keys.TRIES + who, f"{keys.TRIES}{who}:gate")
+            self._redis.delete(*_names(who))
+        except redis.RedisError as e:
+            log.warning("limiter_without_redis", error=type(e).__name__)
+
+    def refund(self, who: str, limit: int) -> None:
+        self._fallback.refund(who, limit)
+        try:
+            self._refund(keys=_names(who), args=[limit])
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
 
     def close(self) -> None:
         """Close the connections."""
         self._redis.close()
+
+
+def _names(who: str) -> list[str]:
+    return [keys.TRIES + who, f"{keys.TRIES}{who}:gate"]

@@ -27,6 +27,9 @@ class Limiter(Protocol):
     def reset(self, who: str) -> None:
         """Forget the tries, after a success."""
 
+    def refund(self, who: str, limit: int) -> None:
+        """Take one try back, after a success that says nothing about the other tries."""
+
 
 def throttle(limiter: Limiter, who: str, *, limit: int, window: int) -> None:
     """Let a try go on or not.

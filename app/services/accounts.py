@@ -40,7 +40,7 @@ class AccountService:
         user = self._user(actor)
         who = f"password:{actor.user_id}"
         throttle(self._limiter, who, limit=TRIES, window=WINDOW)
-        if not self._hasher.verify(self._accounts.password_of(user.id), old[: passwords.MAX_LENGTH]):
+        if not self._hasher.verify(self._accounts.password_of(user.id), old):
             raise InvalidError("The old password is not right.", field="old")
         passwords.check(new, name=user.name, email=user.email)
         self._limiter.reset(who)

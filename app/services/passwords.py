@@ -66,9 +66,10 @@ class Hasher:
         """Return whether a password fits; with ``stored`` None it does the same work and says no (W07)."""
         with self._slots:
             try:
-                return self._argon.verify(stored or self._dummy, password) and stored is not None
+                fits = self._argon.verify(stored or self._dummy, password[:MAX_LENGTH])
             except (VerifyMismatchError, VerificationError, InvalidHashError):
                 return False
+        return fits and stored is not None and len(password) <= MAX_LENGTH
 
     def outdated(self, stored: str) -> bool:
         """Return whether a hash was made with weaker parameters than today's."""

@@ -118,12 +118,13 @@ class SignInService:
         self._throttle(pair, self._settings.login_failures)
         self._throttle(network, PER_NETWORK)
         known = self._accounts.credentials(login)
-        fits = self._hasher.verify(known.password_hash if known else None, password[: passwords.MAX_LENGTH])
+        fits = self._hasher.verify(known.password_hash if known else None, password)
         if not fits or known is None or known.user.disabled:
             log.info("login_failed", network=client.network, user_id=known.user.id if known else None)
             raise AuthRequiredError(WRONG)
         self._limiter.reset(pair)
-        self._limiter.reset(network)
+        # Not forgotten: whoever has an account could else guess at others' for ever.
+        self._limiter.refund(network, PER_NETWORK)
         if self._hasher.outdated(known.password_hash):
             self._accounts.set_password(known.user.id, self._hasher.hash(password))
         log.info("login", user_id=known.user.id)
