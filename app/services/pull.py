@@ -1,7 +1,7 @@
-"""Pulling feeds: claim, fetch all at once, digest, store in batches. The updater and the workers call it.
+"""Pulling feeds: fetch all at once, claim what has news, digest, store in batches.
 
-There is no actor here: whether a person may have a feed refreshed is decided where he asks for it
-(``SubscriptionService.refresh``); this service runs on behalf of the system.
+The updater and the workers call it. There is no actor here: whether a person may have a feed
+refreshed is decided where he asks for it (``SubscriptionService.refresh``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
+import functools
 import itertools
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -17,21 +18,22 @@ from typing import Any, Final, Protocol
 
 from app import clock, logs
 from app.config import Settings
-from app.gateways.digest import Digest, Digester, crashed
+from app.gateways.digest import Digest, Digester, crashed, record_of
 from app.gateways.feeds import FeedGateway
-from app.models.feed import DueFeed, Feed, StoreResult
+from app.models.feed import DueFeed, Feed, FeedPoll, FetchRecord, Rest
 from app.models.fetched import Fetched, FetchRequest
 
 log = logs.get(__name__)
 
 FLUSH_FEEDS: Final = 50
-FLUSH_ENTRIES: Final = 500
+FLUSH_BYTES: Final = 4 << 20
 FLUSH_SECONDS: Final = 0.2
 
 #: At two connections per host and 30 s per fetch, eight slow feeds of one host end in two minutes.
 HOST_SHARE: Final = 8
 
 Progress = Callable[[dict[str, int]], None]
+Claim = Callable[[Sequence[int], dt.datetime], list[Feed]]
 
 
 class Streamer(Protocol):
@@ -84,10 +86,14 @@ class PullService:
     ) -> PullResult:
         """Fetch feeds and store what is new. Safe to run twice and to be killed anywhere.
 
-        What was fetched when the pull is cancelled is stored; the claims of the rest are given back.
+        Only what an answer changes is claimed, after the fetch and until it is stored. Most answers
+        change nothing: claiming first doubled what a poll costs MongoDB, and all that it kept from
+        happening is that a reader's refresh and the updater ask a feed at the same moment.
+
+        What was fetched when the pull is cancelled is stored.
 
         Args:
-            feed_ids: feeds to pull; those that somebody else is pulling are skipped.
+            feed_ids: feeds to pull; those that somebody else is storing are skipped.
             fetcher: may be shared with other pulls of this process.
             token: names this attempt and no other one; made when left out.
             dead: tokens of attempts whose worker died; their claims are taken over.
@@ -97,17 +103,18 @@ class PullService:
         Raises:
             StoreError: the store did not answer; claims run out by themselves.
         """
-        token = token or uuid.uuid4().hex
         now = clock.now()
         # All calls to the store are made in threads: one that does not answer for some seconds must
         # not stop the other jobs of this process, nor its signs of life.
-        claimed = {f.id: f for f in await asyncio.to_thread(self._claim, feed_ids, token, now, dead)}
-        pulled = {i: f for i, f in claimed.items() if not only_due or _is_due(f, now)}
-        batch = _Batch(self._feeds, PullResult(skipped=len(feed_ids) - len(pulled)), progress)
+        looked = await asyncio.to_thread(self._feeds.look, feed_ids)
+        polls = {p.id: p for p in looked if _is_free(p, now, dead) and (not only_due or _is_due(p, now))}
+        claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead=dead)
+        batch = _Batch(self._feeds, self._digester, claim, progress)
+        batch.result.skipped = len(feed_ids) - len(polls)
         flusher = asyncio.create_task(batch.keep_flushing())
         try:
-            async for fetched in fetcher.stream([_request(f) for f in pulled.values()]):
-                batch.add(self._digester.digest(pulled[fetched.request.key], fetched, clock.now()))
+            async for fetched in fetcher.stream([_request(p) for p in polls.values()]):
+                batch.add(polls[fetched.request.key], fetched)
                 if flusher.done():
                     break  # by an error, which is this pull's own
         finally:
@@ -115,15 +122,12 @@ class PullService:
             # Not "await flusher": a second cancellation must not reach what is being stored.
             await asyncio.wait({flusher})
             flusher.result()
-            rest = claimed.keys() - batch.done
-            if rest:
-                await asyncio.to_thread(self._feeds.release, token, sorted(rest))
         return batch.result
 
     def suspect(self, feed_id: int, token: str, dead: Sequence[str] = ()) -> None:
         """Note that reading a feed crashes workers; it rests until the longest back-off is over."""
         now = clock.now()
-        for feed in self._claim([feed_id], token, now, dead):
+        for feed in self._claim([feed_id], now, token=token, dead=dead):
             self._feeds.store([crashed(feed, now, self._settings.error_backoff_max)], now)
 
     def retain(self, feed_id: int) -> int:
@@ -131,7 +135,7 @@ class PullService:
         return self._feeds.retain(feed_id)
 
     def _claim(
-        self, feed_ids: Sequence[int], token: str, now: dt.datetime, dead: Sequence[str]
+        self, feed_ids: Sequence[int], now: dt.datetime, *, token: str, dead: Sequence[str]
     ) -> list[Feed]:
         return self._feeds.claim(feed_ids, token, now, self._settings.claim_seconds, dead=dead)
 
@@ -139,8 +143,8 @@ class PullService:
 def batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:
     """Return feeds in batches of at most ``size``, the feeds of a host beside each other.
 
-    At most :data:`HOST_SHARE` feeds of one host come into a batch, so that a slow host holds back
-    many batches a little instead of one for a quarter of an hour.
+    As long as there are batches enough, at most :data:`HOST_SHARE` feeds of one host come into each, so
+    that a slow host holds back many batches a little instead of one for a quarter of an hour.
     """
     shares: list[list[int]] = []
     for _, feeds in itertools.groupby(sorted(due, key=lambda f: (f.host, f.id)), key=lambda f: f.host):
@@ -160,31 +164,44 @@ def _from(packed: list[list[int]], start: int) -> Iterable[list[int]]:
     return itertools.islice(itertools.cycle(packed), start % len(packed), start % len(packed) + len(packed))
 
 
-def _is_due(feed: Feed, now: dt.datetime) -> bool:
-    return feed.next_check_at is not None and feed.next_check_at <= now
+def _is_due(poll: FeedPoll, now: dt.datetime) -> bool:
+    return poll.next_check_at is not None and poll.next_check_at <= now
 
 
-def _request(feed: Feed) -> FetchRequest:
-    return FetchRequest(feed.url, validators=feed.validators, key=feed.id)
+def _is_free(poll: FeedPoll, now: dt.datetime, dead: Sequence[str]) -> bool:
+    return poll.claimed_until is None or poll.claimed_until <= now or poll.claim_token in dead
+
+
+def _request(poll: FeedPoll) -> FetchRequest:
+    return FetchRequest(poll.url, validators=poll.validators, key=poll.id)
 
 
 class _Batch:
-    """Digests that wait to be stored together: 50 feeds, 500 entries or 200 ms, whatever comes first."""
+    """Answers that wait to be stored together: 50 feeds, 4 MiB or 200 ms, whatever comes first."""
 
-    def __init__(self, feeds: FeedGateway, result: PullResult, progress: Progress | None) -> None:
-        self._feeds = feeds
+    def __init__(
+        self, feeds: FeedGateway, digester: Digester, claim: Claim, progress: Progress | None
+    ) -> None:
+        self._feeds, self._digester, self._claim = feeds, digester, claim
         self._progress = progress
-        self._waiting: list[Digest] = []
-        self._entries = 0
+        self._rests: list[Rest] = []
+        self._records: list[FetchRecord] = []
+        self._waiting: list[Fetched] = []
+        self._bytes = 0
         self._wake = asyncio.Event()
         self._closed = False
-        self.result = result
-        self.done: set[int] = set()
+        self.result = PullResult()
 
-    def add(self, digest: Digest) -> None:
-        self._waiting.append(digest)
-        self._entries += len(digest.update.new) + len(digest.update.changed)
-        if len(self._waiting) >= FLUSH_FEEDS or self._entries >= FLUSH_ENTRIES:
+    def add(self, poll: FeedPoll, fetched: Fetched) -> None:
+        now = clock.now()
+        rest = self._digester.rest(poll, fetched, now)
+        if rest is not None:
+            self._rests.append(rest)
+            self._records.append(record_of(fetched, now))
+        else:
+            self._waiting.append(fetched)
+            self._bytes += len(fetched.body or b"")
+        if len(self._waiting) + len(self._rests) >= FLUSH_FEEDS or self._bytes >= FLUSH_BYTES:
             self._wake.set()
 
     def close(self) -> None:
@@ -197,32 +214,49 @@ class _Batch:
 
         A task of its own: when the pull is cancelled, what is being stored is stored to its end.
         """
-        while self._waiting or not self._closed:
+        while self._waiting or self._rests or not self._closed:
             if not self._closed:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), FLUSH_SECONDS)
                 self._wake.clear()
-            waiting, self._waiting, self._entries = self._waiting, [], 0
-            if waiting:
-                await self._flush(waiting)
+            await self._flush()
 
-    async def _flush(self, waiting: list[Digest]) -> None:
-        stored = await asyncio.to_thread(self._store, waiting)
-        for digest in waiting:
-            self._count(digest, stored[digest.update.feed_id].new)
-        if self._progress:
-            self._progress(self.result.to_json())
+    async def _flush(self) -> None:
+        waiting, rests, records = self._waiting, self._rests, self._records
+        self._waiting, self._rests, self._records, self._bytes = [], [], [], 0
+        if rests:
+            await asyncio.to_thread(self._feeds.rest, rests, clock.now())
+            self.result.feeds += len(rests)
+            self.result.unchanged += len(rests)
+        if waiting:
+            records += await self._digest(waiting)
+        if records:
+            await asyncio.to_thread(self._feeds.record_fetches, records)
+            if self._progress:
+                self._progress(self.result.to_json())
 
-    def _store(self, waiting: list[Digest]) -> dict[int, StoreResult]:
-        """Store entries first, then feed states, then the log of fetches; runs in a thread."""
-        stored = {r.feed_id: r for r in self._feeds.store([d.update for d in waiting], clock.now())}
-        self.done |= stored.keys()
-        self._feeds.record_fetches([d.record for d in waiting])
-        for digest in waiting:
-            self._move(digest)
-            if stored[digest.update.feed_id].excess > 0:
-                self._feeds.retain(digest.update.feed_id)
-        return stored
+    async def _digest(self, waiting: list[Fetched]) -> list[FetchRecord]:
+        """Claim the feeds, digest their answers and store that; return the lines of the fetch log."""
+        ids = [fetched.request.key for fetched in waiting]
+        claimed = {feed.id: feed for feed in await asyncio.to_thread(self._claim, ids, clock.now())}
+        self.result.skipped += len(ids) - len(claimed)
+        digests = []
+        for fetched in waiting:
+            if fetched.request.key in claimed:
+                digests.append(self._digester.digest(claimed[fetched.request.key], fetched, clock.now()))
+                await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
+        await asyncio.to_thread(self._store, digests)
+        return [digest.record for digest in digests]
+
+    def _store(self, digests: list[Digest]) -> None:
+        """Store entries first, then feed states; runs in a thread."""
+        results = self._feeds.store([digest.update for digest in digests], clock.now())
+        for digest, stored in zip(digests, results, strict=True):
+            self._count(digest, stored.new)
+            if digest.moved_to:
+                self._feeds.move(stored.feed_id, digest.moved_to)
+            if stored.excess > 0:
+                self._feeds.retain(stored.feed_id)
 
     def _count(self, digest: Digest, new: int) -> None:
         result, record = self.result, digest.record
@@ -234,7 +268,3 @@ class _Batch:
         log.debug(
             "feed_pulled", feed_id=record.feed_id, status=record.status, ms=record.ms, new=new, **fields
         )
-
-    def _move(self, digest: Digest) -> None:
-        if digest.moved_to:
-            self._feeds.move(digest.update.feed_id, digest.moved_to)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -227,3 +228,18 @@ def test_what_a_silent_store_did_not_take_is_an_error_of_the_pull(
 
     with pytest.raises(StoreError):
         site.pull(ids)
+
+
+def test_a_pull_drops_what_is_above_the_limit(settings: Settings, db: Any, redis_client: Any) -> None:
+    few = dataclasses.replace(settings, retention_entries=100)
+    with contextlib.closing(bootstrap.build(few)) as services, RawServer({}) as server:
+        services.ensure_indexes()
+        site = Site(server, services, few)
+        server.set("/feed", file_reply(rss(*range(150))))
+        feed = site.follow("/feed")
+        assert site.pull([feed.id]).new == 150
+        server.set("/feed", file_reply(rss(*range(140, 170))))
+        assert site.pull([feed.id]).new == 20
+
+    stored = [d["seq"] for d in db.entries.find({"feed_id": feed.id}).sort("seq")]
+    assert stored == list(range(71, 171))
