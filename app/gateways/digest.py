@@ -19,8 +19,8 @@ from app.feeds.dates import clamp
 from app.feeds.parse import Limits, parse
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
-from app.models.feed import Feed, FeedFields, FeedUpdate, FetchRecord
-from app.models.fetched import Fetched
+from app.models.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord, Rest
+from app.models.fetched import Fetched, Validators
 from app.models.parsed import ParsedEntry, ParsedFeed
 from app.models.schedule import Hints, Plan
 
@@ -71,6 +71,13 @@ class Digester:
         self._parse = parse
         self._sanitize = sanitize or bodies.sanitizer(settings)
 
+    def rest(self, poll: FeedPoll, fetched: Fetched, now: dt.datetime) -> Rest | None:
+        """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
+        told = fetched.error or poll.error or fetched.permanent_url or poll.moved_to
+        if told or not fetched.unchanged or _kept(poll, fetched) != poll.validators:
+            return None
+        return Rest(poll.id, self._unchanged_plan(poll, fetched, now).next_check_at)
+
     def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         """Return what a fetch of ``feed`` means; never raises for a foreign fault.
 
@@ -89,8 +96,7 @@ class Digester:
             return self._failed(feed, fetched, now, error)
 
     def _unchanged(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
-        hints = _hints(feed, fetched, now, feed.ttl_minutes, frozenset(feed.skip_hours))
-        plan = self._plan(schedule.History.from_doc(feed.history), now, hints)
+        plan = self._unchanged_plan(feed, fetched, now)
         fields = FeedFields(
             next_check_at=plan.next_check_at, checked_at=now, **_recovered(feed), **_moved(feed, fetched)
         )
@@ -98,6 +104,10 @@ class Digester:
         if validators != feed.validators:
             fields = dataclasses.replace(fields, validators=validators)
         return _digest(feed, fetched, now, plan, fields)
+
+    def _unchanged_plan(self, feed: Feed | FeedPoll, fetched: Fetched, now: dt.datetime) -> Plan:
+        hints = _hints(feed, fetched, now, feed.ttl_minutes, frozenset(feed.skip_hours))
+        return self._plan(schedule.History.from_doc(feed.history), now, hints)
 
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         parsed = self._parse(
@@ -171,6 +181,12 @@ class Digester:
         }
 
 
+def record_of(fetched: Fetched, now: dt.datetime, new: int = 0, error: str | None = None) -> FetchRecord:
+    """Return the line of the fetch log for an answer; its request's key is the feed."""
+    key = fetched.request.key
+    return FetchRecord(key, now, fetched.status, fetched.ms, fetched.wire_bytes, new, error)
+
+
 def crashed(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
     """Return the update of a feed whose reading crashed a worker; it is left alone for ``rest`` seconds."""
     fields = FeedFields(
@@ -210,7 +226,11 @@ def _history(feed: Feed, new: tuple[NewEntry, ...], now: dt.datetime) -> schedul
 
 
 def _hints(
-    feed: Feed, fetched: Fetched, now: dt.datetime, ttl_minutes: int | None, skip_hours: frozenset[int]
+    feed: Feed | FeedPoll,
+    fetched: Fetched,
+    now: dt.datetime,
+    ttl_minutes: int | None,
+    skip_hours: frozenset[int],
 ) -> Hints:
     return Hints(
         max_age=freshness.max_age(fetched.headers),
@@ -221,7 +241,7 @@ def _hints(
     )
 
 
-def _kept(feed: Feed, fetched: Fetched) -> Any:
+def _kept(feed: Feed | FeedPoll, fetched: Fetched) -> Validators:
     """Return the validators after an unchanged answer: a 304 may leave out what it does not change."""
     old, new = feed.validators, fetched.validators
     return dataclasses.replace(
@@ -272,7 +292,7 @@ def _digest(
     error: str | None = None,
 ) -> Digest:
     update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields)
-    record = FetchRecord(feed.id, now, fetched.status, fetched.ms, fetched.wire_bytes, len(new), error)
+    record = record_of(fetched, now, len(new), error)
     times = fields.moved_times
     moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None
     return Digest(update, record, plan, moved_to)

@@ -13,7 +13,7 @@ from app.gateways.numbering import EntryWriter
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
-from app.models.feed import DueFeed, Feed, FeedCard, FeedUpdate, FetchRecord, StoreResult
+from app.models.feed import DueFeed, Feed, FeedCard, FeedPoll, FeedUpdate, FetchRecord, Rest, StoreResult
 
 log = logs.get(__name__)
 
@@ -90,6 +90,15 @@ class FeedGateway:
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that should be polled now, the longest due first."""
         return self._feeds.due(now, limit)
+
+    def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
+        """Return what polling these feeds needs, those included that somebody has claimed."""
+        return self._feeds.look(feed_ids)
+
+    def rest(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+        """Note that polls at ``now`` brought nothing; no claim is needed for that, and none is broken."""
+        if rests:
+            self._feeds.rest(rests, now)
 
     def claim(
         self,

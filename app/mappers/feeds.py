@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import bson
+from bson.codec_options import CodecOptions
 from bson.int64 import Int64
 from pymongo import ASCENDING, ReturnDocument, WriteConcern
 from pymongo.collection import Collection
@@ -112,8 +114,10 @@ class FeedMapper:
     @translated
     def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
         """Return what polling these feeds needs; claims nothing."""
-        batches = self._feeds.find_raw_batches({"_id": {"$in": list(feed_ids)}}, _POLL, batch_size=10_000)
-        codec = self._feeds.codec_options
+        batches: Any = self._feeds.find_raw_batches(
+            {"_id": {"$in": list(feed_ids)}}, _POLL, batch_size=10_000
+        )
+        codec: CodecOptions[Doc] = self._feeds.codec_options
         return [_poll(d) for batch in batches for d in bson.decode_all(batch, codec)]
 
     @translated

@@ -17,11 +17,9 @@ from bson.int64 import Int64
 from pymongo import UpdateOne
 
 from app.mappers.store import Doc
-from app.models.feed import UNSET, FeedFields
+from app.models.feed import UNSET, FeedFields, Rest
 from app.models.fetched import Validators
 
-#: What a poll without news changes.
-_TIMES = ("next_check_at", "checked_at")
 _NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
 
 
@@ -40,24 +38,17 @@ class StateWrite:
     newest: dt.datetime | None = None
 
 
-def is_quiet(write: StateWrite) -> bool:
-    """Return whether only the times of the polls change, both of them."""
-    if write.base is not None:
-        return False
-    return all((getattr(write.fields, name) is UNSET) == (name not in _TIMES) for name in _NAMES)
+def rest_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
+    """Return filter and pipeline of one update that lets all of these feeds rest.
 
-
-def quiet_update(token: str, writes: Sequence[StateWrite]) -> tuple[Doc, list[Doc]]:
-    """Return filter and pipeline of one update that writes all of these quiet states."""
-    ids = [w.feed_id for w in writes]
+    A feed that somebody has claimed meanwhile is left to him: he knows more.
+    """
+    ids = [rest.feed_id for rest in rests]
     place = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
-    fields: Doc = {
-        name: {"$arrayElemAt": [{"$literal": [getattr(w.fields, name) for w in writes]}, place]}
-        for name in _TIMES
-    }
-    # No token of a user's making, but a "$" at its start would make it the name of a field.
-    fields |= {"written_by": {"$literal": token}, "claim_token": "$$REMOVE", "claimed_until": "$$REMOVE"}
-    return {"_id": {"$in": ids}, "claim_token": token}, [{"$set": fields}]
+    next_check = {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in rests]}, place]}
+    return {"_id": {"$in": ids}, "claim_token": None}, [
+        {"$set": {"next_check_at": next_check, "checked_at": now}}
+    ]
 
 
 def update_of(write: StateWrite) -> UpdateOne:

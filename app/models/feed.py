@@ -120,6 +120,33 @@ class Position:
     last_entry_at: dt.datetime | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedPoll:
+    """What asking a feed and an answer without news need of it; attributes as in :class:`Feed`."""
+
+    id: int
+    url: str
+    created: dt.datetime
+    validators: Validators = Validators()
+    ttl_minutes: int | None = None
+    skip_hours: tuple[int, ...] = ()
+    next_check_at: dt.datetime | None = None
+    history: Mapping[str, Any] | None = None
+    error: str | None = None
+    read_at: dt.datetime | None = None
+    moved_to: str | None = None
+    claim_token: str | None = None
+    claimed_until: dt.datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rest:
+    """A poll that brought nothing: the feed rests until ``next_check_at``."""
+
+    feed_id: int
+    next_check_at: dt.datetime
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FeedFields:
     """What a pull learnt about a feed; a field that is left out stays as it is."""
