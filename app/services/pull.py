@@ -186,7 +186,7 @@ class _Batch:
         self._progress = progress
         self._rests: list[Rest] = []
         self._records: list[FetchRecord] = []
-        self._waiting: list[Fetched] = []
+        self._waiting: list[tuple[Fetched, dt.datetime]] = []
         self._bytes = 0
         self._wake = asyncio.Event()
         self._closed = False
@@ -199,7 +199,7 @@ class _Batch:
             self._rests.append(rest)
             self._records.append(record_of(fetched, now))
         else:
-            self._waiting.append(fetched)
+            self._waiting.append((fetched, now))
             self._bytes += len(fetched.body or b"")
         if len(self._waiting) + len(self._rests) >= FLUSH_FEEDS or self._bytes >= FLUSH_BYTES:
             self._wake.set()
@@ -235,15 +235,16 @@ class _Batch:
             if self._progress:
                 self._progress(self.result.to_json())
 
-    async def _digest(self, waiting: list[Fetched]) -> list[FetchRecord]:
+    async def _digest(self, waiting: list[tuple[Fetched, dt.datetime]]) -> list[FetchRecord]:
         """Claim the feeds, digest their answers and store that; return the lines of the fetch log."""
-        ids = [fetched.request.key for fetched in waiting]
+        ids = [fetched.request.key for fetched, _ in waiting]
         claimed = {feed.id: feed for feed in await asyncio.to_thread(self._claim, ids, clock.now())}
         self.result.skipped += len(ids) - len(claimed)
         digests = []
-        for fetched in waiting:
+        for fetched, came in waiting:
             if fetched.request.key in claimed:
-                digests.append(self._digester.digest(claimed[fetched.request.key], fetched, clock.now()))
+                # Another pull may have stored a later answer meanwhile: this one's time decides.
+                digests.append(self._digester.digest(claimed[fetched.request.key], fetched, came))
                 await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
         await asyncio.to_thread(self._store, digests)
         return [digest.record for digest in digests]

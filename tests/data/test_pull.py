@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +16,8 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models.actor import Actor
 from app.models.feed import DueFeed, Feed
+from app.models.fetched import Fetched, FetchRequest
+from app.services import pull
 from app.services.pull import HOST_SHARE, PullResult, batches
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, file_reply
@@ -243,3 +245,33 @@ def test_a_pull_drops_what_is_above_the_limit(settings: Settings, db: Any, redis
 
     stored = [d["seq"] for d in db.entries.find({"feed_id": feed.id}).sort("seq")]
     assert stored == list(range(71, 171))
+
+
+def test_an_answer_that_waited_never_overwrites_a_later_one(
+    site: Site, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "FLUSH_SECONDS", 60)
+    site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"first")))
+    feed = site.follow("/feed")
+    site.pull([feed.id])
+
+    class Overtaken:
+        """Answers as the fetcher does; before the answer is stored, another pull gets a later one."""
+
+        def __init__(self, fetcher: Any) -> None:
+            self._fetcher = fetcher
+
+        async def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+            async for fetched in self._fetcher.stream(requests):
+                yield fetched
+            site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"third")))
+            await site.services.pull.pull([feed.id], self._fetcher)
+
+    async def run() -> None:
+        with bootstrap.fetcher(site._settings) as fetcher:
+            await site.services.pull.pull([feed.id], Overtaken(fetcher))
+
+    site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"second")))
+    asyncio.run(run())
+
+    assert [d["content"] or d["summary"] for d in db.entries.find({"feed_id": feed.id})] == ["third"]
