@@ -61,6 +61,8 @@ _DATA_IMAGE = re.compile(
 )
 _SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
 _DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
+#: Hosts as most addresses have them, without a port: no number, no escape, no user name.
+_USUAL_HOST = re.compile(r"https?://((?:[a-z0-9-]+\.)+[a-z]{2,})(?=[/?]|\Z)")
 _LOOPBACK = re.compile(r"(?:.*\.)?localhost|127(?:\.\d{1,3}){3}|::1|::ffff:(?:127\..*|7f[0-9a-f]{2}:.*)")
 
 
@@ -184,6 +186,9 @@ def _place(url: str) -> tuple[str, int] | None:
 
 def _is_own(url: str, own: tuple[str, int]) -> bool:
     """Return whether a browser may take the address for ours; odd spellings of hosts count as ours."""
+    usual = _USUAL_HOST.match(url)
+    if usual and usual[1] != own[0] and not usual[1].endswith("localhost"):
+        return False
     place = _place(url)
     if place is None or "@" in urlsplit(url).netloc or "%" in place[0] or not place[0].isascii():
         return True

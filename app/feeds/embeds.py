@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from app.feeds import urls
 
 _FRAME = re.compile(
-    r"""<(?:iframe|embed)(?=[\s/])((?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""",
+    r"""<(?:iframe|embed)(?=[\s/])((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)>""",
     re.IGNORECASE,
 )
 _SRC = re.compile(

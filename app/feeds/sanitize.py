@@ -33,10 +33,10 @@ _SVG = re.compile(r"<svg(?=[\s/>]).*?</svg\s*>", re.IGNORECASE | re.DOTALL)
 _SVG_END = re.compile(r"</svg\s*>", re.IGNORECASE)
 _PRE = re.compile(r"<pre>\n+")
 _IMAGE = re.compile(r"<img(?: ([^>]*))?>")
-_SOURCE = re.compile(r'(?:^| )(?:src|srcset)="')
+_ADDRESS = re.compile(r'(?:^| )src="([^"]*)')
 _PIXEL = (re.compile(r'(?:^| )width="[01]"'), re.compile(r'(?:^| )height="[01]"'))
 _BEACON = re.compile(
-    r'(?:^| )src="https?://(?:feeds\.feedburner\.com/~(?:r|ff)/|feeds\.wordpress\.com/1\.0/|stats\.wordpress\.com/'
+    r"https?://(?:feeds\.feedburner\.com/~(?:r|ff)/|feeds\.wordpress\.com/1\.0/|stats\.wordpress\.com/"
     r"|pixel\.wp\.com/|pixel\.quantserve\.com/|(?:s)?b\.scorecardresearch\.com/|da\.feedsportal\.com/"
     r"|www\.google-analytics\.com/|(?:ad|googleads\.g)\.doubleclick\.net/|[^/\"]+/(?:wp-json/)?pixel\.gif\?)"
 )
@@ -150,7 +150,8 @@ def _image(match: re.Match[str]) -> str:
     attributes = match[1] or ""
     if "data-" in attributes:
         attributes = _unlazy(attributes)
-    if not _SOURCE.search(attributes) or _BEACON.search(attributes):
+    source = _ADDRESS.search(attributes)
+    if _BEACON.match(source[1]) if source else ' srcset="' not in f" {attributes}":
         return ""
     if all(side.search(attributes) for side in _PIXEL):
         return ""

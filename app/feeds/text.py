@@ -34,7 +34,11 @@ _UNSEEN = re.compile(
     r"|<!\[CDATA\[|\]\]>|<[!?][A-Za-z][^<>]*>",
     re.IGNORECASE | re.DOTALL,
 )
-_TAG = re.compile(r"""</?([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])(?:(?:[^<>"']|"[^"<]*"|'[^'<]*')*+>|[^<>]*>)""")
+#: Where that may begin: a look that goes from "<" to "<", other than the expression above.
+_HIDDEN = re.compile(r"<(?:[!?]|script|style)", re.IGNORECASE)
+_TAG = re.compile(
+    r"""</?([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])(?:(?:[^<>"']++|"[^"<]*"|'[^'<]*')*+>|[^<>]*>)"""
+)
 #: Formatting that was escaped twice; a lone "<b>" is a title about HTML and stays.
 _ESCAPED_PAIR = re.compile(
     r"<(?P<name>b|i|u|em|strong|span|font|a|small|sub|sup)(?:\s[^<>]*)?>(?P<inner>[^<>]*)</(?P=name)\s*>",
@@ -72,7 +76,7 @@ def excerpt(markup: str, length: int) -> str:
     Only as much of the HTML is read as the length needs; at most the first 64 KiB.
     """
     text = ""
-    for window in (4 * length + 512, 12 * length + 4096, 65536):
+    for window in (2 * length + 300, 5 * length + 1000, 12 * length + 4096, 65536):
         text = flat(cut(markup, window))
         if len(text) > length or window >= len(markup):
             break
@@ -88,7 +92,7 @@ def flat(markup: str) -> str:
     """Return the text of body HTML on one line; other than :func:`plain` it takes escapes at their word."""
     if "<" in markup:
         # In a body also unknown elements are markup, other than in a title.
-        markup = _TAG.sub(lambda m: _SPACING.get(m[1].lower(), " "), _UNSEEN.sub(_unseen_text, markup))
+        markup = _TAG.sub(lambda m: _SPACING.get(m[1].lower(), " "), _without_unseen(markup))
     return _tidy(html.unescape(markup))
 
 
@@ -106,7 +110,13 @@ def _strip(markup: str) -> str:
     """Return HTML without tags and without what never shows; references stay."""
     if "<" not in markup and "]]>" not in markup:
         return markup
-    return _TAG.sub(_tag_text, _UNSEEN.sub(_unseen_text, markup))
+    return _TAG.sub(_tag_text, _without_unseen(markup))
+
+
+def _without_unseen(markup: str) -> str:
+    if "]]>" in markup or _HIDDEN.search(markup):
+        return _UNSEEN.sub(_unseen_text, markup)
+    return markup
 
 
 def _unseen_text(match: re.Match[str]) -> str:
@@ -119,6 +129,6 @@ def _tag_text(match: re.Match[str]) -> str:
 
 
 def _tidy(text: str) -> str:
-    if not text.isascii() or not text.isprintable():
+    if not text.isprintable():
         text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
     return " ".join(text.split())

@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 #: Most addresses: absolute, tidy already, and nothing in them that needs a second look.
 _CLEAN = re.compile(
     r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9/_.~!$&'()*+,;=:@%-]*)?"
-    r"(?:\?[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?"
+    r"(?:\?[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?(?:#[A-Za-z0-9/_.~!$&'()*+,;=:@%?-]*)?"
 )
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\"<>`\\^{|}\ud800-\udfff]")
 _TRACKING = re.compile(
