@@ -238,7 +238,7 @@ def _taken(pattern: Doc) -> Taken:
 def _body(entry: NewEntry | EntryChange) -> Doc:
     doc: Doc = {name: getattr(entry, name) for name in _BODY}
     doc["categories"] = list(entry.categories)
-    doc["enclosures"] = [dataclasses.asdict(e) for e in entry.enclosures]
+    doc["enclosures"] = [{"url": e.url, "type": e.type, "length": e.length} for e in entry.enclosures]
     return doc
 
 
