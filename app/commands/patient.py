@@ -4,7 +4,8 @@ gunicorn's own threaded worker hands a connection to a thread as soon as it is a
 reads the request: sixteen clients that send half a line each stop a server of sixteen threads. Here the
 event loop looks at what has arrived (MSG_PEEK takes nothing away) and passes the connection on when the
 head and a body of usual size are complete. SO_RCVLOWAT makes the kernel wake the loop for new bytes
-only, so that waiting costs nothing (security.md W17).
+only, so that waiting costs nothing. What cannot be waited for here, long bodies and chunks, gets a
+quarter of the threads at most (security.md W17).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 #: A head is at most so long; gunicorn's own limits per line and field hold within it.
 HEAD_BYTES = 32 << 10
-#: A body up to this size is waited for too. Longer ones (uploads) go to a thread at once, with a limit.
+#: A body up to this size is waited for too. Longer ones (uploads) are read by a thread, with a limit.
 BODY_BYTES = 64 << 10
 #: A request must be complete so many seconds after its first byte is expected.
 ARRIVE_SECONDS = 15.0
@@ -36,7 +37,11 @@ ANSWER_SECONDS = 60.0
 #: What a client sends after its answer is read and dropped for so long.
 LINGER_SECONDS = 2.0
 
+#: One thread in so many may be given a request that has not wholly arrived.
+PARTIAL_SHARE = 4
+
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -52,22 +57,30 @@ class PatientWorker(ThreadWorker):
         self._arriving: dict[TConn, float] = {}
         self._answering: dict[TConn, float] = {}
         self._leaving: dict[TConn, float] = {}
+        #: Who has a thread that may have to wait for bytes, and who waits for such a thread.
+        self._partial: set[TConn] = set()
+        self._queued: dict[TConn, float] = {}
 
     def enqueue_req(self, conn: TConn) -> None:
         """Take a connection on which a request is expected."""
-        if isinstance(conn.parser, RequestParser) and conn.parser.unreader.buf.getvalue():
-            self._answer(conn)  # gunicorn has read a part of the next request already
-        else:
-            self._look(conn, time.monotonic() + ARRIVE_SECONDS)
+        self._look(conn, time.monotonic() + ARRIVE_SECONDS)
 
     def handle(self, conn: TConn) -> Any:
         """Answer a request; runs in a thread, and changes no more than the entry made for it."""
         self._answering[conn] = time.monotonic()
         return super().handle(conn)
 
+    def handle_request(self, req: Any, conn: TConn) -> Any:
+        """Run the application; runs in a thread."""
+        if conn in self._partial:
+            req.force_close()  # to get to the next request, gunicorn would wait for the rest of this one
+        return super().handle_request(req, conn)
+
     def finish_request(self, conn: TConn, fs: Future[Any]) -> None:
         """Take a connection back from its thread."""
         self._answering.pop(conn, None)
+        self._partial.discard(conn)
+        self._start_queued()
         if fs.cancelled() or fs.exception() is not None or not fs.result():
             self._leave(conn)
         else:
@@ -82,6 +95,10 @@ class PatientWorker(ThreadWorker):
             if now >= deadline or not self.alive:
                 self._forget(conn, self._arriving)
                 self._drop(conn)
+        for conn, deadline in list(self._queued.items()):
+            if now >= deadline or not self.alive:
+                del self._queued[conn]
+                self._drop(conn)
         for conn, deadline in list(self._leaving.items()):
             if now >= deadline:
                 self._forget(conn, self._leaving)
@@ -94,20 +111,21 @@ class PatientWorker(ThreadWorker):
 
     def _look(self, conn: TConn, deadline: float) -> None:
         try:
-            seen = _peek(conn.sock)
+            fresh = _peek(conn.sock)
         except OSError:
             self._drop(conn)
             return
-        if seen == b"":
+        seen = _buffered(conn) + (fresh or b"")
+        if is_complete(seen):
+            self._answer(conn, seen)
+        elif fresh == b"":
             self._drop(conn)  # closed by the client
-        elif seen is not None and is_complete(seen):
-            self._answer(conn)
-        elif seen is not None and len(seen) >= HEAD_BYTES and b"\r\n\r\n" not in seen:
+        elif len(seen) >= HEAD_BYTES and b"\r\n\r\n" not in seen:
             self._refuse(conn)
-        elif seen and _is_half_closed(conn.sock):
+        elif fresh and _is_half_closed(conn.sock):
             self._drop(conn)  # nothing will follow, and the kernel would wake us for that for ever
         else:
-            self._wait(conn, len(seen or b""), deadline)
+            self._wait(conn, len(fresh or b""), deadline)
 
     def _wait(self, conn: TConn, seen: int, deadline: float) -> None:
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, seen + 1)
@@ -121,9 +139,23 @@ class PatientWorker(ThreadWorker):
         self.poller.unregister(conn.sock)
         return table.pop(conn)
 
-    def _answer(self, conn: TConn) -> None:
+    def _answer(self, conn: TConn, seen: bytes) -> None:
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         conn.data_ready = True
+        if is_whole(seen):
+            self._start(conn)
+        else:
+            self._queued[conn] = time.monotonic() + ARRIVE_SECONDS
+            self._start_queued()
+
+    def _start_queued(self) -> None:
+        while self._queued and len(self._partial) < max(1, self.cfg.threads // PARTIAL_SHARE):
+            conn = next(iter(self._queued))
+            del self._queued[conn]
+            self._partial.add(conn)
+            self._start(conn)
+
+    def _start(self, conn: TConn) -> None:
         self._answering[conn] = math.inf  # it may first wait for a thread
         super().enqueue_req(conn)
 
@@ -166,12 +198,28 @@ def is_complete(seen: bytes) -> bool:
     Only how much is awaited is decided here; what is right and wrong in it is gunicorn's parser's
     business (a head with two lengths is passed on for it to refuse).
     """
-    head, end, _ = seen.partition(b"\r\n\r\n")
+    head, end, body = seen.partition(b"\r\n\r\n")
     if not end:
         return b"\n\n" in seen  # wrong line ends: refused by the parser
+    wanted = _body_length(head)
+    return wanted > BODY_BYTES or len(body) >= wanted
+
+
+def is_whole(seen: bytes) -> bool:
+    """Return whether a thread surely has to wait for nothing: with chunks nobody knows, nor with a head
+    of which the parser may see no end."""
+    head, end, body = seen.partition(b"\r\n\r\n")
+    return bool(end) and len(body) >= _body_length(head) and not _CHUNKED.search(head)
+
+
+def _body_length(head: bytes) -> int:
     length = _LENGTH.search(head + b"\r\n")
-    wanted = int(length[1]) if length else 0
-    return wanted > BODY_BYTES or len(seen) >= len(head) + len(end) + wanted
+    return int(length[1]) if length else 0
+
+
+def _buffered(conn: TConn) -> bytes:
+    """Return what gunicorn has read of the next request already."""
+    return bytes(conn.parser.unreader.buf.getvalue()) if isinstance(conn.parser, RequestParser) else b""
 
 
 def _peek(sock: socket.socket) -> bytes | None:

@@ -22,6 +22,7 @@ TITLES = {
     405: "Not this way",
     409: "Already there",
     410: "Gone",
+    411: "Length missing",
     413: "Too large",
     422: "The site is at fault",
     429: "Slow down",
@@ -31,6 +32,7 @@ _SENTENCES = {
     400: "The request could not be understood.",
     404: "There is nothing at this address, or it is not yours to see.",
     405: "This address does not work like that.",
+    411: "Send this in one piece, with its length.",
     413: "That is larger than this server accepts.",
 }
 

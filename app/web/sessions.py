@@ -11,7 +11,7 @@ from flask import Flask, Response, g, request
 
 from app.errors import AuthRequiredError, InvalidError
 from app.services.sign_in import Client
-from app.web import csrf
+from app.web import csrf, hosts
 from app.web.context import web
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -47,6 +47,7 @@ def _recognise() -> None:
 
 def _guard() -> None:
     view = web_view()
+    hosts.check_body(request)
     if request.mimetype == "multipart/form-data":
         # No form here takes a file, and parts would be parsed before anything else is looked at (W16).
         raise InvalidError("Files cannot be sent here.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import socket
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from app.commands.patient import BODY_BYTES, HEAD_BYTES, is_complete
+from app import embedded
+from app.commands.patient import BODY_BYTES, HEAD_BYTES, is_complete, is_whole
+from app.web.hosts import FORM_BYTES
 from tests.support.imports import REPO
 from tests.support.up import free_port
 
@@ -20,7 +23,7 @@ Eventually = Callable[..., Any]
 _PATIENCE = 60.0
 #: Answers with the body it got; the limits of the worker are arguments.
 _SERVER = """
-import sys
+import os, sys
 import app
 from app.commands import patient, processes
 from app.config import Settings
@@ -32,19 +35,24 @@ def echo(environ, start):
     large = b"x" * (64 << 20) if environ["PATH_INFO"] == "/large" else body
     start("200 OK", [("Content-Length", str(len(large)))])
     return [large]
-app.create_app = lambda settings: echo
-processes._gunicorn(Settings(port=int(port), web_workers=1, web_threads=2))
+if "EVENTR_MONGODB_URI" not in os.environ:
+    app.create_app = lambda settings: echo
+os.environ |= {"EVENTR_PORT": f"{port:.0f}", "EVENTR_WEB_WORKERS": "1", "EVENTR_WEB_THREADS": "2"}
+processes._gunicorn(Settings.from_env())
 """
 
 
 class Web:
-    """One real gunicorn with two threads, and raw clients for it."""
+    """One real gunicorn with two threads, and raw clients for it; with ``environment`` the real Eventr."""
 
-    def __init__(self, port: int, *limits: float) -> None:
+    def __init__(self, port: int, *limits: float, **environment: str) -> None:
         self.port = port
         arguments = [str(each) for each in (port, *limits)]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _SERVER, *arguments], cwd=REPO, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", _SERVER, *arguments],
+            cwd=REPO,
+            env={**os.environ, **environment},
+            stderr=subprocess.DEVNULL,
         )
         self._open: list[socket.socket] = []
 
@@ -71,8 +79,8 @@ class Web:
         self.process.wait(_PATIENCE)
 
 
-def _web(eventually: Eventually, *limits: float) -> Iterator[Web]:
-    web = Web(free_port(), *limits)
+def _web(eventually: Eventually, *limits: float, **environment: str) -> Iterator[Web]:
+    web = Web(free_port(), *limits, **environment)
     try:
         eventually(lambda: web.status() == 200, _PATIENCE)
         yield web
@@ -92,6 +100,18 @@ def strict(eventually: Eventually) -> Iterator[Web]:
     yield from _web(eventually, 0.1, 0.1, 0.2)
 
 
+@pytest.fixture(scope="module")
+def eventr(eventually: Eventually, servers: embedded.Running) -> Iterator[Web]:
+    """The real application, as patient as the echo."""
+    yield from _web(
+        eventually, 1e6, 1e6, 1e6,
+        EVENTR_MONGODB_URI=servers.mongodb_uri,
+        EVENTR_MONGODB_NAME="test_web_tier",
+        EVENTR_REDIS_URL=servers.redis_url,
+        EVENTR_SECRET_KEY="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
+    )  # fmt: skip
+
+
 def _all(sock: socket.socket) -> bytes:
     """Return all that comes until the end; a reset is one too, where the server gave a client up."""
     parts = []
@@ -103,17 +123,58 @@ def _all(sock: socket.socket) -> bytes:
 _POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
 
+_FORM = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nSec-Fetch-Site: same-origin\r\n" + (
+    b"Content-Type: application/x-www-form-urlencoded\r\n"
+)
+_CHUNKS = b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("name", ["patient", "eventr"])
 @pytest.mark.parametrize(
     "start",
-    [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n", _POST + b"Content-Length: 100\r\n\r\nabc"],
-    ids=["nothing", "line", "head", "body"],
+    [
+        b"",
+        b"GET / HT",
+        b"GET / HTTP/1.1\r\nHost: x\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\n\n",
+        _FORM + b"Content-Length: 100\r\n\r\nabc",
+        _FORM + b"Content-Length: %d\r\n\r\nabc" % (BODY_BYTES + 1),
+        _FORM + _CHUNKS + b"5\r\nab",
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HT",
+    ],
+    ids=["nothing", "line", "head", "line ends", "body", "long body", "chunk", "behind another"],
 )
-def test_W17_clients_that_send_half_a_request_stop_nobody(patient: Web, start: bytes) -> None:
-    slow = [patient.connect(start) for _ in range(100)]
-    assert [patient.status() for _ in range(5)] == [200] * 5
+def test_W17_clients_that_send_half_a_request_stop_nobody(
+    request: pytest.FixtureRequest, name: str, start: bytes
+) -> None:
+    server: Web = request.getfixturevalue(name)
+    slow = [server.connect(start) for _ in range(100)]
+    assert [server.status() for _ in range(5)] == [200] * 5
     for sock in slow:
         sock.close()
-    assert patient.status() == 200
+    assert server.status() == 200
+
+
+@pytest.mark.parametrize(
+    "size", [b"5;a\nb", b"-5", b"0x5", b"zz", b"", b"5\r\nabcdeX", b"100\r\nabc", b"f" * 40]
+)
+def test_W17_bad_chunks_are_refused_and_nothing_follows(eventr: Web, size: bytes) -> None:
+    answer = _all(eventr.connect(_FORM + _CHUNKS + size + b"\r\nGET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
+    assert answer.startswith(b"HTTP/1.1 411 "), answer[:100]
+    assert b"\r\nConnection: close\r\n" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("method", [b"GET /healthz", b"GET /static/x", b"POST /nope", b"PUT /login"])
+def test_W16_a_body_above_the_limit_is_refused_unread(eventr: Web, method: bytes) -> None:
+    head = method + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % (FORM_BYTES + 1)
+    answer = _all(eventr.connect(head))
+    assert answer.startswith(b"HTTP/1.1 413 "), answer[:100]
+    assert b"\r\nConnection: close\r\n" in answer
+
+
+def test_W16_what_the_application_reads_has_arrived_before() -> None:
+    assert FORM_BYTES <= BODY_BYTES
 
 
 def test_W17_clients_that_stay_after_their_answer_stop_nobody(patient: Web) -> None:
@@ -231,5 +292,19 @@ def test_a_server_that_stops_does_not_wait_for_slow_clients(eventually: Eventual
         (b"GET / HTTP/1.1\n\n", True),
     ],
 )
-def test_what_counts_as_a_whole_request(seen: bytes, complete: bool) -> None:
+def test_what_a_thread_is_given(seen: bytes, complete: bool) -> None:
     assert is_complete(seen) is complete
+
+
+@pytest.mark.parametrize(
+    ("seen", "whole"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
+        (_POST + b"Content-Length: 3\r\n\r\nabc", True),
+        (_POST + b"Content-Length: %d\r\n\r\n" % (BODY_BYTES + 1), False),
+        (_POST + b"transfer-ENCODING: chunked\r\n\r\n0\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: x\n\n", False),
+    ],
+)
+def test_what_a_thread_never_waits_for(seen: bytes, whole: bool) -> None:
+    assert is_whole(seen) is whole

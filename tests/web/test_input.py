@@ -13,6 +13,7 @@ from werkzeug.test import create_environ, run_wsgi_app
 
 from app import create_app
 from app.bootstrap import Services
+from app.web.hosts import FORM_BYTES
 from app.web.redirects import safe_next
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import ORIGIN, Visitor
@@ -183,12 +184,37 @@ def test_W16_large_bodies_are_refused_unread(app: Flask, ann: Visitor) -> None:
     assert body.taken < 1 << 21
 
 
+@pytest.mark.parametrize("size", [FORM_BYTES, FORM_BYTES + 1])
+def test_W16_no_form_is_longer_than_64_kib(ann: Visitor, size: int) -> None:
+    token = ann.token("/add")
+    body = f"csrf_token={token}&name=".encode().ljust(size, b"x")
+    answer = ann.client.post(
+        "/folders", data=body, content_type="application/x-www-form-urlencoded", headers=ORIGIN
+    )
+    assert answer.status_code == (400 if size == FORM_BYTES else 413)
+
+
+@pytest.mark.parametrize("length", [None, "20"])
+def test_W16_chunks_are_refused_unread(app: Flask, length: str | None) -> None:
+    environ = create_environ("/login", method="POST", headers=ORIGIN)
+    environ |= {
+        "wsgi.input": None,
+        "wsgi.input_terminated": True,
+        "HTTP_TRANSFER_ENCODING": "chunked",
+        "CONTENT_TYPE": "application/x-www-form-urlencoded",
+    }
+    if length:
+        environ["CONTENT_LENGTH"] = length
+    _, status, _ = run_wsgi_app(app, environ)
+    assert status.startswith("411")
+
+
 def test_W16_many_fields_and_parts_are_refused(ann: Visitor) -> None:
     token = ann.token("/add")
     many = {"csrf_token": token, "entry": ["1"] * 100_000, "read": "1"}
     assert ann.client.post("/entries/mark", data=many, headers=ORIGIN).status_code == 413
     head = b"--b\r\nContent-Disposition: form-data; name=a; filename=b\r\n\r\n\r\n"
-    for parts in (1, 10_000):
+    for parts in (1, 1_000):
         body = head * parts + b"--b--\r\n"
         answer = ann.client.post(
             "/add", data=body, content_type="multipart/form-data; boundary=b", headers=ORIGIN
