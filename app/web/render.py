@@ -52,6 +52,7 @@ def install(app: Flask) -> None:
         filename=present.filename,
         browser=present.browser,
         outcome=outcome,
+        measured=measured,
     )
 
 
@@ -96,6 +97,11 @@ def outcome(fetch: FetchRecord) -> str:
     """Return a fetch's outcome in words."""
     word = seen_word(fetch.error) if fetch.error else None
     return chart.label(dataclasses.replace(fetch, error=word))
+
+
+def measured(fetch: FetchRecord) -> bool:
+    """Return whether status, time and size may be shown: 0, 1 or 5,000 ms tell as much as the word (S13)."""
+    return not fetch.error or seen_word(fetch.error) == fetch.error
 
 
 def _sprite() -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from flask import Flask
 
 from app.bootstrap import Services
 from app.models.actor import Actor, Role
+from app.models.feed import FetchRecord
 from app.models.stream import StreamRef
 from tests.support.reader import add_user, follow
 from tests.web.conftest import ORIGIN, Visitor
@@ -164,3 +167,34 @@ def test_W04_admin_routes_are_for_admins(services: Services, ann: Visitor, visit
             assert ann.post(rule).status_code == 403, rule
             assert admin.post(rule).status_code == 200, rule
             assert rule not in ann.get("/settings").text
+
+
+# -- S13
+#: What a port scan by feed would see: a refused address, a closed port, one that swallows everything,
+#: and a public page that redirects into the network.
+_INSIDE = [
+    ("refused", 0, 0, 0),
+    ("connect_failed", 0, 1, 0),
+    ("timeout", 0, 5003, 0),
+    ("refused", 302, 88, 410),
+]
+
+
+def test_S13_the_fetches_of_unreachable_addresses_look_alike(services: Services, visitor: Make) -> None:
+    def rows(role: Role) -> set[str]:
+        name = f"u{role.name.lower()}"
+        actor, seen = add_user(services, name, role), set()
+        for number, (word, status, ms, size) in enumerate(_INSIDE):
+            address = f"http://10.0.0.{number}/{name}"
+            feed_id = services.subscriptions.subscribe(actor, address).subscription.feed_id
+            at = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+            record = FetchRecord(feed_id, at, status, ms, size, error=word)
+            services.gateways.feeds.record_fetches([record])
+            one = visitor()
+            one.log_in(name)
+            (table,) = re.findall(r"<tbody>(.*?)</tbody>", one.get(f"/feeds/{feed_id}").text, re.DOTALL)
+            seen.add(table)
+        return seen
+
+    assert len(rows(Role.USER)) == 1
+    assert len(rows(Role.ADMIN)) == len(_INSIDE)
