@@ -29,7 +29,7 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
     from app.web.assets import Assets
 
     app = Flask(__name__, static_folder=None, template_folder="web/templates")
-    base_url = hosts.base_url(settings)
+    base_url = settings.own_origin
     app.extensions["eventr"] = context.Web(
         settings=settings,
         services=services or bootstrap.build(settings),

@@ -66,5 +66,5 @@ def _from_here(request: Request) -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     origin = urlsplit(request.headers.get("Origin", ""))
-    # The host is one of ours by now: TRUSTED_HOSTS has refused all others (W10).
+    # The host is one of ours by now: hosts.check_name has refused all others (W10).
     return bool(origin.netloc) and (origin.scheme, origin.netloc) == (request.scheme, request.host)

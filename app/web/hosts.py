@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from flask import Flask, Request
@@ -10,10 +11,11 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import logs
 from app.config import Settings
-from app.errors import TooLargeError
+from app.errors import InvalidError, TooLargeError
 
 log = logs.get(__name__)
 
+_HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 FORM_PARTS = 200
 #: Largest body, as long as there are forms alone and no route takes a file. The server has such a body
@@ -21,16 +23,24 @@ FORM_PARTS = 200
 FORM_BYTES = 64 << 10
 
 
-def base_url(settings: Settings) -> str:
-    """Return the public address without a slash at its end."""
-    return settings.base_url.rstrip("/") or f"http://{settings.host}:{settings.port}"
-
-
 def trusted(settings: Settings) -> list[str]:
     """Return the host names that are ours: of the public address; on this machine alone also its loopback."""
-    name = urlsplit(base_url(settings)).hostname or ""
-    own = [f"[{name}]" if ":" in name else name]
+    name = urlsplit(settings.own_origin).hostname or ""
+    own = [f"[{name}]" if ":" in name else name if name.isascii() else name.encode("idna").decode()]
     return own if settings.base_url and own[0] not in LOOPBACK else [*own, *LOOPBACK]
+
+
+def check_name(request: Request, settings: Settings) -> None:
+    """Let a request through that is for one of our names; the port is not looked at.
+
+    werkzeug's own check knows no IPv6 address, and takes the address we listen on for a missing name.
+
+    Raises:
+        InvalidError: it is for another host, or for none (RFC 9112 section 3.2), also with HTTP/1.0.
+    """
+    named = _HOST.fullmatch(request.headers.get("Host", ""))
+    if named is None or named[1].lower() not in trusted(settings):
+        raise InvalidError("There is no such host here.")
 
 
 def check_body(request: Request) -> None:
@@ -49,7 +59,6 @@ def check_body(request: Request) -> None:
 def install(app: Flask, settings: Settings) -> None:
     """Set the limits of ``app`` and whom it believes."""
     app.config.update(
-        TRUSTED_HOSTS=trusted(settings),
         MAX_CONTENT_LENGTH=settings.max_request_bytes,
         MAX_FORM_MEMORY_SIZE=settings.max_request_bytes,
         MAX_FORM_PARTS=FORM_PARTS,
@@ -60,5 +69,7 @@ def install(app: Flask, settings: Settings) -> None:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=hops, x_proto=hops, x_host=0, x_port=0, x_prefix=0
         )
-    if base_url(settings).startswith("http://") and trusted(settings)[0] not in LOOPBACK:
-        log.warning("plain_http", base_url=base_url(settings), hint="set EVENTR_BASE_URL to an https address")
+    if settings.own_origin.startswith("http://") and trusted(settings)[0] not in LOOPBACK:
+        log.warning(
+            "plain_http", base_url=settings.own_origin, hint="set EVENTR_BASE_URL to an https address"
+        )

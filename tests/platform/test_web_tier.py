@@ -173,6 +173,12 @@ def test_W16_a_body_above_the_limit_is_refused_unread(eventr: Web, method: bytes
     assert b"\r\nConnection: close\r\n" in answer
 
 
+def test_W10_a_request_without_a_host_is_refused(eventr: Web) -> None:
+    for version in (b"1.1", b"1.0"):
+        request = b"GET /login HTTP/%s\r\nConnection: close\r\n\r\n" % version
+        assert b" 400 " in _all(eventr.connect(request)).partition(b"\r\n")[0]
+
+
 def test_W16_what_the_application_reads_has_arrived_before() -> None:
     assert FORM_BYTES <= BODY_BYTES
 

@@ -50,7 +50,21 @@ def test_W09_a_page_that_needs_a_log_in_is_returned_to(visitor: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil:80"]
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil:80",
+        "[::2]",
+        "[::1",
+        "localhost,evil",
+        "localhost@evil",
+        "localhost:x",
+        "localhost/evil",
+        "evil#localhost",
+        "127.0.0.1:80:evil",
+    ],
 )
 def test_W10_other_names_are_refused(app: Flask, host: str) -> None:
     for path in ("/", "/login", "/static/x", "/nope"):
@@ -58,6 +72,25 @@ def test_W10_other_names_are_refused(app: Flask, host: str) -> None:
         assert answer.status_code == 400
         assert "evil" not in answer.text
         assert "Content-Security-Policy" in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/", "/login", "/static/x", "/nope", "/healthz"])
+@pytest.mark.parametrize("host", [None, ""])
+def test_W10_a_request_without_a_host_is_refused(app: Flask, path: str, host: str | None) -> None:
+    environ = create_environ(path)
+    del environ["HTTP_HOST"]
+    if host is not None:
+        environ["HTTP_HOST"] = host
+    _, status, _ = run_wsgi_app(app, environ)
+    assert status.startswith("400")
+
+
+@pytest.mark.parametrize("host", ["[::1]:8080", "[::1]", "localhost"])
+def test_W10_an_ipv6_address_can_be_listened_on(services: Services, host: str) -> None:
+    own = dataclasses.replace(services.settings, host="::1", port=8080)
+    app = create_app(own, services)
+    assert app.extensions["eventr"].base_url == "http://[::1]:8080"
+    assert app.test_client().get("/", headers={"Host": host}).status_code == 200
 
 
 def test_W10_a_public_name_is_the_only_one(services: Services) -> None:
