@@ -74,7 +74,7 @@ def _site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, s
         settings,
         mongodb_name=f"bench_web_{feeds}",
         port=port,
-        secret_key="0123456789abcdef" * 4,
+        secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
         web_threads=4,
     )
     cookie = _fill(own, feeds, entries)

@@ -74,7 +74,7 @@ def settings(servers: embedded.Running, tmp_path: Path) -> Settings:
         servers.settings,
         home=tmp_path,
         mongodb_name=f"test_{uuid.uuid4().hex[:12]}",
-        secret_key="test-key-" + "0123456789abcdef" * 4,
+        secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
         argon2_memory_kib=19456,
         argon2_time=1,
     )

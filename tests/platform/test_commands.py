@@ -199,7 +199,7 @@ def test_W19_debug_cannot_be_switched_on_from_outside(
     for name, value in {
         "EVENTR_MONGODB_URI": servers.mongodb_uri,
         "EVENTR_REDIS_URL": servers.redis_url,
-        "EVENTR_SECRET_KEY": "0123456789abcdefghijklmnopqrstuvwxyz",
+        "EVENTR_SECRET_KEY": "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
         "EVENTR_PORT": "0",
     }.items():
         monkeypatch.setenv(name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from app.models.actor import Role
 from app.services import passwords
 from app.services.passwords import Hasher
 from app.services.sign_in import Client, SignUp
+from app.web.keyfile import secret_key
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 
@@ -219,10 +221,32 @@ def test_W07_sign_up_does_not_tell_what_is_taken(services: Services) -> None:
 
 
 # -- W19
-@pytest.mark.parametrize("key", ["", "short", "a" * 64, "changeme" * 8])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "short",
+        "a" * 64,
+        "changeme" * 8,
+        "0123456789abcdef0123456789abcdef",
+        "0123456789abcdefghijklmnopqrstuvwxyz",
+        "zyxwvutsrqponmlkjihgfedcba9876543210",
+        "your-secret-key-here-please-change-it",
+        "My-PassWord-is-quite-long-and-not-random",
+        "eventr-production-key-of-the-year-2026",
+        "k7Qx2mVb9T" * 4 + "k7Q",
+    ],
+)
 def test_W19_a_weak_key_is_refused(services: Services, settings: Settings, key: str) -> None:
     with pytest.raises(SettingsError):
         create_app(dataclasses.replace(settings, secret_key=key), services)
+
+
+def test_W19_a_random_key_is_taken(settings: Settings) -> None:
+    for length in (24, 32, 48):
+        for make in (secrets.token_urlsafe, secrets.token_hex):
+            key = make(length)
+            assert secret_key(dataclasses.replace(settings, secret_key=key)) == key.encode()
 
 
 def test_W19_there_is_no_debugger(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
