@@ -1,4 +1,8 @@
-"""The application for gunicorn: ``gunicorn wsgi:app``. Settings come from the environment."""
+"""The application for WSGI servers and measurements: ``wsgi:app``. Settings come from the environment.
+
+To serve people, run ``eventr web``: it is gunicorn with the worker and the options that slow clients,
+odd headers and file permissions ask for (security.md W17). ``gunicorn wsgi:app`` has none of them.
+"""
 
 from __future__ import annotations
 
