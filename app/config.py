@@ -88,7 +88,9 @@ class Settings:
     signup: str = _row("open", "Who may sign up after the first user", _one_of("open", "closed", "invite"))
     session_idle: int = _row(14 * 86400, "A session ends after so long without use", _between(60, 1e9))
     session_max: int = _row(90 * 86400, "A session ends after so long in any case", _between(60, 1e9))
-    max_request_bytes: int = _row(1 << 20, "Largest request body", _between(1024, 1 << 30))
+    # Such a body is there whole before a thread touches it; a thread has to wait for the rest of a longer
+    # one. There are forms alone, and no route takes a file.
+    max_request_bytes: int = _row(64 << 10, "Largest request body", _between(1024, 1 << 30))
     discovery_wait: float = _row(
         5.0, "How long a page waits for a discovery before it answers 'wait'", _between(0, 30)
     )

@@ -18,9 +18,6 @@ log = logs.get(__name__)
 _HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 FORM_PARTS = 200
-#: Largest body, as long as there are forms alone and no route takes a file. The server has such a body
-#: whole before a thread touches it, so that none ever waits for a client (W17).
-FORM_BYTES = 64 << 10
 
 
 def trusted(settings: Settings) -> list[str]:
@@ -43,16 +40,16 @@ def check_name(request: Request, settings: Settings) -> None:
         raise InvalidError("There is no such host here.")
 
 
-def check_body(request: Request) -> None:
+def check_body(request: Request, settings: Settings) -> None:
     """Let a request through whose body may be read; to be asked before anything reads it (W16, W17).
 
     Raises:
         LengthRequired: it comes in chunks. No browser sends such; a cut or broken one would look whole.
-        TooLargeError: no form is so long.
+        TooLargeError: it is above the limit.
     """
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
-    if (request.content_length or 0) > FORM_BYTES:
+    if (request.content_length or 0) > settings.max_request_bytes:
         raise TooLargeError
 
 

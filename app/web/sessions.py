@@ -48,7 +48,7 @@ def _recognise() -> None:
 def _guard() -> None:
     view = web_view()
     hosts.check_name(request, web().settings)
-    hosts.check_body(request)
+    hosts.check_body(request, web().settings)
     if request.mimetype == "multipart/form-data":
         # No form here takes a file, and parts would be parsed before anything else is looked at (W16).
         raise InvalidError("Files cannot be sent here.")

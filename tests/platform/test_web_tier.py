@@ -15,7 +15,7 @@ import pytest
 
 from app import embedded
 from app.commands.patient import BODY_BYTES, HEAD_BYTES, is_complete, is_whole
-from app.web.hosts import FORM_BYTES
+from app.config import Settings
 from tests.support.imports import REPO
 from tests.support.up import free_port
 
@@ -167,7 +167,9 @@ def test_W17_bad_chunks_are_refused_and_nothing_follows(eventr: Web, size: bytes
 
 @pytest.mark.parametrize("method", [b"GET /healthz", b"GET /static/x", b"POST /nope", b"PUT /login"])
 def test_W16_a_body_above_the_limit_is_refused_unread(eventr: Web, method: bytes) -> None:
-    head = method + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % (FORM_BYTES + 1)
+    head = method + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % (
+        Settings().max_request_bytes + 1
+    )
     answer = _all(eventr.connect(head))
     assert answer.startswith(b"HTTP/1.1 413 "), answer[:100]
     assert b"\r\nConnection: close\r\n" in answer
@@ -180,7 +182,7 @@ def test_W10_a_request_without_a_host_is_refused(eventr: Web) -> None:
 
 
 def test_W16_what_the_application_reads_has_arrived_before() -> None:
-    assert FORM_BYTES <= BODY_BYTES
+    assert Settings().max_request_bytes <= BODY_BYTES
 
 
 def test_W17_clients_that_stay_after_their_answer_stop_nobody(patient: Web) -> None:
