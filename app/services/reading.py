@@ -101,7 +101,10 @@ class ReadingService:
         """
         require(actor, Permission.SUBSCRIPTION_SEE)
         if query.ref.kind is not StreamKind.ALL or query.cursor or query.snapshot or query.limit:
-            return self.tree(actor), self.page(actor, query)
+            # The page first: entries that come in between are counted in the tree, and a list without
+            # them asks again; the other way round it would show rows that the tree knows nothing of.
+            page = self.page(actor, query)
+            return self.tree(actor), page
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
         tree = build_tree(self._folders.of_user(actor.user_id), sources)

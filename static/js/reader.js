@@ -167,11 +167,26 @@ function newer(count) {
   bar.textContent = `${count} new`;
 }
 
+// First entries of a new feed: the waiting list asks for itself until they are there. It is gone by
+// then, so the tree is told here: what the feed is called, and how much of it is unread.
+function arrivals() {
+  let waited = document.getElementById("waiting");
+  document.addEventListener("htmx:after:swap", () => {
+    const waits = document.getElementById("waiting");
+    const came = waited && !waits && document.getElementById("rows");
+    waited = waits;
+    if (!came) return;
+    const name = document.querySelector(".tree a[aria-current] > span[dir]");
+    const title = document.querySelector("#stream h1");
+    if (name && title) name.textContent = title.textContent;
+    counts.refresh();
+  });
+}
+
 export function start() {
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
-  // First entries of a new feed: the waiting list asks for itself until they are there.
-  document.addEventListener("htmx:after:swap", (event) => event.target.closest?.("#waiting") && counts.refresh());
+  arrivals();
   rows.start();
   panes.start();
   counts.start(newer);

@@ -91,10 +91,10 @@ def test_a_person_signs_up_adds_a_site_reads_it_and_it_stays_fresh(
     # A captured feed is old: the ten newest entries of a new subscription are unread, the rest is history.
     expect(page.get_by_text("10 unread").first).to_be_visible()
     # Before the title stands a word for those who do not see the dot.
-    title = page.locator(".row h3 a").first.inner_text().splitlines()[-1]
+    title = page.locator(".row h2 a").first.inner_text().splitlines()[-1]
 
-    page.locator(".row h3 a").first.click()
-    expect(page.locator(".article h2")).to_contain_text(title)
+    page.locator(".row h2 a").first.click()
+    expect(page.locator("#entry-title")).to_contain_text(title)
     expect(page.get_by_text("9 unread").first).to_be_visible()
 
     feed = _read(FEED)

@@ -95,3 +95,24 @@ def test_adding_without_scripts(site: Site, visit: Visit, web_site: RawServer) -
                 break
             page.reload()
         assert page.locator("#rows .row").count() == 20
+
+
+def test_first_entries_bring_name_and_counts_into_the_tree(site: Site, visit: Visit) -> None:
+    from tests.support.reader import SAMPLE, add_user, follow
+
+    ann = add_user(site.services)
+    address = f"https://feeds.example/{SAMPLE[0]}"
+    feed_id = site.services.subscriptions.subscribe(ann, address).subscription.feed_id
+    page = visit(login="ann")
+    page.goto(f"/read/feed/{feed_id}")
+    link = page.locator(".tree a[aria-current]")
+    expect(page.locator("#waiting")).to_be_visible()
+    expect(link).to_contain_text("feeds.example")
+
+    follow(site.services, ann, SAMPLE[:1])
+
+    expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
+    (feed,) = site.services.reading.tree(ann).feeds
+    expect(link).to_contain_text(feed.title)
+    expect(link.locator("b")).to_have_text(str(feed.unread))
+    expect(page.locator("#unread")).to_have_text(f"{feed.unread} unread")

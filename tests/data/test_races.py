@@ -95,3 +95,35 @@ def test_marking_all_counts_as_reading(world: World, alice: Actor) -> None:
     world.services.reading.mark_all(alice, StreamRef(StreamKind.ALL))
 
     assert world.feeds.get(feed_id).read_at == NOW
+
+
+def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.models.stream import StreamQuery, StreamRef
+    from tests.support.reader import SAMPLE, follow
+
+    actor = Actor(1)
+    address = f"https://feeds.example/{SAMPLE[0]}"
+    feed_id = services.subscriptions.subscribe(actor, address).subscription.feed_id
+    reading, calls = services.reading, []
+
+    def interleaved(name: str) -> None:
+        real = getattr(reading, name)
+
+        def call(*args: object) -> object:
+            found = real(*args)
+            calls.append(name)
+            if len(calls) == 1:
+                follow(services, actor, SAMPLE[:1])  # the first pull ends between the two reads
+            return found
+
+        monkeypatch.setattr(reading, name, call)
+
+    interleaved("tree")
+    interleaved("page")
+
+    tree, page = reading.screen(actor, StreamQuery(StreamRef.parse(f"feed/{feed_id}")))
+
+    assert len(calls) == 2
+    assert not page.rows or tree.feeds[0].unread
