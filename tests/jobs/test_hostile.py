@@ -136,7 +136,8 @@ def _texts(client: redis.Redis) -> list[bytes]:
         job_id = key.decode().removeprefix(keys.RESULTS)
         texts += [str(view).encode() for view in client.xrange(key)]  # type: ignore[union-attr]
         texts.append(str(_report(client, job_id)).encode())
-    for key in client.scan_iter(keys.JOB + "*"):
+    # By type: beside the jobs, what RQ keeps of one has the same prefix.
+    for key in client.scan_iter(keys.JOB + "*", _type="hash"):
         texts += list(client.hgetall(key).values())  # type: ignore[union-attr]
     return texts
 
