@@ -114,7 +114,7 @@ class PullService:
         flusher = asyncio.create_task(batch.keep_flushing())
         try:
             async for fetched in fetcher.stream([_request(p) for p in polls.values()]):
-                batch.add(polls[fetched.request.key], fetched)
+                await batch.add(polls[fetched.request.key], fetched)
                 if flusher.done():
                     break  # by an error, which is this pull's own
         finally:
@@ -188,11 +188,12 @@ class _Batch:
         self._records: list[FetchRecord] = []
         self._waiting: list[tuple[Fetched, dt.datetime]] = []
         self._bytes = 0
-        self._wake = asyncio.Event()
+        self._wake, self._room = asyncio.Event(), asyncio.Event()
         self._closed = False
         self.result = PullResult()
 
-    def add(self, poll: FeedPoll, fetched: Fetched) -> None:
+    async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
+        """Take an answer in; waits while the store is behind, so that bodies never pile up."""
         now = clock.now()
         rest = self._digester.rest(poll, fetched, now)
         if rest is not None:
@@ -203,6 +204,9 @@ class _Batch:
             self._bytes += len(fetched.body or b"")
         if len(self._waiting) + len(self._rests) >= FLUSH_FEEDS or self._bytes >= FLUSH_BYTES:
             self._wake.set()
+        if self._bytes >= FLUSH_BYTES:
+            self._room.clear()
+            await self._room.wait()
 
     def close(self) -> None:
         """Let :meth:`keep_flushing` store the rest and return."""
@@ -214,16 +218,20 @@ class _Batch:
 
         A task of its own: when the pull is cancelled, what is being stored is stored to its end.
         """
-        while self._waiting or self._rests or not self._closed:
-            if not self._closed:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), FLUSH_SECONDS)
-                self._wake.clear()
-            await self._flush()
+        try:
+            while self._waiting or self._rests or not self._closed:
+                if not self._closed:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), FLUSH_SECONDS)
+                    self._wake.clear()
+                await self._flush()
+        finally:
+            self._room.set()  # whoever waits for room must see how this ended
 
     async def _flush(self) -> None:
         waiting, rests, records = self._waiting, self._rests, self._records
         self._waiting, self._rests, self._records, self._bytes = [], [], [], 0
+        self._room.set()
         if rests:
             await asyncio.to_thread(self._feeds.rest, rests, clock.now())
             self.result.feeds += len(rests)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import datetime as dt
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from app.bootstrap import Services
 from app.config import Settings
 from app.errors import StoreError
 from app.models.actor import Actor
-from app.models.feed import DueFeed, Feed
+from app.models.feed import DueFeed, Feed, FeedUpdate, StoreResult
 from app.models.fetched import Fetched, FetchRequest
 from app.services import pull
 from app.services.pull import HOST_SHARE, PullResult, batches
@@ -275,3 +276,24 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
     asyncio.run(run())
 
     assert [d["content"] or d["summary"] for d in db.entries.find({"feed_id": feed.id})] == ["third"]
+
+
+def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull, "FLUSH_BYTES", 1000)
+    paths = [f"/{n}" for n in range(12)]
+    for path in paths:
+        site.server.set(path, file_reply(rss(*range(20))))
+    feeds = [site.follow(path) for path in paths]
+    held: list[int] = []
+    store = site.services.gateways.feeds.store
+
+    def watched(updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
+        held.append(len(updates))
+        return store(updates, now)
+
+    monkeypatch.setattr(site.services.gateways.feeds, "store", watched)
+
+    result = site.pull([feed.id for feed in feeds])
+
+    assert result.new == 240
+    assert max(held) <= 2, "a body is over the limit, so no two rounds of them wait together"

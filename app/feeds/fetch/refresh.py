@@ -13,7 +13,7 @@ _MAX_TAGS = 64
 #: A page that reloads itself after longer than this is meant to be read first.
 _MAX_DELAY = 10
 
-_META = re.compile(rb"<meta\s([^>]{1,3000})>", re.IGNORECASE)
+_META = re.compile(rb"<meta\s([^<>]{1,3000})>", re.IGNORECASE)
 _REFRESH = re.compile(r"""http-equiv\s{0,9}=\s{0,9}["']?refresh\b""", re.IGNORECASE)
 _CONTENT = re.compile(r"""content\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _TARGET = re.compile(r"\s*([0-9]{1,4})[0-9.]{0,9}\s*[;,]\s*(?:url\s{0,9}=\s{0,9})?(\S.*)", re.IGNORECASE)
