@@ -28,7 +28,7 @@ class Validators:
     body_hash: bytes | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # not frozen: that trebles its cost, and each poll makes one
 class FetchRequest:
     """One address to fetch; ``key`` is the caller's own mark and comes back untouched.
 
@@ -37,6 +37,8 @@ class FetchRequest:
             a redirect leaves scheme, host and port of ``url``.
         referred_by: the page or feed of another site that named this address, if one did. Private
             addresses then stay refused, whatever the allow-list says, unless the host is the same.
+        form: an encoded form to send by POST. Any 2xx is then a success and its body is not read; of
+            redirects only those are followed that keep the method (307, 308).
     """
 
     url: str
@@ -45,9 +47,10 @@ class FetchRequest:
     key: int = 0
     headers: tuple[tuple[str, str], ...] = ()
     referred_by: str | None = None
+    form: bytes | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)  # not frozen, as FetchRequest
 class Fetched:
     """The end of one fetch: an answer, "unchanged", or an error.
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.config import Settings
-from app.feeds.fetch import engine, slot
+from app.feeds.fetch import engine, resolver, slot
 from app.feeds.fetch.resolver import Answer
 from app.feeds.fetch.transfer import Received, Transfer
 from app.feeds.net import Policy
@@ -104,6 +104,23 @@ def test_S07_feeds_of_one_host_share_a_lookup(world: World) -> None:
         got = list(fetcher.fetch_many(FetchRequest(f"http://pub.example/f?{n}") for n in range(10)))
     assert len(got) == 10
     assert world.lookups == ["pub.example"]
+
+
+@pytest.mark.parametrize("tidy", [1, 2, 500])
+def test_S07_a_host_that_moved_is_asked_at_its_new_address(
+    world: World, monkeypatch: pytest.MonkeyPatch, tidy: int
+) -> None:
+    """libcurl remembers names for ever between its tidyings: a new pin must come before what it knows."""
+    monkeypatch.setattr(resolver, "TTL", -1.0)
+    monkeypatch.setattr(engine, "TIDY", tidy)
+    moved = [f"93.184.216.{n}" for n in range(1, 7)]
+    world.names["pub.example"] = [[ip] for ip in moved]
+    world.served.update(moved)
+    world.server.set("/f", Reply(body=FEED, close=True))
+    with world.fetcher() as fetcher:
+        got = [fetcher.fetch(FetchRequest("http://pub.example/f")) for _ in moved]
+    assert [word(one) for one in got] == [None] * len(moved)
+    assert [ip for ip, _ in world.connects] == moved
 
 
 # -- S08: the guard at connect; each wall alone holds, and without both the server is reached

@@ -34,6 +34,11 @@ __all__ = ["RawServer", "Reply", "Request", "Script", "ServerProcess", "file_rep
 _NOT_FOUND = Reply(status=404)
 
 
+def _body_length(head: bytes) -> int:
+    lengths = [line[15:] for line in head.split(b"\r\n") if line[:15].lower() == b"content-length:"]
+    return int(lengths[0]) if lengths else 0
+
+
 class _Protocol(asyncio.Protocol):
     """One connection: answers requests one after the other."""
 
@@ -58,13 +63,17 @@ class _Protocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while self._task is None and (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            head, self._buffer = self._buffer[: end + 4], self._buffer[end + 4 :]
-            self._answer(head)
+            head, rest = self._buffer[: end + 4], self._buffer[end + 4 :]
+            length = _body_length(head) if head.startswith(b"POST ") else 0
+            if len(rest) < length:
+                return
+            self._buffer = rest[length:]
+            self._answer(head, rest[:length])
 
-    def _answer(self, head: bytes) -> None:
+    def _answer(self, head: bytes, body: bytes) -> None:
         assert self.transport is not None
         path = head.split(b" ", 2)[1].decode("latin-1")
-        request = self._server.note(head, path, self._number)
+        request = self._server.note(head, path, self._number, body)
         found = self._server.find(path, request)
         if isinstance(found, Reply):
             self._task = asyncio.get_running_loop().create_task(self._play(found, head))
@@ -183,14 +192,14 @@ class RawServer:
     def closed(self, connection: _Protocol) -> None:
         self._open.discard(connection)
 
-    def note(self, head: bytes, path: str, connection: int) -> Request | None:
+    def note(self, head: bytes, path: str, connection: int, body: bytes) -> Request | None:
         self.served += 1
         if not self._record:
             return None
         lines = head.decode("latin-1").split("\r\n")
         pairs = (line.partition(":") for line in lines[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in pairs}
-        request = Request(lines[0].split(" ", 1)[0], path, headers, connection)
+        request = Request(lines[0].split(" ", 1)[0], path, headers, connection, body)
         self.requests.append(request)
         return request
 

@@ -16,7 +16,7 @@ from app.config import Settings
 from app.errors import FetchError
 from app.feeds.fetch.hosts import HostQueues
 from app.feeds.fetch.resolver import Answer, Resolver, choose
-from app.feeds.fetch.slot import Setup, Slot
+from app.feeds.fetch.slot import TIDY, Setup, Slot
 from app.feeds.fetch.transfer import Done, Received, Transfer
 from app.models.fetched import Fetched, FetchRequest
 
@@ -60,6 +60,8 @@ class Engine:
         self._idle: list[Slot] = []
         self._ended: list[tuple[Done, Fetched]] = []
         self._more = False
+        self._begun = 0
+        self._decoded = 0  # bytes of the bodies in _ended
 
     @property
     def fd(self) -> int:
@@ -112,7 +114,7 @@ class Engine:
                 act(fd, _MASKS.get(events) or _mask(events))
         self._run_timers()
         self._collect()
-        ended, self._ended = self._ended, []
+        ended, self._ended, self._decoded = self._ended, [], 0
         for done, fetched in ended:
             done(fetched)
         self._start_waiting()
@@ -180,7 +182,8 @@ class Engine:
 
     def _connect(self, transfer: Transfer) -> None:
         slot = self._idle.pop() if self._idle else self._new_slot()
-        slot.begin(transfer)
+        self._begun += 1
+        slot.begin(transfer, tidy=self._begun % TIDY == 0)
         self._running[transfer] = slot
         self._multi.add_handle(slot.curl)
 
@@ -202,7 +205,7 @@ class Engine:
                 self._hop_ended(curl, code, message)
             if not left:
                 return
-            if sum(len(fetched.body or b"") for _, fetched in self._ended) > _DECODED:
+            if self._decoded > _DECODED:
                 self._more = True
                 return
 
@@ -219,6 +222,8 @@ class Engine:
         fetched = transfer.judge(got)
         if fetched is not None:
             self._ended.append((transfer.done, fetched))
+            if fetched.body is not None:
+                self._decoded += len(fetched.body)
             return
         transfer.left = transfer.deadline - time.monotonic()
         self._queues.add(transfer.endpoint.host, transfer)

@@ -20,6 +20,8 @@ MAX_VALIDATOR = 512
 
 REDIRECTS = frozenset([301, 302, 303, 307, 308])
 PERMANENT = frozenset([301, 308])
+#: RFC 9110 §15.4.8 and §15.4.9; the others turn a POST into a GET, or may.
+KEEP_METHOD = frozenset([307, 308])
 
 # Values seen in Content-Encoding that name no coding; browsers and curl let them pass as well.
 _NO_CODING = frozenset(["", "identity", "none", "utf-8", "utf8"])

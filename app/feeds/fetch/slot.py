@@ -33,6 +33,11 @@ _DISCARD = 64 << 10
 BUFFERED = 128 << 20
 _LONG = 1 << 20
 
+#: libcurl looks through all names it remembers at the end of each transfer: as long as connecting, when
+#: a worker asks thousands of hosts. So most transfers say "never forget"; every so many may tidy up.
+TIDY = 500
+_REMEMBER, _FOREVER = 60, -1  # seconds
+
 _ABORT = 0  # fewer bytes taken than given: libcurl ends the transfer
 
 _WORDS = {
@@ -112,7 +117,7 @@ class Slot:
         self._pieces: list[bytes] = []
         self._patience = self._began = self._quiet_until = 0.0
         self._phase = ""
-        self._fresh = self._keep = self._enough = False
+        self._fresh = self._tidy = self._keep = self._enough = self._posting = False
         self._wire = self._progress = 0
         self._error: FetchError | None = None
         self.curl = _handle(setup)
@@ -122,13 +127,24 @@ class Slot:
         if setup.connector is not None:
             self.curl.setopt(pycurl.SOCKOPTFUNCTION, lambda *_: pycurl.SOCKOPT_ALREADY_CONNECTED)
 
-    def begin(self, transfer: Transfer) -> None:
-        """Set the handle up for a transfer whose addresses are pinned."""
+    def begin(self, transfer: Transfer, *, tidy: bool = False) -> None:
+        """Set the handle up for a transfer whose addresses are pinned.
+
+        Args:
+            tidy: let libcurl forget old names at its end.
+        """
         self._reset()
         self.transfer = transfer
         endpoint, setup, curl = transfer.endpoint, self._setup, self.curl
         curl.setopt(pycurl.URL, endpoint.url)
         curl.setopt(pycurl.HTTPHEADER, transfer.header_lines())
+        form = transfer.request.form
+        if form is not None:
+            curl.setopt(pycurl.POSTFIELDS, form)
+            self._posting = True
+        elif self._posting:
+            curl.setopt(pycurl.HTTPGET, 1)
+            self._posting = False
         # TLS has a time of its own; libcurl counts both as connecting.
         patience = setup.settings.fetch_connect_timeout * (2 if endpoint.scheme == "https" else 1)
         if patience != self._patience:
@@ -139,6 +155,9 @@ class Slot:
         if fresh != self._fresh:
             self._fresh = fresh
             curl.setopt(pycurl.FRESH_CONNECT, fresh)
+        if tidy != self._tidy:
+            self._tidy = tidy
+            curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _REMEMBER if tidy else _FOREVER)
         if setup.proxy is not None:
             curl.setopt(pycurl.RESOLVE, [_pin(setup.proxy.host, setup.proxy.port, transfer.pinned)])
         elif not endpoint.literal:
@@ -228,7 +247,7 @@ class Slot:
         """Look at the head before the first byte of a body; False ends the transfer."""
         # libcurl answers no questions inside its callbacks.
         status, fields = read_lines(self._lines)
-        self._keep = 200 <= status < 300
+        self._keep = 200 <= status < 300 and transfer.request.form is None
         announced = read_head(status, fields).fields.get("content-length", "")
         if self._keep and announced.isdecimal() and float(announced) > transfer.max_bytes:
             self._error = FetchError("too_large", f"{announced[:20]} bytes announced")
@@ -242,6 +261,7 @@ def _handle(setup: Setup) -> pycurl.Curl:
     curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
     curl.setopt(pycurl.FOLLOWLOCATION, 0)
     curl.setopt(pycurl.NOSIGNAL, 1)
+    curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _FOREVER)
     curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
     curl.setopt(pycurl.USERAGENT, setup.user_agent)
     curl.setopt(pycurl.SSL_VERIFYPEER, 1)

@@ -29,6 +29,7 @@ _ACCEPT = {
     Target.PAGE: "Accept: text/html, application/xhtml+xml, application/atom+xml;q=0.9, "
     "application/rss+xml;q=0.9, */*;q=0.5",
 }
+_FORM = ["Accept: */*", "Accept-Encoding: gzip", "Content-Type: application/x-www-form-urlencoded"]
 _HTML = ("text/html", "application/xhtml+xml")
 _NO_FIELDS: Mapping[str, str] = {}
 
@@ -120,7 +121,7 @@ class Transfer:
     def header_lines(self) -> list[str]:
         """Return the header lines of this hop besides Host and User-Agent."""
         request = self.request
-        lines = [_ACCEPT[request.target], "Accept-Encoding: gzip"]
+        lines = [_ACCEPT[request.target], "Accept-Encoding: gzip"] if request.form is None else [*_FORM]
         known = request.validators
         if known.etag and known.etag.isprintable():
             lines.append(f"If-None-Match: {known.etag}")
@@ -139,7 +140,10 @@ class Transfer:
             if got.error is not None:
                 raise got.error
             if got.status in headers.REDIRECTS:
+                before = self.endpoint
                 self._follow(headers.location(got.lines), permanent=got.status in headers.PERMANENT)
+                if self.request.form is not None:
+                    _check_form_redirect(got.status, before, self.endpoint)
                 return None
             return self._answer(headers.read_head(got.status, got.lines), got.wire)
         except FetchError as e:
@@ -154,10 +158,12 @@ class Transfer:
         status, known = head.status, self.request.validators
         if status == 304 and (known.etag or known.last_modified):
             return self._end(status, head, unchanged=True, body_hash=known.body_hash)
-        if status in (204, 205):
+        if status in (204, 205) and self.request.form is None:
             raise FetchError("empty", f"HTTP {status}")
         if not 200 <= status < 300:
             raise FetchError("gone" if status == 410 else f"http_{status}", f"HTTP {status}")
+        if self.request.form is not None:
+            return self._end(status, head)
         if status == 206:
             raise FetchError("bad_response", "a part was sent, and the whole was asked for")
         if not wire:
@@ -236,6 +242,14 @@ class Transfer:
             self._wire_bytes,
             error,
         )
+
+
+def _check_form_redirect(status: int, before: Endpoint, after: Endpoint) -> None:
+    """Refuse what would make another request of a form, or show in the open what it holds."""
+    if status not in headers.KEEP_METHOD:
+        raise FetchError("bad_redirect", f"HTTP {status} does not keep the method of a form")
+    if before.scheme == "https" and after.scheme != "https":
+        raise FetchError("bad_redirect", "from https to http with a form")
 
 
 def _validators(known: Validators, head: Head, body_hash: bytes | None) -> Validators:
