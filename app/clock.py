@@ -7,6 +7,7 @@ so a test moves time by :func:`set_source` and never waits for it.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,8 @@ Source = Callable[[], dt.datetime]
 
 
 def _system() -> dt.datetime:
-    return dt.datetime.now(UTC)
+    # A float holds milliseconds of this century exactly enough to be rounded back to them.
+    return dt.datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
 
 
 _source: Source = _system
@@ -27,7 +29,8 @@ def now() -> dt.datetime:
     MongoDB stores milliseconds: a value that is written and read back must compare equal.
     """
     moment = _source()
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    odd = moment.microsecond % 1000
+    return moment - dt.timedelta(microseconds=odd) if odd else moment
 
 
 @contextmanager

@@ -5,6 +5,7 @@ nh3 calls :func:`judge` for each attribute of the list, in one pass with its par
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from collections.abc import Callable
@@ -79,7 +80,7 @@ _context = _Context()
 def bind(base_url: str, own_origin: str | None) -> None:
     """Say where the addresses of the next entry are relative to, and which origin is ours (H05)."""
     _context.base = base_url
-    _context.own = _place(own_origin) if own_origin else None
+    _context.own = _own_place(own_origin) if own_origin else None
 
 
 def judge(tag: str, name: str, value: str) -> str | None:
@@ -168,6 +169,11 @@ _FILTERS: dict[str, Callable[[str], str | None]] = {
     "width": _pixels,
     **dict.fromkeys(LAZY, _src),
 }
+
+
+@functools.lru_cache(maxsize=4)
+def _own_place(origin: str) -> tuple[str, int] | None:
+    return _place(origin)
 
 
 def _place(url: str) -> tuple[str, int] | None:

@@ -36,9 +36,10 @@ _ATTRIBUTE = _attribute("")
 #: Usually no "<" stands there, though it may. Without it no search runs beyond the next tag, so that looking
 #: from each tag on stays linear.
 _USUAL = _attribute("<")
+#: Each attribute is read once: then comes one too many, or the tag ends in another one.
 _SUSPECT = re.compile(
     rf"<[A-Za-z][^{_SPACE}/><]*+"
-    rf"(?:[{_SPACE}/](?:{_USUAL}){{{MAX_ATTRIBUTES + 1}}}|(?:[{_SPACE}/](?:{_USUAL})*+[{_SPACE}/]*+)?+<)"
+    rf"(?:[{_SPACE}/](?:{_USUAL}){{0,{MAX_ATTRIBUTES}}}+(?:{_USUAL}|[{_SPACE}/]*+<)|<)"
 )
 _START = re.compile(r"<(?=[A-Za-z])")
 _ATTRIBUTES = re.compile(
@@ -129,8 +130,9 @@ def hostile(html: str) -> bool:
         return False
     if _SUSPECT.search(html) and _has_many_attributes(html):
         return True
-    # Without that many tags there is no such depth; this spares most entries the loop below.
-    return html.count("<") > MAX_DEPTH and _Open().exceeds(html)
+    # Without that many start tags there is no such depth, nor blocks enough to open formatting elements
+    # in; this spares most entries the loop below.
+    return html.count("<") - html.count("</") > MAX_DEPTH and _Open().exceeds(html)
 
 
 def _has_many_attributes(html: str) -> bool:
@@ -234,8 +236,10 @@ def _tags(html: str, *, foreign: bool) -> Iterator[tuple[bool, str]]:
 _BARRIERS = frozenset(["caption", "table", "td", "th"])
 _HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
 _LIST_OWNERS = _BARRIERS | {"ul", "ol", "dl"}
+#: The most frequent first: the expression tries them one after the other.
+_OFTEN = ("p", "a", "li", "div", "td", "ul", "h3", "h2")
 _NESTING = re.compile(
-    rf"<(/?(?:{'|'.join(sorted(_CLOSES_P | _BARRIERS | {'a'}, key=len, reverse=True))}))[ >]"
+    rf"<(/?(?:{'|'.join((*_OFTEN, *sorted((_CLOSES_P | _BARRIERS).difference(_OFTEN))))}))[ >]"
 )
 #: Element → what it may not stand in, and where the look upwards ends.
 _NOT_INSIDE: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -261,7 +265,7 @@ def nests_oddly(serialised: str) -> bool:
             if stack:
                 stack.pop()
             continue
-        if tag in _NOT_INSIDE:
+        if stack and tag in _NOT_INSIDE:
             refused, ends = _NOT_INSIDE[tag]
             for outer in reversed(stack):
                 if outer in refused:

@@ -33,8 +33,6 @@ _SVG = re.compile(r"<svg(?=[\s/>]).*?</svg\s*>", re.IGNORECASE | re.DOTALL)
 _SVG_END = re.compile(r"</svg\s*>", re.IGNORECASE)
 _PRE = re.compile(r"<pre>\n+")
 _IMAGE = re.compile(r"<img(?: ([^>]*))?>")
-_ADDRESS = re.compile(r'(?:^| )src="([^"]*)')
-_PIXEL = (re.compile(r'(?:^| )width="[01]"'), re.compile(r'(?:^| )height="[01]"'))
 _BEACON = re.compile(
     r"https?://(?:feeds\.feedburner\.com/~(?:r|ff)/|feeds\.wordpress\.com/1\.0/|stats\.wordpress\.com/"
     r"|pixel\.wp\.com/|pixel\.quantserve\.com/|(?:s)?b\.scorecardresearch\.com/|da\.feedsportal\.com/"
@@ -102,7 +100,7 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _PREPARED = re.compile(
-    r"<(?:/?noscript|svg|iframe|embed|center|main|nav|fieldset|form|dir|menu|hgroup|layer)[\s/>]",
+    r"<(?=[/cdefhilmns])(?:/?noscript|svg|iframe|embed|center|main|nav|fieldset|form|dir|menu|hgroup|layer)[\s/>]",
     re.IGNORECASE,
 )
 
@@ -150,12 +148,17 @@ def _image(match: re.Match[str]) -> str:
     attributes = match[1] or ""
     if "data-" in attributes:
         attributes = _unlazy(attributes)
-    source = _ADDRESS.search(attributes)
-    if _BEACON.match(source[1]) if source else ' srcset="' not in f" {attributes}":
+    attributes = f" {attributes}"
+    source = attributes.find(' src="')
+    if _BEACON.match(attributes, source + 6) if source >= 0 else ' srcset="' not in attributes:
         return ""
-    if all(side.search(attributes) for side in _PIXEL):
+    if _tiny("width", attributes) and _tiny("height", attributes):
         return ""
-    return f"<img {_IMAGE_ATTRIBUTES} {attributes}>"
+    return f"<img {_IMAGE_ATTRIBUTES}{attributes}>"
+
+
+def _tiny(side: str, attributes: str) -> bool:
+    return f' {side}="1"' in attributes or f' {side}="0"' in attributes
 
 
 def _unlazy(attributes: str) -> str:

@@ -91,8 +91,11 @@ def excerpt(markup: str, length: int) -> str:
 def flat(markup: str) -> str:
     """Return the text of body HTML on one line; other than :func:`plain` it takes escapes at their word."""
     if "<" in markup:
+        # Split at the tags: [text, name, text, name, …, text]. A function for each match costs more.
+        parts = _TAG.split(_without_unseen(markup))
         # In a body also unknown elements are markup, other than in a title.
-        markup = _TAG.sub(lambda m: _SPACING.get(m[1].lower(), " "), _without_unseen(markup))
+        parts[1::2] = [_SPACING.get(name.lower(), " ") for name in parts[1::2]]
+        markup = "".join(parts)
     return _tidy(html.unescape(markup))
 
 
@@ -130,5 +133,8 @@ def _tag_text(match: re.Match[str]) -> str:
 
 def _tidy(text: str) -> str:
     if not text.isprintable():
-        text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
+        # Mostly that is white space, which the end takes out anyway: no need to look at each character.
+        text = text.replace("\n", " ").replace("\r", " ").replace("\t", " ").replace("\xa0", " ")
+        if not text.isprintable():
+            text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
     return " ".join(text.split())

@@ -76,6 +76,8 @@ class ParsedFeed:
         ttl_minutes: RSS ttl or sy:updatePeriod/updateFrequency, else None.
         skip_hours: hours of the day (UTC, 0–23) at which the feed asks not to be polled.
         truncated: items or text were cut at a limit; never stored as complete (X04).
+        setting: 8 bytes, the hash of everything around the first entry that decides how entries are
+            read: with the same bytes and the same setting an entry says the same. Only from XML.
     """
 
     format: Format
@@ -91,3 +93,4 @@ class ParsedFeed:
     skip_hours: frozenset[int] = frozenset()
     icon: str | None = None
     truncated: bool = False
+    setting: bytes = b""

@@ -99,6 +99,26 @@ def test_X01_the_evil_documents_of_the_corpus_are_refused(row: object) -> None:
     assert caught.value.word in ("not_a_feed", "html_page", "broken_feed")
 
 
+#: What the slow parser keeps of an element that it does not know: its attributes, or its text.
+_UNKNOWN = ("<{0} a='b'/>", "<{0} a='b'>x</{0}>", "<{0}>x</{0}>")
+_NAMES = [
+    *("author", "category", "content", "created", "description", "enclosure", "enclosures", "guid", "icon"),
+    *("id", "image", "language", "link", "links", "logo", "media_content", "media_thumbnail", "published"),
+    *("subtitle", "summary", "summary_detail", "tags", "title", "title_detail", "ttl", "updated"),
+    *("feedburner:origLink", "media:content", "media:thumbnail"),
+]
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("form", _UNKNOWN)
+def test_elements_with_the_names_of_the_slow_parsers_fields_are_harmless(name: str, form: str) -> None:
+    element = form.format(name)
+    space = " xmlns:media='http://search.yahoo.com/mrss/' xmlns:feedburner='http://rssnamespace.org/feedburner/ext/1.0'"
+    text = f"<rss{space}><channel>{element}<item><guid>1</guid>{element}<br></item></channel></rss>"
+    found = parse(text.encode(), url=URL)
+    assert (found.parser, len(found.entries)) == (ParserPath.FEEDPARSER, 1)
+
+
 # -- X02: what is quadratic in feedparser, and limits of nesting
 
 BROKEN = "<br>"  # an element without end: the strict parser refuses the document

@@ -42,5 +42,17 @@ def test_X02_no_spelling_hides_attributes(tag: str) -> None:
     assert prescan.hostile(f"<p>Text.</p>{tag}text")
 
 
+@pytest.mark.parametrize("attribute", ["a ", "a=b ", "a='>' ", 'a=""', "a/"])
+def test_X02_the_last_attribute_allowed_is_allowed(attribute: str) -> None:
+    assert not prescan.hostile("<p " + attribute * (_MANY - 1) + ">text</p>")
+
+
+def test_X02_depth_is_seen_among_elements_that_are_closed() -> None:
+    closed = "<p>Text.</p>" * 300
+    assert not prescan.hostile(closed)
+    assert not prescan.hostile(closed + "<div>" * (prescan.MAX_DEPTH - 1))
+    assert prescan.hostile(closed + "<div>" * (prescan.MAX_DEPTH + 1))
+
+
 def test_X02_tags_in_tags_are_no_crime() -> None:
     assert not prescan.hostile('if a <b and c <d then <img alt="x < y" src=z> <p title=">" b<c>text</p>')

@@ -55,6 +55,12 @@ def test_text_without_markup_only_loses_controls_and_doubled_spaces(words: str) 
         assert plain(words) == " ".join(words.split())
 
 
+@pytest.mark.parametrize("space", ["\n", "\r\n", "\t", "\xa0", "\x0b", "\u2028"])
+def test_every_white_space_is_one_space_and_hides_no_control(space: str) -> None:
+    assert plain(f"one{space}two") == "one two"
+    assert plain(f"one\x93{space}two\x85\x07") == "one“ two…"
+
+
 def test_excerpt_ends_at_a_word() -> None:
     assert excerpt("<p>One two&nbsp;three</p><p>four, five</p>", 16) == "One two three…"
     assert excerpt("<p>One</p><p>two</p>", 50) == "One two"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TypeAlias
 
+import xxhash
 from lxml.etree import _Element
 
 from app.errors import ParseError
@@ -32,6 +33,8 @@ Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
 
 _PERIODS = {"hourly": 60, "daily": 1440, "weekly": 10080, "monthly": 43200, "yearly": 525600}
 _LONGEST_TTL = 525600
+#: Raised when entries are read differently from before: what is known of them is forgotten then.
+_EDITION = 1
 
 
 class Reader:
@@ -65,6 +68,8 @@ class Reader:
         """Read one entry, unless there are enough."""
         if draft.full():
             return
+        if not draft.entries:
+            draft.setting = _setting(draft, el)
         base = draft.base
         if draft.ctx.has_bases:
             base = draft.ctx.join(base, el.get(XML_BASE)) or base
@@ -125,6 +130,17 @@ def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
         reader.read_items(draft, root)
     if not channels and not draft.entries:
         raise ParseError("broken_feed", f"{name} without channel and items")
+
+
+def _setting(draft: FeedDraft, el: _Element) -> bytes:
+    """Hash all that an entry's fields depend on besides its own element."""
+    ctx, limits, parent = draft.ctx, draft.ctx.limits, el.getparent()
+    spaces = () if parent is None else tuple(parent.nsmap.items())
+    outer = [ancestor.tag for ancestor in el.iterancestors()]
+    mend = ctx.mend.__name__ if ctx.mend else ""
+    parts = (_EDITION, ctx.base, draft.base, draft.author, mend, outer, spaces)
+    around = repr((*parts, limits.html, limits.title, limits.depth))
+    return xxhash.xxh3_64_digest(around.encode("utf-8", "surrogatepass"))
 
 
 def _rss_format(version: str | None) -> Format:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import zlib
+from collections.abc import Callable
 
 from app.errors import ParseError
 from app.feeds import charset
@@ -23,6 +25,20 @@ _FEED = re.compile(rb"<(?:[a-z0-9]{1,20}:)?(?:rss|feed|rdf|channel|item|entry)[\
 _DEFAULT = Limits()
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """A document that is ready to be read.
+
+    Attributes:
+        text: UTF-8; of XML what stands before the root element is taken off.
+        mend: what texts of XML have to go through, None for a clean one (:mod:`.mojibake`).
+    """
+
+    text: bytes
+    is_json: bool
+    mend: Callable[[str], str] | None = None
+
+
 def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Limits = _DEFAULT) -> ParsedFeed:
     """Parse a feed of any known format.
 
@@ -35,6 +51,15 @@ def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Lim
     Raises:
         ParseError: ``empty``, ``html_page``, ``not_a_feed``, ``broken_feed`` or ``too_large``.
     """
+    return read(load(body, content_type, limits), url, limits)
+
+
+def load(body: bytes, content_type: str | None, limits: Limits) -> Source:
+    """Return a body as the text that it stands for; the arguments are those of :func:`parse`.
+
+    Raises:
+        ParseError: ``empty``, ``html_page``, ``not_a_feed`` or ``too_large``.
+    """
     if body[:2] == b"\x1f\x8b":
         body = _unpack(body, limits)
     if len(body) > limits.body:
@@ -44,23 +69,30 @@ def parse(body: bytes, *, url: str, content_type: str | None = None, limits: Lim
         text = text.lstrip()
     if not text[:64].strip(b"\0 \t\r\n") and not text.strip(b"\0 \t\r\n"):
         raise ParseError("empty")
-    draft = FeedDraft(Context(url, limits))
     if text[:1] in b"{[":
-        read_json(draft, text.decode("utf-8"))
-        return draft.finish(ParserPath.JSON)
-    return _xml(draft, text)
-
-
-def _xml(draft: FeedDraft, text: bytes) -> ParsedFeed:
+        return Source(text, is_json=True)
     if b"<" not in text:
         raise ParseError("not_a_feed", "there is no markup in it")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
     text = without_prolog(text)
-    ctx = draft.ctx
+    return Source(text, is_json=False, mend=mender(text))
+
+
+def read(source: Source, url: str, limits: Limits) -> ParsedFeed:
+    """Parse what :func:`load` returned.
+
+    Raises:
+        ParseError: ``html_page``, ``not_a_feed``, ``broken_feed`` or ``too_large``.
+    """
+    draft = FeedDraft(Context(url, limits))
+    text, ctx = source.text, draft.ctx
+    if source.is_json:
+        read_json(draft, text.decode("utf-8"))
+        return draft.finish(ParserPath.JSON)
     ctx.has_bases = b":base" in text
-    ctx.mend = mender(text)
-    tree = parse_tree(text, ctx.limits)
+    ctx.mend = source.mend
+    tree = parse_tree(text, limits)
     if tree is not None:
         read_root(draft, tree.root)
         if tree.cut:

@@ -213,7 +213,7 @@ class EntryDraft:
 
 @dataclasses.dataclass(slots=True)
 class FeedDraft:
-    """One feed in the making; ``*_rank`` as in :class:`EntryDraft`."""
+    """One feed in the making; ``*_rank`` as in :class:`EntryDraft`, ``setting`` as in :class:`ParsedFeed`."""
 
     ctx: Context
     format: Format = Format.RSS20
@@ -234,6 +234,7 @@ class FeedDraft:
     icon: str | None = None
     icon_rank: int = 0
     base: str = ""
+    setting: bytes = b""
     entries: list[ParsedEntry] = dataclasses.field(default_factory=list)
 
     def offer_title(self, rank: int, text: str) -> None:
@@ -282,6 +283,7 @@ class FeedDraft:
             skip_hours=self.skip_hours,
             icon=self.icon,
             truncated=self.ctx.truncated,
+            setting=self.setting,
         )
 
 

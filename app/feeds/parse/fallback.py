@@ -72,22 +72,35 @@ def _parse(body: bytes) -> Any:
 
 
 def _feed(draft: FeedDraft, feed: Any) -> None:
-    draft.offer_title(9, feed.get("title") or "")
-    draft.offer_link(9, feed.get("link"))
-    draft.offer_description(9, feed.get("subtitle") or "")
-    draft.language = (feed.get("language") or "")[:35].strip() or None
-    draft.author = draft.ctx.person(feed.get("author") or "")
-    for link in feed.get("links") or ():
+    draft.offer_title(9, _text(feed, "title") or "")
+    draft.offer_link(9, _text(feed, "link"))
+    draft.offer_description(9, _text(feed, "subtitle") or "")
+    draft.language = (_text(feed, "language") or "")[:35].strip() or None
+    draft.author = draft.ctx.person(_text(feed, "author") or "")
+    for link in _parts(feed, "links"):
         if link.get("rel") == "self":
             draft.self_url = draft.self_url or draft.ctx.join(draft.base, link.get("href"))
         elif link.get("rel") == "hub":
             draft.hub = draft.hub or draft.ctx.join(draft.base, link.get("href"))
-    image = feed.get("image") or {}
-    draft.offer_icon(9, feed.get("icon"))
-    draft.offer_icon(6, image.get("href") or image.get("url"))
-    draft.offer_icon(5, feed.get("logo"))
-    ttl = feed.get("ttl") or ""
+    draft.offer_icon(9, _text(feed, "icon"))
+    for image in _parts(feed, "image"):
+        draft.offer_icon(6, image.get("href") or image.get("url"))
+    draft.offer_icon(5, _text(feed, "logo"))
+    ttl = _text(feed, "ttl") or ""
     draft.ttl = int(ttl) if ttl.isascii() and ttl.isdecimal() and len(ttl) < 7 else None
+
+
+def _text(holder: Any, name: str) -> str | None:
+    """Return a text; elements that feedparser does not know come as their attributes when they have any."""
+    # its own get() gives "published" for "updated", with a warning
+    value = dict.get(holder, name) if name == "updated" else holder.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _parts(holder: Any, name: str) -> list[Any]:
+    """Return the dicts under a name, whether one stands there, a list, or something else."""
+    value = holder.get(name)
+    return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
 
 
 def _as_it_is(text: str | None) -> str | None:
@@ -101,24 +114,25 @@ def _unescaped(text: str | None) -> str | None:
 
 def _entry(feed: FeedDraft, item: Any, raw: Callable[[str | None], str | None]) -> EntryDraft:
     entry = EntryDraft(feed.ctx, feed.base)
-    entry.offer_guid(9, raw(item.get("id")))
-    entry.offer_link(9, item.get("link"))
-    entry.original = raw(item.get("feedburner_origlink"))
-    detail = item.get("title_detail") or {}
-    entry.offer_title(9, item.get("title") or "", detail.get("type") == "text/plain")
-    entry.offer_author(9, item.get("author"))
+    entry.offer_guid(9, raw(_text(item, "id")))
+    entry.offer_link(9, _text(item, "link"))
+    entry.original = raw(_text(item, "feedburner_origlink"))
+    detail: dict[str, Any] = next(iter(_parts(item, "title_detail")), {})
+    entry.offer_title(9, _text(item, "title") or "", detail.get("type") == "text/plain")
+    entry.offer_author(9, _text(item, "author"))
     entry.offer_author(1, feed.author)
-    entry.offer_published(9, item.get("published"))
-    entry.offer_published(8, item.get("created"))
-    entry.offer_updated(9, dict.get(item, "updated"))  # its own get() gives "published" with a warning
-    for content in item.get("content") or ():
+    entry.offer_published(9, _text(item, "published"))
+    entry.offer_published(8, _text(item, "created"))
+    entry.offer_updated(9, _text(item, "updated"))
+    for content in _parts(item, "content"):
         _content(entry, content)
-    summary = item.get("summary_detail") or {"value": item.get("summary")}
+    summary = next(iter(_parts(item, "summary_detail")), {"value": _text(item, "summary")})
     value = summary.get("value") or ""
     entry.offer_summary(9, escape(value) if summary.get("type") == "text/plain" else value)
-    for tag in item.get("tags") or ():
+    for tag in _parts(item, "tags"):
         entry.add_category(tag.get("label") or tag.get("term"))
-    for file in item.get("enclosures") or ():
+    # its own "enclosures" expects links as it makes them, and an element may be called so
+    for file in (link for link in _parts(item, "links") if link.get("rel") == "enclosure"):
         entry.add_enclosure(file.get("href") or file.get("url"), file.get("type"), file.get("length"))
     _images(entry, item)
     return entry
@@ -134,10 +148,10 @@ def _content(entry: EntryDraft, content: Any) -> None:
 
 
 def _images(entry: EntryDraft, item: Any) -> None:
-    for picture in item.get("media_content") or ():
+    for picture in _parts(item, "media_content"):
         if (picture.get("medium") or picture.get("type") or "").startswith("image"):
             entry.offer_image(50, picture.get("url"))
-    for picture in item.get("media_thumbnail") or ():
+    for picture in _parts(item, "media_thumbnail"):
         entry.offer_image(45, picture.get("url"))
-    image = item.get("image") or {}
-    entry.offer_image(40, image.get("href") or image.get("url"))
+    for image in _parts(item, "image"):
+        entry.offer_image(40, image.get("href") or image.get("url"))

@@ -57,7 +57,7 @@ def guard(body: bytes, limits: Limits) -> bytes:
             raise ParseError("too_large", f"an element with more than {limits.attributes} attributes")
         parts = 0 if name in _ENTRIES else parts + (name not in _HTML or name == b"link")
         depth += not (rest.endswith(b"/") or name in _VOID)
-        if name.rpartition(b":")[2] in _PEOPLE and match.end() >= start:
+        if name.rpartition(b":")[2] in _PEOPLE and match.end() >= start and not rest.endswith(b"/"):
             people += 1
             if end := _overlong(body, match.end(), match[2]):
                 kept.append(body[start : match.end()])

@@ -11,8 +11,7 @@ import contextlib
 import re
 from collections.abc import Callable
 
-_C1_DECIMAL = re.compile(rb"&#1[2-5]\d;")
-_C1_HEX = re.compile(rb"&#[xX]0{0,4}[89][0-9a-fA-F];")
+_C1_REFERENCE = re.compile(rb"&#(?:1[2-5]\d|[xX]0{0,4}[89][0-9a-fA-F]);")
 _C1_RAW = re.compile(rb"\xc2[\x80-\x9f]")
 #: "Ã" or "Â" and a continuation byte that became a character: the mark of UTF-8 encoded twice.
 _TWICE = _TWICE_A, _TWICE_B = (b"\xc3\x83\xc2", b"\xc3\x82\xc2")
@@ -34,9 +33,7 @@ def mender(document: bytes) -> Callable[[str], str] | None:
             return _undo_twice
         if _C1_RAW.search(document):
             return _undo_c1
-    if b"&#" not in document:
-        return None
-    return _undo_c1 if _C1_DECIMAL.search(document) or _C1_HEX.search(document) else None
+    return _undo_c1 if _C1_REFERENCE.search(document) else None
 
 
 def _is_twice(document: bytes) -> bool:
