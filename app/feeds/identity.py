@@ -14,8 +14,9 @@ From then on (``volatile``) the key is the identity, and entries stored under an
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import xxhash
 
@@ -36,12 +37,14 @@ class Diff:
         new, changed: in feed order, each identity once.
         seen: to be stored with the feed and given to the next :func:`diff`.
         volatile: the feed changes its guids; to be stored and given to the next :func:`diff`.
+        plain: each entry has its row in ``seen``, in its place and under its own guid.
     """
 
     new: tuple[ParsedEntry, ...]
     changed: tuple[ParsedEntry, ...]
     seen: bytes
     volatile: bool = False
+    plain: bool = False
     _hashes: Mapping[int, bytes] = dataclasses.field(default_factory=dict, repr=False)
 
     def hash_of(self, entry: ParsedEntry) -> bytes:
@@ -82,57 +85,97 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False) -> Diff:
     """
     if not parsed.entries:  # a glitch of the publisher: what was there will be back
         return Diff((), (), seen, volatile)
-    known = _Known(seen)
-    items = _identified(parsed, volatile)
-    if not volatile and _guids_changed(items, known):
-        volatile = True
-        items = _identified(parsed, volatile)
+    known, entries = _Known(seen), parsed.entries
+    own = [guid_hash(entry) for entry in entries]
+    distinct = len(set(own)) == len(own)
+    identities = own if distinct else _unshared(entries, own)
+    volatile = volatile or _guids_changed(entries, identities, known)
+    if volatile:
+        identities = [_lasting(entry) for entry in entries]
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, bytes] = {}
-    for entry, identity in items:
+    for entry, identity in zip(entries, identities, strict=True):
         content = content_hash(entry)
         before = known.find(identity, content[:_KEY] if volatile else None)
         identity = before[_HALF:] if before else identity
         if identity in rows:
             continue
-        rows[identity] = content + identity
-        if before is None:
-            new.append(entry)
-        elif before[:_HALF] != content:
-            changed.append(entry)
-        else:
-            continue
-        hashes[id(entry)] = identity
-    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), volatile, hashes)
+        rows[identity] = row = content + identity
+        if row != before:
+            (changed if before else new).append(entry)
+            hashes[id(entry)] = identity
+    plain = distinct and not volatile
+    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), volatile, plain, hashes)
+
+
+def are_enough(known: int, total: int) -> bool:
+    """Tell whether so many known entries of all show that a feed's guids did not change."""
+    return 10 * known > total
+
+
+def diff_unseen(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], seen: bytes) -> Diff | None:
+    """Compare a feed of which only some entries were read; the last diff was plain.
+
+    Args:
+        rows: for each entry, in feed order, its row in ``seen``, or None if it is one of those read.
+            The rows have to be :func:`are_enough`.
+        unseen: the entries that were read, in the same order.
+        seen: as for :func:`diff`.
+
+    Returns:
+        The same as :func:`diff` of all entries would; None when they share guids, which needs them all.
+    """
+    known = {row[_HALF:]: row for row in _rows(seen)}
+    entries = iter(unseen)
+    new: list[ParsedEntry] = []
+    changed: list[ParsedEntry] = []
+    hashes: dict[int, bytes] = {}
+    found: dict[bytes, bytes] = {}
+    for row in rows:
+        if row is None:
+            entry = next(entries)
+            identity = guid_hash(entry)
+            row, before = content_hash(entry) + identity, known.get(identity)
+            if row != before:
+                (changed if before else new).append(entry)
+                hashes[id(entry)] = identity
+        found[row[_HALF:]] = row
+    if len(found) != len(rows):
+        return None
+    return Diff(tuple(new), tuple(changed), b"".join(found.values()), plain=True, _hashes=hashes)
+
+
+def _rows(seen: bytes) -> list[bytes]:
+    return [seen[at : at + ROW] for at in range(0, len(seen) - ROW + 1, ROW)]
 
 
 class _Known:
     """The rows of the last fetch, by identity and by key."""
 
     def __init__(self, seen: bytes) -> None:
-        rows = [seen[at : at + ROW] for at in range(0, len(seen) - ROW + 1, ROW)]
-        self.by_guid = {row[_HALF:]: row for row in rows}
-        counts = Counter(row[:_KEY] for row in rows)
-        # a key that several entries share identifies none of them
-        self.by_key = {row[:_KEY]: row for row in rows if counts[row[:_KEY]] == 1}
+        self._rows = _rows(seen)
+        self.by_guid = {row[_HALF:]: row for row in self._rows}
+
+    @functools.cached_property
+    def by_key(self) -> dict[bytes, bytes]:
+        """The rows by key; one that several entries share identifies none of them."""
+        counts = Counter(row[:_KEY] for row in self._rows)
+        return {row[:_KEY]: row for row in self._rows if counts[row[:_KEY]] == 1}
 
     def find(self, identity: bytes, key: bytes | None) -> bytes | None:
         found = self.by_guid.get(identity)
         return self.by_key.get(key) if found is None and key is not None else found
 
 
-def _identified(parsed: ParsedFeed, volatile: bool) -> list[tuple[ParsedEntry, bytes]]:
-    """Give each entry its identity; a guid that several different entries share is none."""
-    pairs = [(entry, guid_hash(entry)) for entry in parsed.entries]
-    counts = Counter(identity for _, identity in pairs)
-    # Hashing the keys of all entries to find the rare shared guid would cost a third of the diff.
+def _unshared(entries: Sequence[ParsedEntry], own: Sequence[bytes]) -> list[bytes]:
+    """Return each entry's identity; a guid that several different entries share is none."""
+    counts = Counter(own)
+    pairs = list(zip(entries, own, strict=True))
     repeated = {(identity, _key(entry)) for entry, identity in pairs if counts[identity] > 1}
     shared = {identity for identity, n in Counter(identity for identity, _ in repeated).items() if n > 1}
-    return [
-        (entry, _lasting(entry) if volatile or identity in shared else identity) for entry, identity in pairs
-    ]
+    return [_lasting(entry) if identity in shared else identity for entry, identity in pairs]
 
 
 def _lasting(entry: ParsedEntry) -> bytes:
@@ -142,18 +185,18 @@ def _lasting(entry: ParsedEntry) -> bytes:
     return _hash("b", entry.content, entry.summary)
 
 
-def _guids_changed(items: list[tuple[ParsedEntry, bytes]], known: _Known) -> bool:
+def _guids_changed(entries: Sequence[ParsedEntry], identities: list[bytes], known: _Known) -> bool:
     """Tell whether the same entries came back under other guids.
 
     Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
     feed whose entries all look alike ("Photo", no link) would lose its new ones.
     """
-    if 10 * sum(identity in known.by_guid for _, identity in items) > len(items):
+    if are_enough(sum(identity in known.by_guid for identity in identities), len(identities)):
         return False
-    keys = [_key(entry) for entry, _ in items] if known.by_key else []
+    keys = [_key(entry) for entry in entries] if known.by_key else []
     counts = Counter(keys)
     by_key = sum(counts[key] == 1 and key in known.by_key for key in keys)
-    return by_key >= _FEWEST and 3 * by_key >= 2 * len(items)
+    return by_key >= _FEWEST and 3 * by_key >= 2 * len(entries)
 
 
 def _key(entry: ParsedEntry) -> bytes:

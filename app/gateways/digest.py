@@ -14,21 +14,24 @@ from typing import Any, Final
 
 from app.config import Settings
 from app.errors import FeedError
-from app.feeds import freshness, identity, schedule
+from app.feeds import freshness, identity, schedule, websub
 from app.feeds.dates import clamp
-from app.feeds.parse import Limits, parse
+from app.feeds.news import Known, News, news
+from app.feeds.parse import Limits
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
-from app.models.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord, Rest
+from app.models.feed import UNSET, Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord, Rest
 from app.models.fetched import Fetched, Validators
 from app.models.parsed import ParsedEntry, ParsedFeed
 from app.models.schedule import Hints, Plan
+from app.models.websub import Heard
 
 #: Characters of an error's detail that are kept.
 DETAIL: Final = 300
 #: Equal permanent redirects, each with an answer that parsed, until the new address is stored (S09).
 MOVES: Final = 3
 _TICK: Final = dt.timedelta(milliseconds=1)
+_DAY_MS: Final = 86_400_000
 
 Parse = Callable[..., ParsedFeed]
 Sanitize = Callable[[str, str], str]
@@ -53,7 +56,8 @@ class Digester:
     Args:
         settings: limits of entries, schedule and parser.
         rng: draws the jitter of the schedule.
-        parse, sanitize: replaced by the benchmark that compares parsers; nowhere else.
+        parse, sanitize: replaced by the benchmark that compares parsers; nowhere else. Without a
+            parser of its own, entries that are known by their bytes are not parsed at all.
     """
 
     def __init__(
@@ -61,22 +65,30 @@ class Digester:
         settings: Settings,
         rng: random.Random | None = None,
         *,
-        parse: Parse = parse,
+        parse: Parse | None = None,
         sanitize: Sanitize | None = None,
     ) -> None:
         self._limits = Limits.of(settings)
         self._bounds = schedule.Limits.of(settings)
         self._max_html = settings.entry_max_html
+        self._hubs = websub.is_on(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._parse = parse
         self._sanitize = sanitize or bodies.sanitizer(settings)
 
     def rest(self, poll: FeedPoll, fetched: Fetched, now: dt.datetime) -> Rest | None:
         """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
-        told = fetched.error or poll.error or fetched.permanent_url or poll.moved_to
-        if told or not fetched.unchanged or _kept(poll, fetched) != poll.validators:
+        if not fetched.unchanged or fetched.error or poll.error or fetched.permanent_url or poll.moved_to:
             return None
-        return Rest(poll.id, self._unchanged_plan(poll, fetched, now).next_check_at)
+        # The fetcher hands the very same validators back when an answer repeats them.
+        if fetched.validators is not poll.validators and _kept(poll, fetched) != poll.validators:
+            return None
+        now_ms = int(now.timestamp() * 1000)
+        days = max(0, now_ms - poll.read_ms) // _DAY_MS
+        hints = _hints(fetched, days, poll.ttl_minutes, poll.skip_hours, self._hubs and poll.push_ms > now_ms)
+        late = (now_ms - poll.due_ms) / 1000 if poll.due_ms is not None else 0.0
+        plan = self._plan(schedule.History.from_doc(poll.history), now, hints, late)
+        return Rest(poll.id, plan.next_check_at)
 
     def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         """Return what a fetch of ``feed`` means; never raises for a foreign fault.
@@ -96,7 +108,9 @@ class Digester:
             return self._failed(feed, fetched, now, error)
 
     def _unchanged(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
-        plan = self._unchanged_plan(feed, fetched, now)
+        skip, pushed = frozenset(feed.skip_hours), self._is_pushed(feed, now)
+        hints = _hints(fetched, _unread_days(feed, now), feed.ttl_minutes, skip, pushed)
+        plan = self._plan(schedule.History.from_doc(feed.history), now, hints, _late(feed, now))
         fields = FeedFields(
             next_check_at=plan.next_check_at, checked_at=now, **_recovered(feed), **_moved(feed, fetched)
         )
@@ -105,36 +119,42 @@ class Digester:
             fields = dataclasses.replace(fields, validators=validators)
         return _digest(feed, fetched, now, plan, fields)
 
-    def _unchanged_plan(self, feed: Feed | FeedPoll, fetched: Fetched, now: dt.datetime) -> Plan:
-        hints = _hints(feed, fetched, now, feed.ttl_minutes, frozenset(feed.skip_hours))
-        return self._plan(schedule.History.from_doc(feed.history), now, hints)
-
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
-        parsed = self._parse(
-            fetched.body or b"", url=fetched.url, content_type=fetched.content_type, limits=self._limits
-        )
-        diff = identity.diff(parsed, feed.seen, volatile=feed.volatile_guids)
+        found = self._news(feed, fetched)
+        parsed, diff = found.parsed, found.diff
         new = tuple(
             self._entry(entry, diff.hash_of(entry), at, now)
             for entry, at in zip(diff.new, sort_times(feed, diff.new, now), strict=True)
         )
         changed = tuple(self._change(entry, diff.hash_of(entry), now) for entry in diff.changed)
         history = _history(feed, new, now)
-        hints = _hints(feed, fetched, now, parsed.ttl_minutes, parsed.skip_hours)
-        plan = self._plan(history, now, hints)
+        pushed = self._is_pushed(feed, now)
+        hints = _hints(fetched, _unread_days(feed, now), parsed.ttl_minutes, parsed.skip_hours, pushed)
+        plan = self._plan(history, now, hints, _late(feed, now))
+        hub, topic = websub.announced(fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url)
         fields = FeedFields(
-            **_described(feed, parsed),
+            **_described(feed, found, hub, topic),
             **_recovered(feed),
             **_moved(feed, fetched),
             validators=fetched.validators,
-            seen=diff.seen,
-            volatile_guids=diff.volatile,
             next_check_at=plan.next_check_at,
             checked_at=now,
+            changed_at=now if new else UNSET,
+            history=history.pack() if new else UNSET,
         )
-        if new:
-            fields = dataclasses.replace(fields, changed_at=now, history=history.to_doc())
-        return _digest(feed, fetched, now, plan, fields, new, changed)
+        heard = Heard(feed.id, hub, topic) if hub or feed.hub else None
+        return _digest(feed, fetched, now, plan, fields, new, changed, heard=heard)
+
+    def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
+        return self._hubs and feed.push_until is not None and feed.push_until > now
+
+    def _news(self, feed: Feed, fetched: Fetched) -> News:
+        body, known = fetched.body or b"", Known(feed.seen, feed.volatile_guids, feed.chunks)
+        how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
+        if self._parse is None:
+            return news(body, known, limits=self._limits, **how)
+        parsed = self._parse(body, limits=self._limits, **how)
+        return News(parsed, identity.diff(parsed, known.seen, volatile=known.volatile))
 
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
         errors = feed.errors + 1
@@ -150,8 +170,8 @@ class Digester:
         )
         return _digest(feed, fetched, now, plan, fields, error=error.word)
 
-    def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints) -> Plan:
-        return schedule.plan(history, now, hints, self._bounds, rng=self._rng)
+    def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
+        return schedule.plan(history, now, hints, self._bounds, rng=self._rng, late=late)
 
     def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
         published = clamp(entry.published, now)
@@ -225,20 +245,27 @@ def _history(feed: Feed, new: tuple[NewEntry, ...], now: dt.datetime) -> schedul
     return schedule.record(schedule.History.from_doc(feed.history), (entry.at for entry in new), now)
 
 
+def _late(feed: Feed, now: dt.datetime) -> float:
+    """Return for how many seconds a feed has been due; 0 at its first poll, which has no rhythm yet."""
+    due = feed.next_check_at if feed.checked_at else None
+    return (now - due).total_seconds() if due else 0.0
+
+
 def _hints(
-    feed: Feed | FeedPoll,
-    fetched: Fetched,
-    now: dt.datetime,
-    ttl_minutes: int | None,
-    skip_hours: frozenset[int],
+    fetched: Fetched, unread_days: int, ttl_minutes: int | None, skip_hours: frozenset[int], pushed: bool
 ) -> Hints:
     return Hints(
         max_age=freshness.max_age(fetched.headers),
         ttl_minutes=ttl_minutes,
         skip_hours=skip_hours,
         retry_after=fetched.retry_after,
-        unread_days=(now - (feed.read_at or feed.created)).days,
+        pushed=pushed,
+        unread_days=unread_days,
     )
+
+
+def _unread_days(feed: Feed, now: dt.datetime) -> int:
+    return (now - (feed.read_at or feed.created)).days
 
 
 def _kept(feed: Feed | FeedPoll, fetched: Fetched) -> Validators:
@@ -265,17 +292,22 @@ def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
     return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}
 
 
-def _described(feed: Feed, parsed: ParsedFeed) -> dict[str, Any]:
-    """Return only what the feed says differently now: most polls change none of it."""
+def _described(feed: Feed, found: News, hub: str | None, topic: str | None) -> dict[str, Any]:
+    """Return only what the feed says differently now: most polls change little of it."""
+    parsed, diff = found.parsed, found.diff
     says: dict[str, Any] = {
         "title": parsed.title,
         "site_url": parsed.site_url,
         "description": parsed.description,
         "language": parsed.language,
         "icon": parsed.icon,
-        "hub": parsed.hub,
+        "hub": hub,
+        "topic": topic,
         "ttl_minutes": parsed.ttl_minutes,
         "skip_hours": tuple(sorted(parsed.skip_hours)),
+        "seen": diff.seen,
+        "chunks": found.chunks,
+        "volatile_guids": diff.volatile,
     }
     return {name: value for name, value in says.items() if value != getattr(feed, name)}
 
@@ -290,8 +322,9 @@ def _digest(
     changed: tuple[EntryChange, ...] = (),
     *,
     error: str | None = None,
+    heard: Heard | None = None,
 ) -> Digest:
-    update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields)
+    update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields, heard)
     record = record_of(fetched, now, len(new), error)
     times = fields.moved_times
     moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None

@@ -1,0 +1,107 @@
+"""What a fetched document brings, read as little of it as can be.
+
+Beside ``seen`` a feed keeps the hashes of its entries' bytes (``chunks``): 8 bytes of the setting in
+which they were read (``ParsedFeed.setting``), then 8 for each row of ``seen``, in the same order. An
+entry whose bytes and setting are known says what its row in ``seen`` says, so only the head, the tail
+and the entries with other bytes are parsed. What comes out is the same as if all had been parsed.
+
+``chunks`` is empty, and everything is parsed, where that would not be sure: no strictly well-formed
+XML, entries that bytes cannot tell apart from each other, guids that are shared or change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from app.errors import ParseError
+from app.feeds import identity
+from app.feeds.chunks import HASH, Pieces, split
+from app.feeds.identity import ROW, Diff
+from app.feeds.parse import Limits, Source, load, read
+from app.models.parsed import ParsedFeed, ParserPath
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """What the last fetch left: see :class:`app.models.feed.Feed`."""
+
+    seen: bytes = b""
+    volatile: bool = False
+    chunks: bytes = b""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class News:
+    """What a document brings.
+
+    Attributes:
+        parsed: the feed; of its entries at least those that are new or changed.
+        diff: what is new and changed.
+        chunks: to be stored with ``diff.seen``.
+    """
+
+    parsed: ParsedFeed
+    diff: Diff
+    chunks: bytes = b""
+
+
+def news(body: bytes, known: Known, *, url: str, content_type: str | None, limits: Limits) -> News:
+    """Compare a document with what the last fetch left.
+
+    Args:
+        body, url, content_type, limits: as for :func:`app.feeds.parse.parse`.
+
+    Raises:
+        ParseError: as :func:`app.feeds.parse.parse` does.
+    """
+    source = load(body, content_type, limits)
+    pieces = None if source.is_json else split(source.text, limits.items)
+    if pieces and len(known.chunks) == HASH + len(known.seen) // ROW * HASH and not known.volatile:
+        found = _of_unseen(source, pieces, known, url, limits)
+        if found:
+            return found
+    parsed = read(source, url, limits)
+    diff = identity.diff(parsed, known.seen, volatile=known.volatile)
+    return News(parsed, diff, _learnt(parsed, diff, pieces))
+
+
+def _of_unseen(source: Source, pieces: Pieces, known: Known, url: str, limits: Limits) -> News | None:
+    """Parse only what has other bytes; None when all has to be parsed."""
+    hashes = pieces.hashes()
+    rows = _rows(known)
+    items = [rows.get(chunk) for chunk in hashes]
+    unseen = [chunk for chunk, row in zip(pieces.chunks, items, strict=True) if row is None]
+    if not identity.are_enough(len(items) - len(unseen), len(items)) or not pieces.are_whole(unseen):
+        return None
+    try:
+        parsed = read(Source(pieces.only(unseen), is_json=False, mend=source.mend), url, limits)
+    except ParseError:
+        return None
+    # The empty entry in front shows the setting even if nothing is unseen.
+    entries = parsed.entries[1:]
+    if not _is_sure(parsed) or parsed.setting != known.chunks[:HASH] or len(entries) != len(unseen):
+        return None
+    diff = identity.diff_unseen(items, entries, known.seen)
+    return News(parsed, diff, parsed.setting + b"".join(hashes)) if diff else None
+
+
+def _rows(known: Known) -> dict[bytes, bytes]:
+    """Return the hash of each known entry's bytes → its row in ``seen``."""
+    seen, chunks = known.seen, known.chunks
+    return {
+        chunks[at : at + HASH]: seen[row : row + ROW]
+        for at, row in zip(range(HASH, len(chunks), HASH), range(0, len(seen), ROW), strict=True)
+    }
+
+
+def _learnt(parsed: ParsedFeed, diff: Diff, pieces: Pieces | None) -> bytes:
+    """Return what the next fetch needs to read less, empty when it may not."""
+    if pieces is None or not diff.plain or not _is_sure(parsed):
+        return b""
+    if len(pieces.chunks) != len(parsed.entries) or not pieces.are_whole(pieces.chunks):
+        return b""
+    return parsed.setting + b"".join(pieces.hashes())
+
+
+def _is_sure(parsed: ParsedFeed) -> bool:
+    return parsed.parser is ParserPath.STRICT
