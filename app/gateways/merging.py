@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from app.errors import ConflictError, ExistsError
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
@@ -56,7 +54,7 @@ class FeedMerger:
             position = self._feeds.subscribed(target.id, 1, session)
             if position is None:
                 raise ConflictError(feed_id=target.id)  # it was merged itself; the next pull tries again
-            moved = dataclasses.replace(subscription, feed_id=target.id, state=state)
+            moved = subscription._replace(feed_id=target.id, state=state)
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:

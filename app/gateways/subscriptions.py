@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.errors import ConflictError, NotFoundError, TooLargeError
 from app.mappers.entries import EntryMapper
@@ -73,7 +72,7 @@ class SubscriptionGateway:
             # Numbers as the transaction sees them: a first pull that ends now knows nothing of this one.
             state = ReadState(self._start_of(position, now))
             return self._subscriptions.add(
-                dataclasses.replace(wanted, state=state), pending=not position.last_seq, session=session
+                wanted._replace(state=state), pending=not position.last_seq, session=session
             )
 
         return self._store.transaction(work)
@@ -144,32 +143,46 @@ class SubscriptionGateway:
         return -changed if read else changed
 
     def mark_all(
-        self, user_id: int, cards: Mapping[int, FeedCard], lasts: Mapping[int, int], expires: dt.datetime
-    ) -> MassMarked:
-        """Mark everything up to ``lasts`` (feed → number) as read.
+        self,
+        user_id: int,
+        feed_ids: Sequence[int] | None,
+        seen: Mapping[int, int] | None,
+        expires: dt.datetime,
+    ) -> tuple[MassMarked, list[int]]:
+        """Mark everything of these feeds (None: of all of the user's) as read.
 
         The states before are written first, so an action that a crash cut short can be taken back too.
+
+        Args:
+            seen: feed → last number to mark; other feeds are left out. None: all that is there.
+
+        Returns:
+            What it did, and the feeds that it was about.
         """
         token = secrets.token_urlsafe(16)
-        count, wanted = 0, list(lasts)
+        kept = self._subscriptions.kept(user_id, feed_ids)
+        ranges = self._ranges([k.feed_id for k in kept if seen is None or k.feed_id in seen], seen)
+        count = 0
         for _ in range(ROUNDS):
-            kept = [k for k in self._subscriptions.kept(user_id, wanted) if k.mass != token]
-            replaces = [r for k in kept if (r := _marked(k, cards[k.feed_id], lasts[k.feed_id], token))]
+            replaces = [r for k in kept if (r := _marked(k, ranges.get(k.feed_id), token))]
             before = {r.kept.feed_id: (r.kept.state, r.kept.mass) for r in replaces}
             self._undos.add(Undo(token, user_id, before), expires)
             missed = self._replace(user_id, replaces, token)
-            count += sum(_count(r, cards[r.kept.feed_id]) for r in replaces if r.kept.feed_id not in missed)
+            count += sum(_count(r, ranges[r.kept.feed_id]) for r in replaces if r.kept.feed_id not in missed)
             if not missed:
-                return MassMarked(token, count)
-            wanted = list(missed)
+                return MassMarked(token, count), list(ranges)
+            kept = [k for k in self._subscriptions.kept(user_id, list(missed)) if k.mass != token]
         raise ConflictError(user_id=user_id)
+
+    def _ranges(self, feed_ids: Sequence[int], seen: Mapping[int, int] | None) -> dict[int, _Range]:
+        return {
+            f: _Range(first, last, last if seen is None else min(last, seen[f]))
+            for f, first, last, _ in self._feeds.numbers(feed_ids)
+        }
 
     def _replace(self, user_id: int, replaces: Sequence[Replace], token: str) -> set[int]:
         """Write new states; return the feeds of which a single mark came between reading and writing."""
-        clear = [r for r in replaces if not r.state.bits and not r.state.unread]
-        rest = [r for r in replaces if r.state.bits or r.state.unread]
-        cleared = self._subscriptions.clear(user_id, clear, token)
-        if self._subscriptions.replace(user_id, rest) and cleared:
+        if self._subscriptions.replace(user_id, replaces) == len(replaces):
             return set()
         now = self._subscriptions.kept(user_id, [r.kept.feed_id for r in replaces])
         return {k.feed_id for k in now if k.mass != token}
@@ -192,19 +205,26 @@ class SubscriptionGateway:
             for k in kept:
                 before, mass = undo.before[k.feed_id]
                 replaces.append(Replace(k, k.state.undone(before), mass))
-            if self._subscriptions.replace(user_id, replaces):
+            if self._subscriptions.replace(user_id, replaces) == len(replaces):
                 self._undos.remove(user_id, token)
                 return
         raise ConflictError(user_id=user_id)
 
 
-def _marked(kept: Kept, card: FeedCard, last: int, mass: str) -> Replace | None:
-    state = kept.state.marked_upto(min(last, card.last_seq))
-    unread = kept.state.count_unread(card.first_seq, card.last_seq)
-    return Replace(kept, state, mass) if unread else None
+class _Range(NamedTuple):
+    """The numbers of a feed's entries, and up to which of them they become read."""
+
+    first: int
+    last: int
+    upto: int
 
 
-def _count(replace: Replace, card: FeedCard) -> int:
+def _marked(kept: Kept, within: _Range | None, mass: str) -> Replace | None:
+    if within is None or not kept.state.count_unread(within.first, within.last):
+        return None
+    return Replace(kept, kept.state.marked_upto(within.upto), mass)
+
+
+def _count(replace: Replace, within: _Range) -> int:
     before, after = replace.kept.state, replace.state
-    first, last = card.first_seq, card.last_seq
-    return before.count_unread(first, last) - after.count_unread(first, last)
+    return before.count_unread(within.first, within.last) - after.count_unread(within.first, within.last)

@@ -7,25 +7,27 @@ marked anything since it was read; ``mass`` names the last mass action, which al
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bson.codec_options import CodecOptions
 from bson.int64 import Int64
-from pymongo import UpdateMany, UpdateOne
+from bson.raw_bson import RawBSONDocument
+from pymongo import UpdateMany
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
-from app.mappers import ids, readstates
+from app.mappers import ids, readstates, replies
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session, is_duplicate
 from app.models.subscription import ReadState, Subscription, from_words, mask_of
 
-#: Subscriptions per answer of MongoDB: a user's all at once.
-BATCH = 10_000
-#: Subscriptions per statement of ``clear``; each looks through half as many places.
-PLACES = 250
+#: Subscriptions per statement of ``replace``, each looks through half as many places; and bits in all,
+#: one word of 64 takes 15 bytes.
+PLACES, BITS = 500, 1 << 23
+_RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 _STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
 
 
@@ -53,6 +55,7 @@ class SubscriptionMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._subscriptions: Collection[Doc] = database["subscriptions"]
+        self._raw = self._subscriptions.with_options(codec_options=_RAW)
 
     @translated
     def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
@@ -83,7 +86,7 @@ class SubscriptionMapper:
             if is_duplicate(e, "_id"):
                 return self.add(subscription, pending=pending, session=session)
             raise ExistsError("You are subscribed to this feed already.", feed_id=doc["feed_id"]) from e
-        return dataclasses.replace(subscription, id=doc["_id"])
+        return subscription._replace(id=doc["_id"])
 
     @translated
     def get(self, user_id: int, feed_id: int) -> Subscription | None:
@@ -98,9 +101,9 @@ class SubscriptionMapper:
             query["feed_id"] = {"$in": list(feed_ids)}
         return self._find(query)
 
-    def _find(self, query: Doc, limit: int = 0, session: Session | None = None) -> list[Subscription]:
-        batches = self._subscriptions.find_raw_batches(query, limit=limit, batch_size=BATCH, session=session)
-        return [_subscription(row) for row in readstates.subscriptions(batches)]
+    def _find(self, query: Doc) -> list[Subscription]:
+        found = replies.fetch(self._subscriptions, query)
+        return [_subscription(row) for row in readstates.subscriptions(found)]
 
     @translated
     def in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
@@ -111,14 +114,13 @@ class SubscriptionMapper:
     @translated
     def of_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
         """Return some subscribers of a feed."""
-        return self._find({"feed_id": feed_id}, limit, session)
+        found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
+        return [_subscription(row) for row in readstates.subscriptions(bytes(doc.raw) for doc in found)]
 
     @translated
     def feed_ids(self, user_id: int) -> list[int]:
         """Return the feeds a user is subscribed to."""
-        found = self._subscriptions.find_raw_batches(
-            {"user_id": user_id}, {"_id": 0, "feed_id": 1}, batch_size=BATCH
-        )
+        found = replies.fetch(self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1})
         return list(readstates.feed_ids(found))
 
     @translated
@@ -182,59 +184,53 @@ class SubscriptionMapper:
         return _read_state(doc) if doc else None
 
     @translated
-    def kept(self, user_id: int, feed_ids: Sequence[int]) -> list[Kept]:
-        """Return read states for their replacement."""
-        query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
-        batches = self._subscriptions.find_raw_batches(query, batch_size=BATCH)
+    def kept(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Kept]:
+        """Return read states for their replacement, all of a user's or those of these feeds."""
+        query: Doc = {"user_id": user_id}
+        if feed_ids is not None:
+            query["feed_id"] = {"$in": list(feed_ids)}
         return [
             Kept(feed_id, state, rev, rest.get("mass"))
-            for _, _, feed_id, rev, state, rest in readstates.subscriptions(batches)
+            for _, _, feed_id, rev, state, rest in readstates.subscriptions(
+                replies.fetch(self._subscriptions, query)
+            )
         ]
 
     @translated
-    def clear(self, user_id: int, replaces: Sequence[Replace], mass: str) -> bool:
-        """Replace read states of which nothing but ``upto`` is left; False: some had changed.
+    def replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
+        """Replace those read states that are still as they were read; return how many were.
 
-        One statement per chunk, where ``replace`` needs one per subscription: the numbers that differ
-        lie in arrays, and each document finds its own place in them.
+        One statement for many subscriptions: what differs lies in arrays, and each document finds its
+        own place in them. A statement for each would cost MongoDB three times as much.
         """
-        cleared = 0
-        for start in range(0, len(replaces), PLACES):
-            chunk = replaces[start : start + PLACES]
-            feeds = [Int64(r.kept.feed_id) for r in chunk]
-            revs, uptos = [Int64(r.kept.rev) for r in chunk], [Int64(r.state.upto) for r in chunk]
-            place = {"$indexOfArray": [feeds, "$feed_id"]}
-            same = {"$eq": ["$rev", {"$arrayElemAt": [revs, "$place"]}]}
-            fields = {
-                "upto": {"$arrayElemAt": [uptos, "$place"]},
-                "words": {"$literal": {}},
-                "unread": {"$literal": []},
-                "rev": {"$add": ["$rev", 1]},
-                "mass": {"$literal": mass},
-            }
-            # A pipeline merges the fields of embedded documents, so the bitmap is emptied by a switch.
-            chosen = {name: {"$cond": [same, new, f"${name}"]} for name, new in fields.items()}
-            result = self._subscriptions.update_many(
-                {"user_id": user_id, "feed_id": {"$in": feeds}},
-                [{"$set": {"place": place}}, {"$set": chosen}, {"$unset": "place"}],
-            )
-            cleared += result.modified_count
-        return cleared == len(replaces)
+        return sum(self._replace(user_id, chunk) for chunk in _chunks(replaces))
 
-    @translated
-    def replace(self, user_id: int, replaces: Sequence[Replace]) -> bool:
-        """Replace read states that are still as they were read; False: some were not."""
-        if not replaces:
-            return True
-        operations = [
-            UpdateOne(
-                {"user_id": user_id, "feed_id": r.kept.feed_id, "rev": r.kept.rev},
-                {"$set": {**_state(r.state), "mass": r.mass}, "$inc": {"rev": Int64(1)}},
-            )
-            for r in replaces
-        ]
-        result = self._subscriptions.bulk_write(operations, ordered=False)
-        return result.matched_count == len(replaces)
+    def _replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
+        feeds = [Int64(r.kept.feed_id) for r in replaces]
+        # Literals: MongoDB would put any other array together again for each document.
+        revs = {"$literal": [Int64(r.kept.rev) for r in replaces]}
+        states = {"$literal": [{**_state(r.state), "mass": r.mass} for r in replaces]}
+        same = {"$eq": ["$rev", {"$arrayElemAt": [revs, "$$place"]}]}
+        new = [{"$arrayElemAt": [states, "$$place"]}, {"rev": {"$add": ["$rev", Int64(1)]}}]
+        chosen = {"$cond": [same, {"$mergeObjects": ["$$ROOT", *new]}, "$$ROOT"]}
+        place = {"$indexOfArray": [{"$literal": feeds}, "$feed_id"]}
+        result = self._subscriptions.update_many(
+            {"user_id": user_id, "feed_id": {"$in": feeds}},
+            [{"$replaceWith": {"$let": {"vars": {"place": place}, "in": chosen}}}],
+        )
+        return result.modified_count
+
+
+def _chunks(replaces: Sequence[Replace]) -> Iterator[Sequence[Replace]]:
+    """Yield what one statement takes: so many subscriptions, and bitmaps far below 16 MiB."""
+    start = size = 0
+    for end, replace in enumerate(replaces):
+        size += replace.state.bits.bit_length()
+        if end > start and (end - start == PLACES or size > BITS):
+            yield replaces[start:end]
+            start, size = end, replace.state.bits.bit_length()
+    if start < len(replaces):
+        yield replaces[start:]
 
 
 def _state(state: ReadState) -> Doc:
@@ -252,7 +248,5 @@ def _read_state(doc: Doc) -> ReadState:
 
 def _subscription(row: readstates.Row) -> Subscription:
     ident, user_id, feed_id, _, state, rest = row
-    folder_ids = tuple(rest.get("folder_ids", ()))
-    return Subscription(
-        ident, user_id, feed_id, rest.get("title", ""), folder_ids, rest.get("order", 0), state
-    )
+    get = rest.get
+    return Subscription(ident, user_id, feed_id, get("title", ""), rest["folder_ids"], get("order", 0), state)

@@ -7,6 +7,7 @@ import datetime as dt
 import enum
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from app.errors import InvalidError
 from app.models.entry import Entry
@@ -112,8 +113,7 @@ class StreamQuery:
     limit: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SourceFeed:
+class SourceFeed(NamedTuple):
     """A feed as one stream sees it at one moment: its entries' range and the user's read state.
 
     ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count.
@@ -218,8 +218,7 @@ class MassMarked:
     count: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TreeFeed:
+class TreeFeed(NamedTuple):
     """A subscription in the tree; ``error`` is the word of a failing feed."""
 
     feed_id: int

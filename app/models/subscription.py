@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 _WORD = (1 << 64) - 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReadState:
+class ReadState(NamedTuple):
     """Which entries of a feed a user has read.
 
     Bits at or below ``upto`` and ``unread`` numbers above it mean nothing: single marks write both
@@ -129,8 +129,7 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 & 1 else word
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(NamedTuple):
     """A user's subscription to a feed; ``title`` empty: the feed's own."""
 
     id: int

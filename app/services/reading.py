@@ -29,6 +29,7 @@ from app.models.stream import (
     Tree,
 )
 from app.models.subscription import Subscription
+from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids
 from app.services.tree import build_tree
@@ -55,6 +56,7 @@ class ReadingService:
         folders: FolderGateway,
         entries: EntryGateway,
         streams: StreamGateway,
+        events: EventPort,
         *,
         page_size: int,
         snapshot_ttl: float,
@@ -65,6 +67,7 @@ class ReadingService:
         self._folders = folders
         self._entries = entries
         self._streams = streams
+        self._events = events
         self._page_size = page_size
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -232,6 +235,7 @@ class ReadingService:
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
             self._feeds.touch(deltas, clock.now())
+        self._events.counts(actor.user_id)
         return Marked(deltas)
 
     def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
@@ -244,25 +248,18 @@ class ReadingService:
         require(actor, Permission.ENTRY_MARK)
         if ref.kind is StreamKind.STARRED:
             raise InvalidError("Starred entries are marked one by one.", field="stream")
-        now = clock.now()
-        feed_ids = self._feed_ids(actor, ref)
-        cards = self._feeds.cards(feed_ids)
-        lasts = {f: card.last_seq for f, card in cards.items()}
+        now, seen = clock.now(), None
+        feed_ids = None if ref.kind is StreamKind.ALL else [s.feed_id for s in self._of_stream(actor, ref)]
         if snapshot is not None:
             then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
             if then != ref:
                 raise InvalidError("This list was another one. Reload it.", field="snapshot")
-            lasts = {f: seen[f] for f in lasts if f in seen}
-        marked = self._subscriptions.mark_all(actor.user_id, cards, lasts, now + self._undo_ttl)
+        marked, feeds = self._subscriptions.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
         # Who only skims titles and marks all reads these feeds too.
-        self._feeds.touch(lasts, now)
+        self._feeds.touch(feeds, now)
+        self._events.counts(actor.user_id)
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
         return marked
-
-    def _feed_ids(self, actor: Actor, ref: StreamRef) -> list[int]:
-        if ref.kind is StreamKind.ALL:
-            return self._subscriptions.feed_ids(actor.user_id)
-        return [s.feed_id for s in self._of_stream(actor, ref)]
 
     def undo(self, actor: Actor, token: str) -> None:
         """Take back a ``mark_all``; what was marked one by one since then stays.
@@ -272,6 +269,7 @@ class ReadingService:
         """
         require(actor, Permission.ENTRY_MARK)
         self._subscriptions.undo(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())
+        self._events.counts(actor.user_id)
         log.info("mark_undone", user_id=actor.user_id)
 
     def star(self, actor: Actor, entry_id: int, on: bool) -> bool:
@@ -281,7 +279,9 @@ class ReadingService:
             NotFoundError: no such entry, or not one he may see.
         """
         require(actor, Permission.ENTRY_MARK)
-        return self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
+        changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
+        self._events.counts(actor.user_id)
+        return changed
 
 
 def _is_read(entry: Entry, sources: Sources) -> bool:

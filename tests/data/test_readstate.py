@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from random import Random
 
 import bson
 from bson.int64 import Int64
@@ -97,7 +98,7 @@ def test_raw_words_read_as_the_decoder_reads_them(words: dict[int, int]) -> None
     }
     other = {k: doc[k] for k in ("_id", "user_id", "title", "feed_id", "rev", "upto", "words", "unread")}
     expected = from_words({str(number): word for number, word in words.items()})
-    rows = list(readstates.subscriptions([bson.encode(doc) + bson.encode(other), bson.encode(doc)]))
+    rows = list(readstates.subscriptions(map(bson.encode, (doc, other, doc))))
     assert len(rows) == 3
     for row in rows:
         assert row[:4] == (1, 2, 3, 4)
@@ -107,13 +108,29 @@ def test_raw_words_read_as_the_decoder_reads_them(words: dict[int, int]) -> None
         assert row[5]["title"] == "Tïtle"
 
 
+@given(st.integers(0, 1200), st.integers(1, 40), st.randoms(use_true_random=False))
+def test_raw_words_in_a_row_are_read_in_any_order(first: int, count: int, random: Random) -> None:
+    # A run may pass from 9 to 10, 99 to 100 …; marks append the words that they begin.
+    words = {str(number): Int64(random.getrandbits(64) - (1 << 63)) for number in range(first, first + count)}
+    shuffled = dict(random.sample(list(words.items()), count))
+    expected = from_words(words)
+    for each in (words, shuffled, dict(reversed(words.items()))):
+        bits, start = readstates._bitmap(bson.encode(each))
+        assert (bits, start) == expected
+
+
+def test_raw_words_of_other_types_are_read_too() -> None:
+    words = {"1": 7, "2": Int64(-1), "0": Int64(1)}  # 7 is written with 32 bits
+    assert readstates._bitmap(bson.encode(words)) == from_words(words)
+
+
 def test_numbers_of_feeds_without_entries_are_read_too() -> None:
     at = dt.datetime(2026, 1, 1, tzinfo=UTC)
     full = bson.encode({"_id": Int64(1), "first_seq": Int64(1), "last_seq": Int64(2), "last_entry_at": at})
     empty = bson.encode({"_id": Int64(2), "first_seq": Int64(1), "last_seq": Int64(0)})
     ms = int(at.timestamp() * 1000)
-    assert list(readstates.numbers([full + full])) == [(1, 1, 2, ms)] * 2
-    assert list(readstates.numbers([full + empty])) == [(1, 1, 2, ms), (2, 1, 0, 0)]
+    assert list(readstates.numbers([full, full])) == [(1, 1, 2, ms)] * 2
+    assert list(readstates.numbers([full, empty])) == [(1, 1, 2, ms), (2, 1, 0, 0)]
 
 
 def test_a_new_subscription_starts_with_what_is_young() -> None:

@@ -13,8 +13,10 @@ from app import clock
 from app.bootstrap import Services
 from app.errors import NotFoundError, TooLargeError
 from app.gateways import merge
+from app.mappers import subscriptions
 from app.models.actor import Actor
 from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.subscription import make_state
 from tests.data.conftest import NOW, World, new_entry
 
 ALL = StreamRef(StreamKind.ALL)
@@ -157,6 +159,56 @@ def test_marks_of_many_devices_commute_with_a_mass_action(world: World, alice: A
     assert moved - mass.result().count == -(100 + 32)
     reading.undo(alice, mass.result().undo)
     assert reading.tree(alice).unread == 32 + 80
+
+
+def test_what_a_pull_brings_is_counted_and_named_at_once(world: World, alice: Actor, db: Db) -> None:
+    # Cards are decoded once per content: each change of a feed is another content.
+    feed_id, reading = follow(world, alice, [1, 2])[0], world.services.reading
+    assert reading.tree(alice).unread == 2
+    world.publish(feed_id, world.minutes(0))
+    assert reading.tree(alice).unread == 3
+    db["feeds"].update_one({"_id": feed_id}, {"$set": {"title": "Renamed", "error": "timeout"}})
+    feed = reading.tree(alice).feeds[0]
+    assert (feed.title, feed.error, feed.unread) == ("Renamed", "timeout", 3)
+    db["feeds"].update_one({"_id": feed_id}, {"$unset": {"error": "", "title": ""}})
+    feed = reading.tree(alice).feeds[0]
+    assert (feed.title, feed.error) == ("https://s0.example.org/feed", None)
+
+
+def test_states_are_replaced_unless_they_changed_since_they_were_read(
+    world: World, alice: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeds = follow(world, alice, *[list(range(130))] * 5)
+    follow(world, bob, *[[]] * 5)
+    mapper, words = world.services.gateways.subscriptions._subscriptions, make_state(3, 5 << 60, 0, [2])
+    monkeypatch.setattr(subscriptions, "PLACES", 2)
+    mapper.mark(alice.user_id, feeds[2], [70], read=True)
+    kept, others = mapper.kept(alice.user_id), mapper.kept(bob.user_id)
+    mapper.mark(alice.user_id, feeds[1], [100], read=True)
+    replaces = [subscriptions.Replace(k, words, None if n else "mass") for n, k in enumerate(kept)]
+    assert mapper.replace(alice.user_id, replaces) == 4
+    now = {k.feed_id: k for k in mapper.kept(alice.user_id)}
+    assert {f for f in feeds if now[f].state == words} == {*feeds} - {feeds[1]}
+    assert now[feeds[1]].state.is_read(100)
+    assert [now[f].rev - k.rev for f, k in zip(feeds, kept, strict=True)] == [1] * 5
+    assert [now[f].mass for f in feeds] == ["mass", *[None] * 4]
+    assert mapper.kept(bob.user_id) == others
+    assert mapper.replace(alice.user_id, replaces) == 0
+    assert mapper.replace(alice.user_id, []) == 0
+
+
+def test_bitmaps_beyond_one_statement_are_replaced_too(
+    world: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow(world, alice, *[list(range(100))] * 4)
+    reading = world.services.reading
+    reading.mark(alice, [r.id for r in everything(world.services, alice, ALL, Sort.NEWEST)][::2], True)
+    monkeypatch.setattr(subscriptions, "BITS", 150)
+    before = [k.state for k in world.services.gateways.subscriptions._subscriptions.kept(alice.user_id)]
+    reading.undo(alice, reading.mark_all(alice, ALL).undo)
+    after = [k.state for k in world.services.gateways.subscriptions._subscriptions.kept(alice.user_id)]
+    assert after == before
+    assert reading.tree(alice).unread == 200
 
 
 def test_a_folder_holds_what_its_folders_hold(world: World, alice: Actor) -> None:

@@ -59,6 +59,7 @@ class Request:
     path: str
     headers: Mapping[str, str]
     connection: int
+    body: bytes = b""
 
 
 Script = Reply | Callable[[Request], Reply]

@@ -1,0 +1,71 @@
+"""Fetches all documents of a query in one reply, undecoded.
+
+The driver's own ``find_raw_batches`` makes an object of every document of a reply and puts their bytes
+together again: 1.8 µs each, more than all the rest of fetching it. A plain command gives the reply as it
+came, and cutting it up takes 0.4 µs per document.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+from bson.codec_options import CodecOptions
+from bson.raw_bson import RawBSONDocument
+from pymongo.collection import Collection
+from pymongo.errors import AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError
+
+Doc = dict[str, Any]
+
+#: Documents that one reply may hold; MongoDB ends it at 16 MiB anyway.
+MOST = 1_000_000
+_RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
+_LENGTH = struct.Struct("<i")
+# A cursor begins with its first batch, an array (type 0x04): embedded documents (0x03) named "0", "1" …
+_FIRST = b"\x04firstBatch\0"
+_ARRAY = 4 + len(_FIRST)
+_DOCUMENT = 3
+
+
+def fetch(collection: Collection[Doc], query: Doc, projection: Doc | None = None) -> Iterator[bytes]:
+    """Yield each document of a query as BSON; for queries that an index bounds to what one reply holds.
+
+    What does not fit is fetched once more by the driver's cursor, and so is what a lost connection cut
+    off: a cursor's query is tried again once, a command is not.
+    """
+    command = {"find": collection.name, "filter": query, "batchSize": MOST}
+    if projection:
+        command["projection"] = projection
+    try:
+        reply = collection.database.command(command, codec_options=_RAW)
+    except (NetworkTimeout, ServerSelectionTimeoutError):
+        raise  # all the time there was is spent
+    except AutoReconnect:
+        return _by_cursor(collection, query, projection)
+    batch = _whole_batch(bytes(reply["cursor"].raw))
+    return _by_cursor(collection, query, projection) if batch is None else cut(batch)
+
+
+def _by_cursor(collection: Collection[Doc], query: Doc, projection: Doc | None) -> Iterator[bytes]:
+    for document in collection.with_options(codec_options=_RAW).find(query, projection):
+        yield bytes(document.raw)
+
+
+def _whole_batch(cursor: bytes) -> bytes | None:
+    """Return the array of documents of a cursor, None when there are more or it is laid out otherwise."""
+    if cursor[4:_ARRAY] != _FIRST:
+        return None
+    end = _ARRAY + _LENGTH.unpack_from(cursor, _ARRAY)[0]
+    rest = bson.decode(_LENGTH.pack(4 + len(cursor) - end) + cursor[end:])
+    return None if rest["id"] else cursor[_ARRAY:end]
+
+
+def cut(array: bytes) -> Iterator[bytes]:
+    """Yield each document of a BSON array of documents."""
+    offset, find, length = 4, array.index, _LENGTH.unpack_from
+    while array[offset] == _DOCUMENT:
+        start = find(0, offset) + 1
+        offset = start + length(array, start)[0]
+        yield array[start:offset]
