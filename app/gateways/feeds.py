@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,7 @@ from app.errors import ExistsError, NotFoundError
 from app.feeds.urls import url_key
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
+from app.gateways.websubs import WebsubGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
@@ -33,6 +35,7 @@ class FeedGateway:
         merger: FeedMerger,
         *,
         keep: int,
+        hubs: WebsubGateway | None = None,
     ) -> None:
         self._feeds = feeds
         self._entries = entries
@@ -40,6 +43,7 @@ class FeedGateway:
         self._writer = writer
         self._merger = merger
         self._keep = keep
+        self._hubs = hubs
         #: Feeds that this process noted as read today.
         self._touched: tuple[dt.date, set[int]] = (dt.date.min, set())
 
@@ -91,6 +95,10 @@ class FeedGateway:
         """Return feeds that should be polled now, the longest due first."""
         return self._feeds.due(now, limit)
 
+    def count_due(self, now: dt.datetime, most: int) -> int:
+        """Return how many feeds should be polled now, counted up to ``most``."""
+        return self._feeds.count_due(now, most)
+
     def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
         """Return what polling these feeds needs, those included that somebody has claimed."""
         return self._feeds.look(feed_ids)
@@ -99,6 +107,11 @@ class FeedGateway:
         """Note that polls at ``now`` brought nothing; no claim is needed for that, and none is broken."""
         if rests:
             self._feeds.rest(rests, now)
+
+    def put_off(self, rests: Sequence[Rest], now: dt.datetime) -> None:
+        """Let feeds that were not asked be due later; those that are not due yet keep an earlier time."""
+        if rests:
+            self._feeds.put_off(rests, now)
 
     def claim(
         self,
@@ -127,7 +140,12 @@ class FeedGateway:
 
     def store(self, updates: Sequence[FeedUpdate], now: dt.datetime) -> list[StoreResult]:
         """Store what a pull brought and release its claims; see :meth:`EntryWriter.store`."""
-        return self._writer.store(updates, now)
+        results = self._writer.store(updates, now)
+        if self._hubs is not None:
+            new = {result.feed_id: result.new for result in results if result.stored}
+            heard = [u.heard for u in updates if u.heard is not None and u.feed_id in new]
+            self._hubs.heard([dataclasses.replace(h, new=new[h.feed_id]) for h in heard], now)
+        return results
 
     def retain(self, feed_id: int) -> int:
         """Drop a feed's oldest entries above the number that is kept; return how many went.

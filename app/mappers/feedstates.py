@@ -43,12 +43,31 @@ def rest_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
 
     A feed that somebody has claimed meanwhile is left to him: he knows more.
     """
-    ids = [rest.feed_id for rest in rests]
-    place = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
-    next_check = {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in rests]}, place]}
-    return {"_id": {"$in": ids}, "claim_token": None}, [
-        {"$set": {"next_check_at": next_check, "checked_at": now}}
+    return {"_id": {"$in": [rest.feed_id for rest in rests]}, "claim_token": None}, [
+        {"$set": {"next_check_at": _planned(rests), "checked_at": now}}
     ]
+
+
+def put_off_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
+    """Return filter and pipeline of one update that lets feeds be due later without having been asked.
+
+    A feed that somebody asked meanwhile keeps an earlier time, one that is never asked by itself stays so.
+    """
+    planned = _planned(rests)
+    is_due = {"$lte": ["$next_check_at", now]}
+    query: Doc = {
+        "_id": {"$in": [rest.feed_id for rest in rests]},
+        "claim_token": None,
+        "next_check_at": {"$type": "date"},
+    }
+    when = {"$cond": [is_due, planned, {"$min": ["$next_check_at", planned]}]}
+    return query, [{"$set": {"next_check_at": when}}]
+
+
+def _planned(rests: Sequence[Rest]) -> Doc:
+    """Return the expression that looks a feed's new time up by its id."""
+    place = {"$indexOfArray": [{"$literal": [rest.feed_id for rest in rests]}, "$_id"]}
+    return {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in rests]}, place]}
 
 
 def update_of(write: StateWrite) -> UpdateOne:
@@ -80,8 +99,9 @@ def _fields(fields: FeedFields) -> Doc:
             doc[field] = value
     if "validators" in doc:
         doc["validators"] = _validators(doc["validators"])
-    if "seen" in doc:
-        doc["seen"] = Binary(doc["seen"])
+    for name in ("seen", "chunks"):
+        if name in doc:
+            doc[name] = Binary(doc[name])
     return doc
 
 

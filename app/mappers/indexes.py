@@ -56,6 +56,17 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),
         IndexModel([("at", _UP)], name="expires", expireAfterSeconds=14 * 86400),
     ],
+    "websubs": [
+        # One subscription per feed, whoever hears of its hub first.
+        IndexModel([("feed_id", _UP)], name="feed", unique=True, partialFilterExpression={"current": True}),
+        # The callback.
+        IndexModel([("token", _UP)], name="token", unique=True),
+        # The updater's looks; what waits for nothing is in neither.
+        IndexModel([("tend_at", _UP)], name="tend", sparse=True),
+        IndexModel([("pull_at", _UP)], name="pull", sparse=True),
+        # Retention: a day after the hub has let go.
+        IndexModel([("gone_at", _UP)], name="gone", expireAfterSeconds=86400),
+    ],
 }
 
 

@@ -13,7 +13,7 @@ import datetime as dt
 import functools
 import itertools
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from app import clock, logs
@@ -22,17 +22,20 @@ from app.gateways.digest import Digest, Digester, crashed, record_of
 from app.gateways.feeds import FeedGateway
 from app.models.feed import DueFeed, Feed, FeedPoll, FetchRecord, Rest
 from app.models.fetched import Fetched, FetchRequest
+from app.ports import EventPort, HostBudget
+from app.services.courtesy import Courtesy, asks_for_rest
 
 log = logs.get(__name__)
 
 FLUSH_FEEDS: Final = 50
 FLUSH_BYTES: Final = 4 << 20
-FLUSH_SECONDS: Final = 0.2
+FLUSH_SECONDS: Final = 1.0
 
-#: At two connections per host and 30 s per fetch, eight slow feeds of one host end in two minutes.
-HOST_SHARE: Final = 8
+#: At two connections per host and 30 s per fetch, six slow feeds of one host end in a minute and a half.
+HOST_SHARE: Final = 6
 
 Progress = Callable[[dict[str, int]], None]
+Announce = Callable[[Mapping[int, int]], None]
 Claim = Callable[[Sequence[int], dt.datetime], list[Feed]]
 
 
@@ -48,7 +51,8 @@ class Streamer(Protocol):
 class PullResult:
     """Counts of one pull: feeds stored, unchanged ones among them, new entries, feeds in error.
 
-    ``skipped`` were claimed by somebody else, or not due any more.
+    ``skipped`` were claimed by somebody else, or not due any more; ``put_off`` wait for their host's
+    budget; ``not_modified`` are the answers 304.
     """
 
     feeds: int = 0
@@ -56,6 +60,8 @@ class PullResult:
     new: int = 0
     errors: int = 0
     skipped: int = 0
+    put_off: int = 0
+    not_modified: int = 0
 
     def to_json(self) -> dict[str, int]:
         """Return the counts as a JSON object."""
@@ -65,14 +71,37 @@ class PullResult:
 class PullService:
     """Decides which feeds are pulled together, and pulls them."""
 
-    def __init__(self, feeds: FeedGateway, settings: Settings, digester: Digester | None = None) -> None:
+    def __init__(
+        self,
+        feeds: FeedGateway,
+        settings: Settings,
+        digester: Digester | None = None,
+        *,
+        budget: HostBudget | None = None,
+        events: EventPort | None = None,
+    ) -> None:
         self._feeds = feeds
+        self._announce = events.new if events else None
         self._settings = settings
+        self._courtesy = Courtesy(feeds, budget) if budget else None
         self._digester = digester or Digester(settings)
 
-    def due_batches(self, now: dt.datetime, limit: int) -> list[list[int]]:
-        """Return the ids of at most ``limit`` due feeds in batches for one job each."""
-        return batches(self._feeds.due(now, limit), self._settings.pull_batch)
+    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+        """Return at most ``limit`` feeds that should be pulled, the longest due first."""
+        return self._feeds.due(now, limit)
+
+    def count_due(self, now: dt.datetime, most: int) -> int:
+        """Return how many feeds should be pulled, counted up to ``most``."""
+        return self._feeds.count_due(now, most)
+
+    def batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
+        """Return the ids of these feeds in batches for one job each."""
+        return batches(feeds, self._settings.pull_batch)
+
+    def put_off(self, later: Mapping[int, float], now: dt.datetime) -> None:
+        """Let feeds be due so many seconds from now."""
+        rests = [Rest(feed_id, now + dt.timedelta(seconds=wait)) for feed_id, wait in later.items()]
+        self._feeds.put_off(rests, now)
 
     async def pull(
         self,
@@ -82,6 +111,7 @@ class PullService:
         token: str | None = None,
         dead: Sequence[str] = (),
         only_due: bool = False,
+        urgent: bool | None = None,
         progress: Progress | None = None,
     ) -> PullResult:
         """Fetch feeds and store what is new. Safe to run twice and to be killed anywhere.
@@ -98,23 +128,26 @@ class PullService:
             token: names this attempt and no other one; made when left out.
             dead: tokens of attempts whose worker died; their claims are taken over.
             only_due: skip feeds that are not due any more, since another job pulled them meanwhile.
+            urgent: a person waits, so that hosts' budgets may be overdrawn; None: unless ``only_due``.
             progress: called with the counts after each batch that was stored.
 
         Raises:
             StoreError: the store did not answer; claims run out by themselves.
         """
-        now = clock.now()
         # All calls to the store are made in threads: one that does not answer for some seconds must
         # not stop the other jobs of this process, nor its signs of life.
-        looked = await asyncio.to_thread(self._feeds.look, feed_ids)
-        polls = {p.id: p for p in looked if _is_free(p, now, dead) and (not only_due or _is_due(p, now))}
+        polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead, only_due, urgent)
         claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead=dead)
-        batch = _Batch(self._feeds, self._digester, claim, progress)
-        batch.result.skipped = len(feed_ids) - len(polls)
+        batch = _Batch(self._feeds, self._digester, claim, progress, self._announce)
+        batch.result.put_off = put_off
+        batch.result.skipped = len(feed_ids) - len(polls) - put_off
+        courtesy = self._courtesy
         flusher = asyncio.create_task(batch.keep_flushing())
         try:
             async for fetched in fetcher.stream([_request(p) for p in polls.values()]):
                 await batch.add(polls[fetched.request.key], fetched)
+                if courtesy and asks_for_rest(fetched):
+                    await asyncio.to_thread(courtesy.heed, fetched)
                 if flusher.done():
                     break  # by an error, which is this pull's own
         finally:
@@ -123,6 +156,17 @@ class PullService:
             await asyncio.wait({flusher})
             flusher.result()
         return batch.result
+
+    def _look(
+        self, feed_ids: Sequence[int], dead: Sequence[str], only_due: bool, urgent: bool | None
+    ) -> tuple[dict[int, FeedPoll], int]:
+        """Return the feeds that may be asked now, by id, and how many wait for their hosts."""
+        now_ms = clock.now().timestamp() * 1000
+        free = [p for p in self._feeds.look(feed_ids) if _is_free(p, now_ms, dead)]
+        polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
+        urgent = not only_due if urgent is None else urgent
+        admitted = self._courtesy.admit(polls, urgent=urgent) if self._courtesy else polls
+        return admitted, len(polls) - len(admitted)
 
     def suspect(self, feed_id: int, token: str, dead: Sequence[str] = ()) -> None:
         """Note that reading a feed crashes workers; it rests until the longest back-off is over."""
@@ -164,12 +208,12 @@ def _from(packed: list[list[int]], start: int) -> Iterable[list[int]]:
     return itertools.islice(itertools.cycle(packed), start % len(packed), start % len(packed) + len(packed))
 
 
-def _is_due(poll: FeedPoll, now: dt.datetime) -> bool:
-    return poll.next_check_at is not None and poll.next_check_at <= now
+def _is_due(poll: FeedPoll, now_ms: float) -> bool:
+    return poll.due_ms is not None and poll.due_ms <= now_ms
 
 
-def _is_free(poll: FeedPoll, now: dt.datetime, dead: Sequence[str]) -> bool:
-    return poll.claimed_until is None or poll.claimed_until <= now or poll.claim_token in dead
+def _is_free(poll: FeedPoll, now_ms: float, dead: Sequence[str]) -> bool:
+    return poll.claimed_ms <= now_ms or poll.claim_token in dead
 
 
 def _request(poll: FeedPoll) -> FetchRequest:
@@ -177,13 +221,18 @@ def _request(poll: FeedPoll) -> FetchRequest:
 
 
 class _Batch:
-    """Answers that wait to be stored together: 50 feeds, 4 MiB or 200 ms, whatever comes first."""
+    """Answers that wait to be stored together: 50 feeds, 4 MiB or a second, whatever comes first."""
 
     def __init__(
-        self, feeds: FeedGateway, digester: Digester, claim: Claim, progress: Progress | None
+        self,
+        feeds: FeedGateway,
+        digester: Digester,
+        claim: Claim,
+        progress: Progress | None,
+        announce: Announce | None,
     ) -> None:
         self._feeds, self._digester, self._claim = feeds, digester, claim
-        self._progress = progress
+        self._progress, self._announce = progress, announce
         self._rests: list[Rest] = []
         self._records: list[FetchRecord] = []
         self._waiting: list[tuple[Fetched, dt.datetime]] = []
@@ -214,7 +263,7 @@ class _Batch:
         self._wake.set()
 
     async def keep_flushing(self) -> None:
-        """Store when enough waits, or each 200 ms while slow hosts keep the rest of the batch waiting.
+        """Store when enough waits, or each second while slow hosts keep the rest of the batch waiting.
 
         A task of its own: when the pull is cancelled, what is being stored is stored to its end.
         """
@@ -232,19 +281,25 @@ class _Batch:
         waiting, rests, records = self._waiting, self._rests, self._records
         self._waiting, self._rests, self._records, self._bytes = [], [], [], 0
         self._room.set()
+        # Each trip to a thread and back costs more than its statement, so there are as few as can be.
         if rests:
-            await asyncio.to_thread(self._feeds.rest, rests, clock.now())
-            self.result.feeds += len(rests)
-            self.result.unchanged += len(rests)
+            await asyncio.to_thread(self._store_rests, rests, records)
         if waiting:
-            records += await self._digest(waiting)
-        if records:
-            await asyncio.to_thread(self._feeds.record_fetches, records)
-            if self._progress:
-                self._progress(self.result.to_json())
+            await self._digest(waiting)
+        if self._progress and (rests or waiting):
+            self._progress(self.result.to_json())
 
-    async def _digest(self, waiting: list[tuple[Fetched, dt.datetime]]) -> list[FetchRecord]:
-        """Claim the feeds, digest their answers and store that; return the lines of the fetch log."""
+    def _store_rests(self, rests: list[Rest], records: list[FetchRecord]) -> None:
+        """Store what brought nothing; runs in a thread."""
+        self._feeds.rest(rests, clock.now())
+        self._feeds.record_fetches(records)
+        result = self.result
+        result.feeds += len(rests)
+        result.unchanged += len(rests)
+        result.not_modified += sum(record.status == 304 for record in records)
+
+    async def _digest(self, waiting: list[tuple[Fetched, dt.datetime]]) -> None:
+        """Claim the feeds, digest their answers and store that."""
         ids = [fetched.request.key for fetched, _ in waiting]
         claimed = {feed.id: feed for feed in await asyncio.to_thread(self._claim, ids, clock.now())}
         self.result.skipped += len(ids) - len(claimed)
@@ -255,10 +310,9 @@ class _Batch:
                 digests.append(self._digester.digest(claimed[fetched.request.key], fetched, came))
                 await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
         await asyncio.to_thread(self._store, digests)
-        return [digest.record for digest in digests]
 
     def _store(self, digests: list[Digest]) -> None:
-        """Store entries first, then feed states; runs in a thread."""
+        """Store entries first, then feed states, then the log; runs in a thread."""
         results = self._feeds.store([digest.update for digest in digests], clock.now())
         for digest, stored in zip(digests, results, strict=True):
             self._count(digest, stored.new)
@@ -266,11 +320,15 @@ class _Batch:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:
                 self._feeds.retain(stored.feed_id)
+        self._feeds.record_fetches([digest.record for digest in digests])
+        if self._announce:
+            self._announce({stored.feed_id: stored.new for stored in results if stored.new})
 
     def _count(self, digest: Digest, new: int) -> None:
         result, record = self.result, digest.record
         result.feeds += 1
         result.new += new
+        result.not_modified += record.status == 304
         result.errors += record.error is not None
         result.unchanged += record.error is None and not digest.update.new and not digest.update.changed
         fields: dict[str, Any] = {"error": record.error} if record.error else {}

@@ -72,9 +72,12 @@ def test_pull_stores_what_is_new_once(site: Site) -> None:
     site.server.set("/feed", file_reply(rss(3, 2, 1)))
     second = site.pull([feed.id])
     third = site.pull([feed.id])
+    site.server.set("/feed", file_reply(rss(3, 2, 1), etag=False))
+    fourth = site.pull([feed.id])
 
-    assert (first.new, second.new, third.new) == (2, 1, 0)
-    assert third.unchanged == 1
+    assert (first.new, second.new, third.new, fourth.new) == (2, 1, 0, 0)
+    assert (third.unchanged, fourth.unchanged) == (1, 1)
+    assert (third.not_modified, fourth.not_modified) == (1, 0)
     assert site.feed(feed.id).last_seq == 3
     assert site.feed(feed.id).title == "Blog"
     assert site.unread(feed.id) == 3
@@ -191,11 +194,14 @@ def test_due_feeds_come_in_batches_until_they_are_pulled(site: Site) -> None:
     site.server.set("/feed", file_reply(rss(1)))
     feed = site.follow("/feed")
 
-    before = site.services.pull.due_batches(clock.now(), 100)
+    pulls = site.services.pull
+    before = pulls.due(clock.now(), 100)
+    assert pulls.count_due(clock.now(), 100) == 1
     site.pull([feed.id])
-    after = site.services.pull.due_batches(clock.now(), 100)
 
-    assert (before, after) == ([[feed.id]], [])
+    assert pulls.batches(before) == [[feed.id]]
+    assert [(due.host, due.due_at, due.readers) for due in before] == [("127.0.0.1", feed.next_check_at, 1)]
+    assert (pulls.due(clock.now(), 100), pulls.count_due(clock.now(), 100)) == ([], 0)
 
 
 def test_batches_hold_each_feed_once_and_spread_a_host() -> None:
