@@ -8,6 +8,7 @@ settings ``EVENTR_<NAME>_FILE`` names a file that holds the value. Nothing else 
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,6 +38,34 @@ def _url(*schemes: str) -> Check:
         return f"must start with {' or '.join(s + '://' for s in schemes)}"
 
     return check
+
+
+def _rates(value: tuple[str, ...]) -> str | None:
+    for row in value:
+        name, _, number = row.partition("=")
+        if not name.strip() or not number.strip().replace(".", "", 1).isdigit() or float(number) > 10_000:
+            return f"must hold rows like *.example.com=5, not {row!r}"
+    return None
+
+
+def _loopback(value: str) -> str | None:
+    host, _, port = value.rpartition(":")
+    try:
+        # No names: what "localhost" means is decided elsewhere.
+        fits = ipaddress.ip_address(host.strip("[]")).is_loopback and 0 <= int(port) < 1 << 16
+    except ValueError:
+        fits = False
+    return None if fits or not value else "must be a loopback address and a port, such as 127.0.0.1:7117"
+
+
+def _listening(value: str) -> str | None:
+    host, _, port = value.rpartition(":")
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+        fits = 0 <= int(port) < (1 << 16) - 8  # the processes of a machine take the next ports
+    except ValueError:
+        fits = False
+    return None if fits or not value else "must be an address and a port, such as 127.0.0.1:9180"
 
 
 def _secret_key(value: str) -> str | None:
@@ -100,6 +129,23 @@ class Settings:
     login_failures: int = _row(5, "Failed logins per account and address before waiting", _between(1, 1000))
     login_window: int = _row(900, "Window in which failed logins are counted", _between(1, 86400))
 
+    # -- events for browsers
+    events_host: str = _row("127.0.0.1", "Address the controller serves /events on, if it has a port")
+    events_port: int = _row(
+        0,
+        "Port the controller serves /events on, for proxies; 0: the web tier hands over",
+        _between(0, 65535),
+    )
+    events_pass_ttl: int = _row(60, "How long a pass to /events holds", _between(5, 3600))
+    events_streams: int = _row(5000, "Open streams of one controller", _between(1, 100_000))
+    events_per_user: int = _row(20, "Open streams of one user", _between(1, 10_000))
+    events_per_address: int = _row(200, "Open streams of one address (IPv6: /64)", _between(1, 100_000))
+    events_beat: float = _row(25.0, "Longest silence of a stream", _between(1, 300))
+    events_stall: float = _row(20.0, "A browser that takes nothing for so long is dropped", _between(1, 600))
+    events_lifetime: float = _row(
+        900.0, "A stream ends after so long, to be asked for anew", _between(5, 86400)
+    )
+
     # -- fetching
     user_agent: str = _row("", "User-Agent for feeds; empty: Eventr with the public address")
     fetch_allow: tuple[str, ...] = _row(
@@ -111,6 +157,24 @@ class Settings:
     )
     fetch_connections: int = _row(200, "Connections of one worker", _between(1, 10000))
     fetch_per_host: int = _row(2, "Connections to one host", _between(1, 64))
+    fetch_host_rate: float = _row(
+        2.0, "Requests per second to one host, over all workers and servers", _between(0.001, 10000)
+    )
+    fetch_host_burst: int = _row(
+        20, "… and so many at once after a pause; people may have as many again", _between(1, 10000)
+    )
+    fetch_host_rates: tuple[str, ...] = _row(
+        (
+            "*.wordpress.com=20",
+            "*.blogspot.com=20",
+            "*.youtube.com=20",
+            "*.substack.com=10",
+            "*.tumblr.com=10",
+            "*.medium.com=5",
+        ),
+        "Hosts with a rate of their own: name=rate, or *.name=rate for all names below it together; 0: any",
+        _rates,
+    )
     fetch_connect_timeout: float = _row(5.0, "DNS, connect and TLS, each", _between(0.1, 60))
     fetch_first_byte_timeout: float = _row(10.0, "Until the first byte of an answer", _between(0.1, 60))
     fetch_idle_timeout: float = _row(10.0, "Between two bytes of an answer", _between(0.1, 60))
@@ -145,6 +209,11 @@ class Settings:
     poll_unread: int = _row(86400, "Time between polls of a feed nobody read for 30 days", _between(60, 1e6))
     error_backoff_min: int = _row(300, "First wait after an error; doubles", _between(1, 86400))
     error_backoff_max: int = _row(86400, "Longest wait after errors", _between(60, 1e6))
+    websub: str = _row(
+        "auto", "Subscribe to hubs; auto: where they can reach BASE_URL", _one_of("auto", "on", "off")
+    )
+    websub_interval: int = _row(30, "Shortest time between two pulls of a feed for pushes", _between(1, 3600))
+    websub_max_bytes: int = _row(4 << 20, "Largest push that is read", _between(1024, 1 << 26))
     retention_entries: int = _row(5000, "Entries kept per feed", _between(100, 1e7))
 
     # -- reading
@@ -164,9 +233,15 @@ class Settings:
     claim_seconds: int = _row(180, "How long a claimed feed is left alone", _between(10, 3600))
     job_timeout: int = _row(120, "Longest run of a job", _between(1, 86400))
     job_retries: int = _row(3, "Runs of a failing job, and crashes until a job is given up", _between(1, 100))
-    job_backoff: float = _row(2.0, "First wait before a failed job runs again; doubles", _between(0.01, 3600))
+    job_backoff: float = _row(2.0, "First wait before a failed job runs again", _between(0.01, 3600))
+    job_backoff_factor: float = _row(2.0, "Each further wait is so many times longer", _between(1, 10))
+    job_backoff_most: float = _row(3600.0, "Longest wait before a failed job runs again", _between(0.01, 1e6))
+    job_backoff_jitter: float = _row(
+        0.2, "Part by which waits differ, so that a herd spreads", _between(0, 1)
+    )
     result_ttl: int = _row(120, "How long results are kept", _between(10, 86400))
     failure_ttl: int = _row(86400, "How long failures are kept", _between(60, 1e7))
+    dead_max: int = _row(10_000, "Tasks that failed for good which are kept, newest", _between(1, 1e6))
     worker_memory: int = _row(
         500 << 20, "Resident memory above which a worker is replaced", _between(1 << 26, 1 << 40)
     )
@@ -174,10 +249,33 @@ class Settings:
     worker_stall: float = _row(
         15.0, "A worker without a sign of life for so long is killed", _between(1, 3600)
     )
+    repl_listen: str = _row(
+        "",
+        "Loopback address and port where a manager takes commands beside its socket; empty: nowhere",
+        _loopback,
+    )
+    metrics_listen: str = _row(
+        "",
+        "Address and port for metrics and health: of the manager; controller and updater take the next two; "
+        "loopback only, unless there is a token; empty: nowhere",
+        _listening,
+    )
+    metrics_token: str = _row(
+        "", "Bearer token without which the metrics ports answer nobody", _secret_key, secret=True
+    )
+    report_urls: str = _row(
+        "",
+        "Where the hourly report goes: addresses as apprise reads them, separated by spaces; empty: nowhere",
+        secret=True,
+    )
     stop_grace: float = _row(10.0, "Time that running jobs get when a worker stops", _between(0, 600))
     updater_interval: float = _row(5.0, "Time between two looks for due feeds", _between(0.1, 600))
-    updater_lease: float = _row(15.0, "Lease of the one updater", _between(1, 600))
-    updater_backlog: int = _row(20, "Waiting system pulls at which no more are queued", _between(1, 10000))
+    updater_lease: float = _row(
+        10.0, "Lease of the one updater; another takes over a second after it ran out", _between(1, 600)
+    )
+    updater_work: float = _row(
+        60.0, "Work that waits in the queue of system pulls at most, by the measured pace", _between(1, 120)
+    )
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
@@ -197,6 +295,9 @@ class Settings:
                 raise SettingsError(f"{env_name(field.name)} {problem}.", setting=field.name)
         if self.poll_min > self.poll_max:
             raise SettingsError("EVENTR_POLL_MIN must not be above EVENTR_POLL_MAX.", setting="poll_min")
+        if self.metrics_listen and not self.metrics_token and (problem := _loopback(self.metrics_listen)):
+            text = f"EVENTR_METRICS_LISTEN {problem}, unless EVENTR_METRICS_TOKEN is set."
+            raise SettingsError(text, setting="metrics_listen")
 
     @property
     def own_origin(self) -> str:

@@ -12,6 +12,8 @@
     ├── TooLargeError             more than a named limit allows (413)
     ├── RateLimitedError          too often (429)
     ├── StoreError                MongoDB or Redis does not answer (503)
+    │   └── DrainingError         a queue takes nothing new for now (503)
+    ├── UnsentError               a message could not be delivered (503)
     └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
         ├── FetchError            it could not be fetched
         └── ParseError            it was fetched and cannot be read
@@ -111,6 +113,17 @@ class StoreError(EventrError):
     code = "store_unavailable"
     http_status = 503
     default = "The store does not answer. Nothing was lost; try again in a minute."
+
+
+class DrainingError(StoreError):
+    code = "draining"
+    default = "This is being serviced and takes nothing new. Try again in a few minutes."
+
+
+class UnsentError(EventrError):
+    code = "unsent"
+    http_status = 503
+    default = "The report could not be delivered to any address. The log names the kinds that failed."
 
 
 #: Every error word a feed can carry, with the sentence its readers see. ``http_4xx``-like words are

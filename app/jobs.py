@@ -25,7 +25,7 @@ from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
 from app.config import Settings
-from app.errors import InvalidError, StoreError, TooLargeError
+from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models import keys
 from app.models.jobs import Job, JobView, Outcome, State, Ticket
 from controller.client import ResultReader
@@ -86,7 +86,7 @@ class RedisJobs:
 
     @cached_property
     def _results(self) -> ResultReader:
-        return ResultReader(self._settings.redis_url)
+        return ResultReader.of(self._settings)
 
     def enqueue(self, job: Job) -> Ticket:
         """Queue a job, or join the same one; see :class:`app.ports.JobPort`."""
@@ -101,6 +101,9 @@ class RedisJobs:
             jobs: tickets come back in their order.
             front: before all that wait, for parts of a job that has waited already.
             parents: attempt tokens of a dead job whose work these jobs continue; see ``Context.parents``.
+
+        Raises:
+            DrainingError: a queue takes nothing new; jobs of other queues may have been queued.
         """
         calls = [self._call(job, front, parents) for job in jobs]
         replies: list[Any] = []
@@ -110,10 +113,24 @@ class RedisJobs:
                     for names, args in calls[start : start + _BATCH]:
                         self._script(keys=names, args=args, client=pipe)
                     replies += pipe.execute()
+        if any(fresh < 0 for fresh, _ in replies):
+            raise DrainingError
         return [
             Ticket(args[0], int(since), bool(fresh))
             for (_, args), (fresh, since) in zip(calls, replies, strict=True)
         ]
+
+    def queue_in(self, pipe: Any, jobs: Sequence[Job]) -> list[str]:
+        """Let a transaction of the caller queue jobs too; return their ids in order.
+
+        Args:
+            pipe: a pipeline of redis-py. It gets one script per job, whose reply is (fresh, since): fresh
+                is 1, 0 for a job that was there already, -1 where the queue takes nothing new.
+        """
+        calls = [self._call(job, front=False, parents=()) for job in jobs]
+        for names, args in calls:
+            self._script(keys=names, args=args, client=pipe)
+        return [args[0] for _, args in calls]
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
         """Yield outcomes as they come; see :class:`app.ports.JobPort`."""
@@ -135,6 +152,11 @@ class RedisJobs:
             crashes=int(crashes or 0),
         )
 
+    def ping(self) -> None:
+        """Raise StoreError when Redis does not answer."""
+        with _store():
+            self._client.ping()
+
     def close(self) -> None:
         """Close connections that were opened."""
         for name in ("_client", "_results"):
@@ -144,6 +166,7 @@ class RedisJobs:
     def _call(self, job: Job, front: bool, parents: Sequence[str]) -> tuple[list[str], list[Any]]:
         ident = job_id(job.task, job.args)
         names = [keys.job(ident), keys.queue(job.queue), keys.results(ident), keys.QUEUES]
+        names += [keys.DRAINING, keys.DEAD]
         fields: dict[str, Any] = self._record(ident, job).to_dict(include_result=False)
         if parents:
             fields["parents"] = " ".join(parents)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from app.models.jobs import Job, JobView, Outcome, Ticket
 
@@ -37,4 +37,58 @@ class JobPort(Protocol):
 
     def status(self, job_id: str) -> JobView:
         """Return a job's state and last progress; never raises for an unknown id."""
+        ...
+
+
+class HostBudget(Protocol):
+    """How often hosts may be asked, over all workers and servers; ``app.budgets.RedisBudget``.
+
+    Without Redis everything is let through: nothing new is queued then either.
+    """
+
+    def take(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
+        """Take one token per entry; return for each 0, or the seconds after which to come back.
+
+        Entries of one host that find no token get different times, so they do not come back together.
+
+        Args:
+            hosts: names in lower case, one per request; equal names may be repeated.
+            urgent: a person waits. His requests may run ahead of the rate by a second burst, which the
+                updater's pay back.
+        """
+        ...
+
+    def punish(self, host: str, seconds: float) -> None:
+        """Leave a host alone for so long, with all its feeds: it said so (429, 503)."""
+        ...
+
+
+class EventPort(Protocol):
+    """Tell people's browsers what has happened; ``app.events.RedisEvents`` in every process.
+
+    Only :meth:`position` and :meth:`admit` raise StoreError; what cannot be told is dropped.
+    """
+
+    def counts(self, user_id: int) -> None:
+        """Tell a user's browsers that his counts or stars have changed."""
+        ...
+
+    def new(self, entries: Mapping[int, int]) -> None:
+        """Tell whoever follows these feeds how many new entries each has got."""
+        ...
+
+    def progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
+        """Tell a user's browsers how far an import is."""
+        ...
+
+    def follows(self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()) -> None:
+        """Note which feeds a user follows from now on, or no more."""
+        ...
+
+    def position(self) -> str:
+        """Return the place in the stream after which everything is still to come."""
+        ...
+
+    def admit(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
+        """Return a signed pass with which a browser of this user may listen."""
         ...

@@ -29,6 +29,9 @@ class Task(enum.StrEnum):
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
     RETAIN = "maintenance.retain"
+    REPORT = "maintenance.report"
+    WEBSUB_PULL = "websub.pull"
+    WEBSUB_TEND = "websub.tend"
     SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these
     NAP = "selftest.nap"
     CRASH = "selftest.crash"

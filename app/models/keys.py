@@ -11,8 +11,9 @@ from app.models.jobs import Queue
 
 #: hash · one job: RQ's fields (data, origin, status, created_at, enqueued_at, started_at, ended_at,
 #: worker_name, timeout, result_ttl, failure_ttl, description) and ours: ``since`` (ms, first possible
-#: stamp of this run's result), ``attempts``, ``failures``, ``crashes``, ``error``, ``progress`` (JSON),
-#: ``history`` (one line per failed attempt), ``home`` (queue before it became a suspect), ``parents``.
+#: stamp of this run's result), ``began`` (ms, its last start), ``attempts``, ``failures``, ``crashes``,
+#: ``error``, ``progress`` (JSON), ``history`` (a JSON line per failed attempt: attempt, at, worker, error,
+#: where), ``home`` (queue before it became a suspect), ``parents``.
 #: · no expiry until it ends, then result_ttl or failure_ttl.
 JOB = "rq:job:"
 #: list · job ids in order; head is next · none.
@@ -23,7 +24,8 @@ QUEUES = "rq:queues"
 RESULTS = "rq:results:"
 #: zset · job id → Unix time until which it is kept; by queue · cleaned by each finish.
 FINISHED = "rq:finished:"
-#: zset · the dead set: job id → Unix time until which it is kept; by queue · cleaned by each finish.
+#: zset · failed jobs as RQ's tools see them: job id → Unix time until which it is kept; by queue
+#: · cleaned by each finish.
 FAILED = "rq:failed:"
 #: zset · job id → Unix time at which it is tried again; by queue · emptied by TAKE.
 SCHEDULED = "rq:scheduled:"
@@ -38,14 +40,50 @@ INFLIGHT = "eventr:inflight:"
 WORKERS = "eventr:workers"
 #: zset · manager id → Unix time at which it counts as lost · none; swept by other managers.
 MANAGERS = "eventr:managers"
-#: stream · what happened to jobs (kind, id, task, queue, worker, …), newest ~20,000 · none.
+#: zset · the dead set: ids of tasks that failed for good → Unix time of their end, newest ``dead_max``
+#: · none; what failure_ttl took is removed by the managers' sweep.
+DEAD = "eventr:dead"
+#: set · names of queues from which nobody takes · none; resume removes them.
+PAUSED = "eventr:paused"
+#: set · names of queues that accept nothing new · none; resume removes them.
+DRAINING = "eventr:draining"
+#: hash · live settings of a group or a queue: key → value as text; over the file's · none.
+LIVE = "eventr:q:"
+#: channel · name of the group or queue whose live settings changed; a hint, managers look by themselves.
+LIVE_CHANGED = "eventr:settings"
+#: string · id of the manager that looked for stray jobs last · so long nobody else need look.
+SWEPT = "eventr:lease:sweep"
+#: stream · what happened to jobs (kind, id, task, queue, worker, …; of small results also stamp, value),
+#: newest ~20,000 · none.
 EVENTS = "eventr:events"
+#: hash · what happened in one hour, ``eventr:stats:<hours since 1970>``: counter → number · 49 hours.
+STATS = "eventr:stats:"
+#: hash · the counters of all hours together, without peaks; only ever grow · none.
+TOTALS = "eventr:totals"
+#: string · number of the hour whose report was sent last · two days.
+REPORTED = "eventr:reported"
+#: stream · what people are told (kind, user, data), newest ~5,000 · PEOPLE_SECONDS after the last.
+PEOPLE = "eventr:people"
+#: string · ids of the feeds that a user follows, 8 bytes each, for the controller · some minutes.
+FOLLOWS = "eventr:follows:"
 #: channel · wakes idle workers when jobs arrive; a hint only, workers look by themselves too.
 WAKE = "eventr:wake"
 #: string · JSON {pid, host, since}: ``eventr:alive:<name>:<id>`` of a running process · ALIVE_SECONDS.
 ALIVE = "eventr:alive:"
 #: string · token of the one updater · its lease.
 UPDATER_LEASE = "eventr:lease:updater"
+
+#: hash · job id → ids of the feeds in it, comma-separated: what the updater has queued and not seen
+#: end · none; written together with the jobs, by the holder of the lease.
+UPDATER_HAND = "eventr:updater:hand"
+#: hash · what the updater saw at its last look, see ``workers.updater.Sight`` · ALIVE_SECONDS.
+UPDATER_STATS = "eventr:updater:stats"
+#: string · ``eventr:rate:<host or group>``: ms at which all tokens taken are paid for and, behind a space,
+#: first ms not yet promised to a feed that was put off · when both are past.
+HOST_RATE = "eventr:rate:"
+#: string · ``eventr:stop:<host>``: ms until which the host wants to be left alone, and promised as above ·
+#: then.
+HOST_STOP = "eventr:stop:"
 
 #: string · how often something was tried: ``eventr:try:<what>:<who>`` · with its window. With ``:gate``
 #: at its end: exists while no further try is let in · seconds to minutes.
@@ -54,6 +92,9 @@ TRIES = "eventr:try:"
 ALIVE_SECONDS = 15
 #: Newest entries kept in EVENTS, roughly.
 EVENTS_KEPT = 20_000
+#: Newest entries kept in PEOPLE, roughly, and how long after the last one.
+PEOPLE_KEPT = 5_000
+PEOPLE_SECONDS = 3600
 
 
 def job(job_id: str) -> str:
@@ -70,6 +111,18 @@ def results(job_id: str) -> str:
 
 def inflight(worker: str) -> str:
     return INFLIGHT + worker
+
+
+def live(name: str) -> str:
+    return LIVE + name
+
+
+def follows(user_id: int) -> str:
+    return f"{FOLLOWS}{user_id}"
+
+
+def hour(number: int) -> str:
+    return f"{STATS}{number}"
 
 
 def alive(name: str, ident: str) -> str:

@@ -1,14 +1,36 @@
 """What a queue manager and its workers tell each other: the worker's orders and its messages.
 
 Messages are single JSON packets on a socket pair. Not pickles: a worker reads foreign data, and what
-takes it over must not take over the manager too.
+takes it over must not take over the manager too. The other way go new orders, when settings change.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import ClassVar
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRules:
+    """What holds for the jobs of one queue; names, units and defaults as ``queues.toml`` explains them.
+
+    Attributes:
+        timeout: longest run, seconds, also for tasks that allow themselves more; None: as the task says.
+        buffer: most jobs of the queue that one worker holds; None: as many as it may hold at all.
+    """
+
+    timeout: float | None = None
+    retries: int
+    backoff_first: float
+    backoff_factor: float
+    backoff_most: float
+    backoff_jitter: float
+    result_ttl: int
+    failure_ttl: int
+    buffer: int | None = None
+    priority: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +42,15 @@ class WorkerSpec:
         manager: id of the manager that watches it.
         group: table of the queue settings it belongs to.
         queues: by priority.
+        rules: by queue; each of ``queues`` has some.
         mode: ``loop`` (many jobs at once) or ``solo`` (one at a time, in the main thread).
-        slots: jobs at once in loop mode.
+        slots: jobs that it holds: all run in loop mode, one after the other in solo mode.
         system_slots: of these at most so many for system queues; the rest is reserved for people.
         memory: bytes of RSS above which it is replaced; 1.5 times as much data is refused to it.
         lifetime: seconds after which it ends by itself.
         max_jobs: jobs after which it ends by itself.
         grace: seconds that running jobs get when it stops.
+        wear: by so much its lifetime and jobs differ from those of its group.
     """
 
     name: str
@@ -40,6 +64,8 @@ class WorkerSpec:
     lifetime: float
     max_jobs: int
     grace: float
+    wear: float = 1.0
+    rules: Mapping[str, QueueRules] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,6 +90,8 @@ class Began:
     op: ClassVar[str] = "began"
     job_id: str
     limit: float
+    task: str = ""
+    queue: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,4 +132,23 @@ def decode(packet: bytes) -> Message:
     try:
         return kind(**document)
     except TypeError as e:
+        raise ValueError(str(e)) from e
+
+
+def encode_orders(spec: WorkerSpec) -> bytes:
+    """Return new orders for a running worker as one packet."""
+    return json.dumps(dataclasses.asdict(spec)).encode()
+
+
+def decode_orders(packet: bytes) -> WorkerSpec:
+    """Read one packet of the manager's.
+
+    Raises:
+        ValueError: no orders.
+    """
+    document = json.loads(packet)
+    try:
+        rules = {queue: QueueRules(**row) for queue, row in document.pop("rules").items()}
+        return WorkerSpec(**{**document, "queues": tuple(document["queues"]), "rules": rules})
+    except (TypeError, KeyError, AttributeError) as e:
         raise ValueError(str(e)) from e

@@ -1,0 +1,145 @@
+"""Tells people's browsers what has happened: one Redis stream for all, read by the controller.
+
+    events = RedisEvents(settings)
+    events.counts(user_id)          # another of his devices follows
+    events.new({17: 3})             # everybody who follows feed 17 hears of three new entries
+
+One entry per happening, whoever hears of it: the controller knows who is there and what he follows, so
+a feed with 100,000 readers costs one write. Nothing here may stop what it tells of: without Redis the
+event is dropped, and browsers ask for themselves once a minute.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app import logs
+from app.config import Settings
+from app.errors import StoreError
+from app.models import keys
+from app.models.events import FOLLOWS, Kind, Pass
+
+log = logs.get(__name__)
+
+#: After a failure nothing is tried for so long, seconds: each try may cost a reader's click a wait.
+QUIET = 5.0
+_TIMEOUT = 1.0
+#: Longest report of an import as JSON, bytes.
+REPORT_MAX = 4096
+
+
+class RedisEvents:
+    """:class:`app.ports.EventPort` on Redis. Connects at first use; safe to share between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._quiet_until = 0.0
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        return redis.Redis.from_url(
+            self._settings.redis_url,
+            socket_connect_timeout=_TIMEOUT,
+            socket_timeout=_TIMEOUT,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    def counts(self, user_id: int) -> None:
+        """Tell a user's browsers that his counts or stars have changed."""
+        self._tell(Kind.COUNTS, user_id)
+
+    def new(self, entries: Mapping[int, int]) -> None:
+        """Tell whoever follows these feeds how many new entries each has got."""
+        if entries:
+            self._tell(Kind.NEW, data={str(feed_id): count for feed_id, count in entries.items()})
+
+    def progress(self, user_id: int, import_id: int, report: Mapping[str, Any]) -> None:
+        """Tell a user's browsers how far an import is.
+
+        Args:
+            report: a small JSON object.
+
+        Raises:
+            ValueError: it is longer than 4 KiB.
+        """
+        data = {**report, "id": import_id}
+        if len(json.dumps(data)) > REPORT_MAX:
+            raise ValueError("a report of progress is a few numbers")
+        self._tell(Kind.IMPORT, user_id, data)
+
+    def follows(self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()) -> None:
+        """Note which feeds a user follows from now on, or no more; his other browsers count anew."""
+        self._tell(FOLLOWS, user_id, {"added": list(added), "removed": list(removed)})
+
+    def position(self) -> str:
+        """Return the place in the stream after which everything is still to come.
+
+        Raises:
+            StoreError: Redis does not answer.
+        """
+        try:
+            rows: Any = self._client.xrevrange(keys.PEOPLE, count=1)
+            if rows:
+                return str(rows[0][0].decode())
+            seconds, micros = self._client.time()
+            # The millisecond before: the next event may come within this one, as its first.
+            return f"{seconds * 1000 + micros // 1000 - 1}-0"
+        except redis.RedisError as e:
+            raise StoreError from e
+
+    def admit(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
+        """Return a signed pass with which a browser of this user may listen.
+
+        Args:
+            feed_ids: what he follows; the controller finds it in Redis for a minute.
+            at: the :meth:`position` before they were read.
+
+        Raises:
+            StoreError: Redis does not answer.
+        """
+        ttl = int(self._settings.events_pass_ttl) + 60
+        try:
+            self._client.set(keys.follows(user_id), packed(feed_ids), ex=ttl)
+        except redis.RedisError as e:
+            raise StoreError from e
+        return Pass(user_id, at).signed(self._settings.secret_key)
+
+    def close(self) -> None:
+        """Close the connections that were opened."""
+        if (client := self.__dict__.get("_client")) is not None:
+            client.close()
+
+    def _tell(self, kind: str, user_id: int | None = None, data: Mapping[str, Any] | None = None) -> None:
+        if time.monotonic() < self._quiet_until:
+            return
+        fields: dict[Any, Any] = {"kind": str(kind)}
+        if user_id is not None:
+            fields["user"] = int(user_id)  # the store's own kind of number is none to the driver
+        if data is not None:
+            fields["data"] = json.dumps(data, separators=(",", ":"))
+        try:
+            with self._client.pipeline(transaction=False) as pipe:
+                pipe.xadd(keys.PEOPLE, fields, maxlen=keys.PEOPLE_KEPT)
+                pipe.expire(keys.PEOPLE, keys.PEOPLE_SECONDS)
+                pipe.execute()
+        except redis.RedisError as e:
+            self._quiet_until = time.monotonic() + QUIET
+            log.warning("event_dropped", kind=str(kind), error=type(e).__name__)
+
+
+def packed(ids: Sequence[int]) -> bytes:
+    """Return ids as 8 bytes each, little-endian."""
+    numbers = array.array("q", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()

@@ -1,0 +1,86 @@
+"""What was counted and what waits, read from Redis for the hourly report."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import redis
+
+from app import clock
+from app.config import Settings
+from app.errors import StoreError
+from app.models import keys
+from app.models.hours import HOUR_MS
+from app.models.jobs import Queue
+from app.models.report import Situation
+
+_REPORTED_SECONDS = 2 * 86400
+
+
+class RedisFigures:
+    """Connects at first use. All methods raise StoreError when Redis does not answer."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _client(self) -> redis.Redis:
+        return redis.Redis.from_url(self._settings.redis_url)
+
+    def situation(self, hour: int) -> Situation:
+        """Return what a report about an hour says; queues and updater as they are now."""
+        with _store():
+            with self._client.pipeline(transaction=False) as pipe:
+                pipe.hgetall(keys.hour(hour))
+                pipe.hgetall(keys.UPDATER_STATS)
+                pipe.zcard(keys.DEAD)
+                for queue in Queue:
+                    pipe.llen(keys.queue(queue))
+                    pipe.lindex(keys.queue(queue), 0)
+                counters, updater, dead, *rows = pipe.execute()
+            heads = self._since(rows[1::2])
+        now = clock.now()
+        end = dt.datetime.fromtimestamp((hour + 1) * HOUR_MS / 1000, dt.UTC)
+        waited = [max(0.0, now.timestamp() - since / 1000) if since else 0.0 for since in heads]
+        return Situation(
+            hour=hour,
+            until=min(now, end),
+            counters={name.decode(): int(value) for name, value in counters.items()},
+            waiting=dict(zip(map(str, Queue), zip(rows[::2], waited, strict=True), strict=True)),
+            dead=dead,
+            updater={name.decode(): value.decode() for name, value in updater.items()},
+        )
+
+    def reported(self) -> int:
+        """Return the hour whose report was sent last, 0 when none is known."""
+        with _store():
+            return int(self._client.get(keys.REPORTED) or 0)
+
+    def set_reported(self, hour: int) -> None:
+        """Note that the report of an hour was sent."""
+        with _store():
+            self._client.set(keys.REPORTED, hour, ex=_REPORTED_SECONDS)
+
+    def close(self) -> None:
+        """Close the connection if there is one."""
+        if (client := self.__dict__.get("_client")) is not None:
+            client.close()
+
+    def _since(self, heads: Sequence[bytes | None]) -> list[int]:
+        with self._client.pipeline(transaction=False) as pipe:
+            for head in heads:
+                pipe.hget(keys.job(head.decode() if head else ""), "since")
+            values: list[Any] = pipe.execute()
+        return [int(value) if value else 0 for value in values]
+
+
+@contextmanager
+def _store() -> Iterator[None]:
+    try:
+        yield
+    except redis.RedisError as e:
+        raise StoreError from e
