@@ -1,0 +1,52 @@
+-- TAKE TOKENS: how many of the wanted requests may go to each host now, and when the others may come.
+-- A bucket is one number, the time at which all tokens taken so far are paid for (GCRA): it may lie as far
+-- ahead as a burst lasts. Few calls per host, since each poll without news pays for them too.
+--
+-- KEYS  for each host: its stop, its bucket
+-- ARGV  1 JSON, flat, for each host: requests wanted · ms per token, 0: any number · tokens of a burst
+-- Returns nil when all may go, else for each host: requests granted, ms until the first of the others may
+-- come; each further one comes a token later.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local asked = cjson.decode(ARGV[1])
+local known = redis.call('MGET', unpack(KEYS))
+local left = {}  -- of groups that more than one of these hosts belongs to
+local out, all = {}, true
+
+-- "a b", or "a" where b is 0
+local function pair(text)
+  if not text then
+    return 0, 0
+  end
+  local a, b = string.match(text, '^(%S+) ?(%S*)$')
+  return tonumber(a), tonumber(b) or 0
+end
+
+for i = 1, #KEYS, 2 do
+  local at = (i - 1) / 2 * 3
+  local wanted, step, burst = asked[at + 1], asked[at + 2], asked[at + 3]
+  local granted, wait = wanted, 0
+  local stopped, promised = pair(known[i])
+  if stopped > now then
+    local from = math.max(stopped, promised)
+    redis.call('SET', KEYS[i], string.format('%.0f %.3f', stopped, from + wanted * step), 'KEEPTTL')
+    granted, wait = 0, from - now
+  elseif step > 0 then
+    local bucket = KEYS[i + 1]
+    local tat, ahead = pair(left[bucket] or known[i + 1])
+    tat = math.max(now, tat)
+    granted = math.max(0, math.min(wanted, math.floor(burst - (tat - now) / step + 0.001)))
+    tat = tat + granted * step
+    if granted < wanted then
+      local from = math.max(now, ahead, tat - (burst - 1) * step)
+      wait = from - now
+      ahead = from + (wanted - granted) * step
+    end
+    local text = ahead > now and string.format('%.3f %.3f', tat, ahead) or string.format('%.3f', tat)
+    left[bucket] = text
+    redis.call('SET', bucket, text, 'PX', math.ceil(math.max(tat, ahead) - now))
+  end
+  all = all and granted == wanted
+  out[#out + 1] = {granted, math.ceil(wait)}
+end
+return not all and out or nil

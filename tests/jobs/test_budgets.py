@@ -1,0 +1,181 @@
+"""Budgets of hosts: tokens in Redis, shared by all; on the real Redis, its clock moved by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+
+from app.budgets import RedisBudget
+from app.config import Settings
+from app.errors import SettingsError
+from app.models import keys
+from app.models.hosts import HostRate, HostRates
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    # So slow that no token comes back while a test runs.
+    return dataclasses.replace(
+        settings,
+        fetch_host_rate=0.01,
+        fetch_host_burst=3,
+        fetch_host_rates=("*.big.example=0.02", "free.example=0", "quick.example=200"),
+    )
+
+
+@pytest.fixture
+def budget(settings: Settings, redis_client: redis.Redis) -> Iterator[RedisBudget]:
+    with contextlib.closing(RedisBudget(settings)) as made:
+        yield made
+
+
+def _age(client: redis.Redis, key: str, seconds: float) -> None:
+    """Let a bucket or a stop be so many seconds older."""
+    text: Any = client.get(key)
+    client.set(key, " ".join(f"{float(part) - seconds * 1000:.3f}" for part in text.split()))
+
+
+def test_a_burst_goes_at_once_and_the_rest_one_after_the_other(budget: RedisBudget) -> None:
+    waits = budget.take(["a.example"] * 6)
+    assert waits[:3] == [0, 0, 0]
+    assert waits[3:] == [pytest.approx(100 * n, abs=1) for n in (1, 2, 3)]
+    # Whoever comes next is put behind them: nobody comes back at the same time.
+    assert budget.take(["a.example"]) == [pytest.approx(400, abs=1)]
+    assert budget.take(["b.example"]) == [0]
+
+
+def test_tokens_come_back_at_the_rate(budget: RedisBudget, redis_client: redis.Redis) -> None:
+    budget.take(["a.example"] * 4)
+    _age(redis_client, keys.HOST_RATE + "a.example", 101)
+    assert [bool(wait) for wait in budget.take(["a.example"] * 2)] == [False, True]
+    _age(redis_client, keys.HOST_RATE + "a.example", 10_000)
+    # Never more than a burst, however long the pause was.
+    assert [bool(wait) for wait in budget.take(["a.example"] * 4)] == [False, False, False, True]
+
+
+def test_answers_keep_the_order_of_what_was_asked(budget: RedisBudget) -> None:
+    hosts = ["a.example", "b.example"] * 5
+    waits = budget.take(hosts)
+    for host in set(hosts):
+        own = [wait for name, wait in zip(hosts, waits, strict=True) if name == host]
+        assert own == sorted(own)
+        assert own.count(0) == 3
+    assert budget.take([]) == []
+
+
+def test_hosts_of_a_row_share_its_rate(budget: RedisBudget) -> None:
+    # Twice the rate: a burst of six for all of them together.
+    waits = budget.take([f"{n}.big.example" for n in range(7)])
+    assert [bool(wait) for wait in waits] == [False] * 6 + [True]
+    assert budget.take(["big.example"])[0] > 0
+    assert budget.take(["verybig.example"]) == [0]
+
+
+def test_a_host_without_a_rate_is_asked_as_often_as_one_likes(budget: RedisBudget) -> None:
+    assert not any(budget.take(["free.example"] * 1000))
+    assert not any(budget.take(["127.0.0.1"] * 1000))
+
+
+def test_people_run_ahead_and_the_updater_pays_back(budget: RedisBudget) -> None:
+    assert not any(budget.take(["a.example"] * 6, urgent=True))
+    assert budget.take(["a.example"], urgent=True)[0] > 0
+    assert budget.take(["a.example"])[0] > 0
+
+
+def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_client: redis.Redis) -> None:
+    budget.punish("a.example", 600)
+    waits = budget.take(["a.example"] * 3)
+    assert waits == [pytest.approx(600 + 100 * n, abs=1) for n in range(3)]
+    assert budget.take(["a.example"], urgent=True)[0] > 600
+    # A shorter stop does not end a longer one, and other hosts go on.
+    budget.punish("a.example", 1)
+    assert budget.take(["a.example"])[0] > 600
+    assert budget.take(["b.example"]) == [0]
+    ms: Any = redis_client.pttl(keys.HOST_STOP + "a.example")
+    assert 590_000 < ms <= 600_000
+    _age(redis_client, keys.HOST_STOP + "a.example", 601)
+    assert budget.take(["a.example"]) == [0]
+
+
+def test_a_stop_holds_for_hosts_without_a_rate_and_spares_the_rest_of_a_group(budget: RedisBudget) -> None:
+    budget.punish("free.example", 60)
+    assert budget.take(["free.example"])[0] > 59
+    # Whoever runs one name below a shared one must not silence all the others.
+    budget.punish("a.big.example", 60)
+    assert budget.take(["a.big.example"])[0] > 59
+    assert budget.take(["b.big.example"]) == [0]
+
+
+def test_V08_a_host_is_silent_for_a_day_at_most(budget: RedisBudget) -> None:
+    budget.punish("a.example", 10**9)
+    assert budget.take(["a.example"])[0] <= 86_400
+
+
+def test_many_workers_get_together_what_one_would(budget: RedisBudget, settings: Settings) -> None:
+    others = [RedisBudget(settings) for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        asked = list(pool.map(lambda n: others[n % 4].take(["a.example"] * 2), range(40)))
+    for other in others:
+        other.close()
+    waits = [wait for answer in asked for wait in answer]
+    assert waits.count(0) == 3
+    late = sorted(wait for wait in waits if wait)
+    # No two of the others come back together.
+    assert min(b - a for a, b in itertools.pairwise(late)) > 90
+
+
+def test_buckets_vanish_when_they_are_full_again(budget: RedisBudget, redis_client: redis.Redis) -> None:
+    budget.take(["quick.example"])
+    ms: Any = redis_client.pttl(keys.HOST_RATE + "quick.example")
+    assert 0 <= ms <= 6 or ms == -2
+
+
+def test_without_redis_everything_goes(settings: Settings) -> None:
+    away = dataclasses.replace(settings, redis_url="redis://127.0.0.1:1")
+    with contextlib.closing(RedisBudget(away)) as budget:
+        assert budget.take(["a.example"] * 9) == [0] * 9
+        budget.punish("a.example", 5)
+
+
+def test_the_closest_row_counts() -> None:
+    rates = HostRates(2, 20, ("*.a.example=10", "x.a.example=1", "*.y.a.example=4", "*.example=0"))
+    found = {
+        name: rates.of_host(name)
+        for name in ("a.example", "x.a.example", "z.y.a.example", "q.a.example", "b.example", "b.test")
+    }
+    assert found == {
+        "a.example": HostRate("*.a.example", 10, 100),
+        "x.a.example": HostRate("x.a.example", 1, 10),
+        "z.y.a.example": HostRate("*.y.a.example", 4, 40),
+        "q.a.example": HostRate("*.a.example", 10, 100),
+        "b.example": HostRate("*.example", 0, 0),
+        "b.test": HostRate("b.test", 2, 20),
+    }
+
+
+def test_own_hosts_have_no_rate_unless_a_row_names_them() -> None:
+    rates = HostRates(2, 20, ("10.0.0.7=1",), ("10.0.0.0/8", "wiki.corp.example:8080"))
+    assert rates.of_host("10.1.2.3").rate == 0
+    assert rates.of_host("::1").rate == 0
+    assert rates.of_host("wiki.corp.example").rate == 0
+    assert rates.of_host("10.0.0.7").rate == 1
+    assert rates.of_host("8.8.8.8").rate == 2
+
+
+@pytest.mark.parametrize("row", ["a.example", "=5", "a.example=", "a.example=-1", "a.example=x", "a=1e9"])
+def test_a_row_that_cannot_be_read_is_refused(row: str) -> None:
+    with pytest.raises(SettingsError, match="FETCH_HOST_RATES"):
+        Settings(fetch_host_rates=(row,))
+
+
+def test_the_default_rows_can_be_read() -> None:
+    rates = HostRates.of(Settings())
+    assert rates.of_host("some.wordpress.com") == HostRate("*.wordpress.com", 20, 200)
+    assert rates.of_host("www.youtube.com").group == "*.youtube.com"

@@ -1,0 +1,190 @@
+"""Pulls within the budgets of hosts: real server, fetcher, MongoDB and Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime as dt
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from app import bootstrap, clock
+from app.bootstrap import Services
+from app.config import Settings
+from app.models.actor import Actor
+from app.models.feed import Feed, FeedPoll
+from app.services.pull import PullResult
+from tests.support.rawserver import RawServer, Reply, file_reply
+
+ITEM = b"<item><guid>g1</guid><title>One</title></item>"
+RSS = b"<rss version='2.0'><channel><title>Blog</title>%s</channel></rss>" % ITEM
+
+
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with RawServer(hosts=("127.0.0.1", "127.0.0.2"), default=file_reply(RSS)) as running:
+        yield running
+
+
+@pytest.fixture
+def settings(settings: Settings, server: RawServer) -> Settings:
+    return dataclasses.replace(
+        settings,
+        fetch_allow=("127.0.0.0/8",),
+        fetch_ports=(server.port,),
+        fetch_host_rate=0.01,
+        fetch_host_burst=2,
+        fetch_host_rates=("127.0.0.1=0.01",),
+    )
+
+
+class Puller:
+    """Follows feeds of the server and pulls them."""
+
+    def __init__(self, services: Services, settings: Settings, server: RawServer) -> None:
+        self._services, self._settings, self._server = services, settings, server
+
+    def follow(self, count: int, host: str = "127.0.0.1") -> list[int]:
+        addresses = [self._server.url(f"/{n}", host) for n in range(count)]
+        subscribe = self._services.subscriptions.subscribe
+        return [subscribe(Actor(1), address).subscription.feed_id for address in addresses]
+
+    def feed(self, feed_id: int) -> Feed:
+        return self._services.gateways.feeds.get(feed_id)
+
+    def waits(self, feed_ids: Sequence[int]) -> list[float]:
+        """Seconds until each feed is due."""
+        now, found = clock.now(), [self.feed(i).next_check_at for i in feed_ids]
+        return [(when - now).total_seconds() for when in found if when is not None]
+
+    def pull(self, feed_ids: Sequence[int], **options: Any) -> PullResult:
+        async def run() -> PullResult:
+            with bootstrap.fetcher(self._settings) as fetcher:
+                return await self._services.pull.pull(feed_ids, fetcher, **options)
+
+        return asyncio.run(run())
+
+
+@pytest.fixture
+def puller(services: Services, settings: Settings, server: RawServer) -> Puller:
+    return Puller(services, settings, server)
+
+
+def test_feeds_above_the_budget_are_put_off_one_after_the_other(puller: Puller, server: RawServer) -> None:
+    ids = puller.follow(6)
+    before = [puller.feed(i) for i in ids]
+    result = puller.pull(ids, only_due=True)
+    assert (result.feeds, result.put_off, result.skipped) == (2, 4, 0)
+    assert server.served == 2
+    pulled = {i for i in ids if puller.feed(i).checked_at}
+    assert len(pulled) == 2
+    late = sorted(set(ids) - pulled)
+    # Nothing of them changed but their time, and they come back a token apart.
+    for feed_id, old in zip(ids, before, strict=True):
+        if feed_id in late:
+            assert dataclasses.replace(puller.feed(feed_id), next_check_at=old.next_check_at) == old
+    assert sorted(puller.waits(late)) == [pytest.approx(100 * n, abs=3) for n in (1, 2, 3, 4)]
+
+
+def test_a_feed_without_a_token_is_asked_when_its_time_has_come(
+    puller: Puller, server: RawServer, redis_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = puller.follow(3)
+    puller.pull(ids, only_due=True)
+    (late,) = [i for i in ids if not puller.feed(i).checked_at]
+    later = clock.now() + dt.timedelta(seconds=120)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert puller.pull([late], only_due=True).put_off == 1  # Redis has its own clock: no token yet
+    redis_client.flushall()
+    much_later = later + dt.timedelta(seconds=240)
+    monkeypatch.setattr(clock, "now", lambda: much_later)
+    assert puller.pull([late], only_due=True).feeds == 1
+
+
+def test_people_go_first_and_keep_an_earlier_time(puller: Puller) -> None:
+    ids = puller.follow(5)
+    # A person's pull may run ahead of the rate by a second burst.
+    assert puller.pull(ids[:4]).feeds == 4
+    before = puller.feed(ids[0]).next_check_at
+    result = puller.pull(ids)
+    assert (result.feeds, result.put_off) == (0, 5)
+    # In an hour it is due anyway; a refresh that found no token does not move that away.
+    assert before is not None
+    moved = puller.feed(ids[0]).next_check_at
+    assert moved is not None
+    assert moved <= before
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "least", "most"),
+    [
+        (429, ("Retry-After: 900",), 890, 901),
+        (503, ("Retry-After: 1200",), 1190, 1201),
+        (429, (), 50, 61),
+        (429, ("Retry-After: 99999999",), 80_000, 86_401),
+    ],
+)
+def test_a_host_that_wants_rest_gets_it_for_all_its_feeds(
+    puller: Puller, server: RawServer, status: int, headers: tuple[str, ...], least: int, most: int
+) -> None:
+    first, second, *others = puller.follow(6)
+    elsewhere = puller.follow(1, "127.0.0.2")
+    fields = tuple((name, value) for name, _, value in (line.partition(": ") for line in headers))
+    server.set("/0", Reply(status=status, headers=fields))
+    assert puller.pull([first], only_due=True).errors == 1
+    served = server.served
+    result = puller.pull([second, *others, *elsewhere], only_due=True)
+    assert (result.feeds, result.put_off) == (1, 5)
+    assert server.served == served + 1
+    waits = sorted(puller.waits([second, *others]))
+    assert least <= waits[0] <= most
+    assert all(b - a == pytest.approx(100, abs=3) for a, b in itertools.pairwise(waits))
+    # It was not their fault.
+    assert {puller.feed(i).error for i in others} == {None}
+
+
+def test_a_503_without_a_wish_stops_nobody(puller: Puller, server: RawServer) -> None:
+    first, second = puller.follow(2)
+    server.set("/0", Reply(status=503))
+    puller.pull([first], only_due=True)
+    assert puller.pull([second], only_due=True).feeds == 1
+
+
+def test_a_person_and_the_updater_at_the_same_moment_store_once(
+    puller: Puller, server: RawServer, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both asked before either stored: the claim lets one write, the other's answer changes nothing."""
+    (feed_id,) = puller.follow(1)
+    both = threading.Barrier(2, timeout=30)
+
+    results: list[PullResult] = []
+
+    def run(call: Callable[[], PullResult]) -> threading.Thread:
+        thread = threading.Thread(target=lambda: results.append(call()))
+        thread.start()
+        return thread
+
+    feeds = services.gateways.feeds
+    look = feeds.look
+
+    def look_together(ids: Sequence[int]) -> list[FeedPoll]:
+        found = look(ids)
+        both.wait()
+        return found
+
+    monkeypatch.setattr(feeds, "look", look_together)
+    for thread in [
+        run(lambda: puller.pull([feed_id], only_due=True)),
+        run(lambda: puller.pull([feed_id])),
+    ]:
+        thread.join(60)
+    assert server.served == 2
+    assert sum(result.new for result in results) == 1
+    assert len(results) == 2
+    feed = puller.feed(feed_id)
+    assert (feed.first_seq, feed.last_seq, feed.claim_token) == (1, 1, None)
+    assert services.gateways.feeds.get(feed_id).error is None
