@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ import psutil
 
 from app import logs
 from app.config import Settings
-from app.models.workers import Began, Ended, Leaving, Ready, WorkerSpec, decode
+from app.models.workers import Began, Ended, Leaving, Ready, Tick, WorkerSpec, decode, encode_orders
 from queue_manager.policy import UNKNOWN_EXIT, WorkerView
 
 _log = logs.get(__name__)
@@ -46,6 +47,17 @@ def _nothing() -> None:
     """Be forked."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """A job that runs in a worker; times are seconds of the monotonic clock."""
+
+    id: str
+    task: str
+    queue: str
+    since: float
+    deadline: float
+
+
 class Child:
     """A worker process. Everything here is used by the manager's event loop only."""
 
@@ -61,7 +73,8 @@ class Child:
         self.pid = 0
         self._watched: psutil.Process | None = None
         self._born = self._sign = time.monotonic()
-        self._deadlines: dict[str, float] = {}
+        self._running: dict[str, Run] = {}
+        self.done = 0
         self._ready = False
         self._rss = 0
         self._leaving: float | None = None
@@ -97,7 +110,8 @@ class Child:
             sign=self._sign,
             rss=self._rss,
             ready=self._ready,
-            deadlines=tuple(self._deadlines.values()),
+            mode=self.spec.mode,
+            deadlines=tuple(run.deadline for run in self._running.values()),
             leaving=self._leaving,
             reason=self._reason,
             killed=self.killed,
@@ -125,12 +139,20 @@ class Child:
         match message:
             case Ready():
                 self._ready = True
-            case Began(job_id, limit):
-                self._deadlines[job_id] = self._sign + limit
+            case Began(job_id, limit, task, queue):
+                self._running[job_id] = Run(job_id, task, queue, self._sign, self._sign + limit)
             case Ended(job_id):
-                self._deadlines.pop(job_id, None)
+                self._running.pop(job_id, None)
+            case Tick(done):
+                self.done = done
             case Leaving():
                 self._leaving = self._leaving or self._sign
+
+    def order(self, spec: WorkerSpec) -> None:
+        """Let it work by new orders; one that does not read them now gets the next ones."""
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            self.line.send(encode_orders(spec))
+            self.spec = spec
 
     def stop(self, reason: str) -> None:
         """Ask it to end."""
@@ -161,6 +183,11 @@ class Child:
     @property
     def was_ready(self) -> bool:
         return self._ready
+
+    @property
+    def running(self) -> list[Run]:
+        """The jobs that it runs, or ran when it ended."""
+        return list(self._running.values())
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -1,17 +1,93 @@
-"""Settings per group of workers, from one TOML file; ``queues.toml`` here documents and sets the defaults."""
+"""Settings per group of workers and per queue, from one TOML file; ``queues.toml`` here documents them.
+
+Which settings there are, what fits them and where their defaults come from is one table,
+:data:`OF_GROUPS` and :data:`OF_QUEUES`, which the file and live changes share.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
+from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any
 
 from app.config import Settings
-from app.errors import SettingsError
-from app.models.jobs import Queue
+from app.errors import InvalidError, SettingsError
+from app.models.jobs import USER_QUEUES, Queue
+from app.models.workers import QueueRules
 
-_POSITIVE = ("workers", "slots", "system_slots", "memory", "lifetime", "max_jobs", "stall")
+Value = int | float
+#: Table of the file under which queues have their own settings: ``[queue.feed-pull]``.
+QUEUE_TABLE = "queue"
+MODES = ("loop", "solo")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Key:
+    """A numeric setting: whole numbers or any, and the range; ``default`` makes it from the settings."""
+
+    kind: type[int] | type[float]
+    low: float
+    high: float
+    default: Callable[[Settings], Value | None]
+
+    def check(self, value: object) -> Value:
+        """Return a value that fits.
+
+        Raises:
+            ValueError: it does not; says what would.
+        """
+        if isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high:
+            fitting = self.kind(value)
+            if fitting == value:
+                return fitting
+        raise ValueError(f"must be {self}")
+
+    def parse(self, text: str) -> Value:
+        """Read a value as somebody typed it; raises as :meth:`check`."""
+        try:
+            return self.check(float(text))
+        except ValueError as e:
+            raise ValueError(f"must be {self}") from e
+
+    def __str__(self) -> str:
+        what = "a whole number" if self.kind is int else "a number"
+        return f"{what} between {self.low:.10g} and {self.high:.10g}"
+
+
+def _always(value: Value | None) -> Callable[[Settings], Value | None]:
+    return lambda settings: value
+
+
+#: Settings of a group; ``queues``, ``mode`` and the short ``workers`` are for the file alone.
+OF_GROUPS: Mapping[str, Key] = {
+    "min_workers": Key(int, 0, 256, _always(1)),
+    "max_workers": Key(int, 1, 256, _always(None)),
+    "max_idle": Key(float, 1, 86400, _always(60.0)),
+    "cpu": Key(float, 1, 100, _always(90.0)),
+    "slots": Key(int, 1, 1000, _always(None)),
+    "system_slots": Key(int, 1, 1000, lambda s: s.pull_batches),
+    "memory": Key(int, 1 << 26, 1 << 40, lambda s: s.worker_memory),
+    "lifetime": Key(float, 10, 1e7, lambda s: s.worker_lifetime),
+    "max_jobs": Key(int, 1, 10**9, _always(1000)),
+    "stall": Key(float, 1, 3600, lambda s: s.worker_stall),
+    "grace": Key(float, 0, 600, lambda s: s.stop_grace),
+}
+#: Settings of a queue.
+OF_QUEUES: Mapping[str, Key] = {
+    "timeout": Key(float, 0.1, 86400, _always(None)),
+    "retries": Key(int, 1, 100, lambda s: s.job_retries),
+    "backoff_first": Key(float, 0.01, 3600, lambda s: s.job_backoff),
+    "backoff_factor": Key(float, 1, 10, lambda s: s.job_backoff_factor),
+    "backoff_most": Key(float, 0.01, 1e6, lambda s: s.job_backoff_most),
+    "backoff_jitter": Key(float, 0, 1, lambda s: s.job_backoff_jitter),
+    "result_ttl": Key(int, 10, 86400, lambda s: s.result_ttl),
+    "failure_ttl": Key(int, 60, 10**7, lambda s: s.failure_ttl),
+    "buffer": Key(int, 1, 1000, _always(None)),
+    "priority": Key(int, -1000, 1000, _always(0)),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +97,10 @@ class Group:
     name: str
     queues: tuple[str, ...]
     mode: str
-    workers: int
+    min_workers: int
+    max_workers: int
+    max_idle: float
+    cpu: float
     slots: int
     system_slots: int
     memory: int
@@ -31,11 +110,27 @@ class Group:
     grace: float
 
 
-def load(settings: Settings) -> tuple[Group, ...]:
-    """Read the groups.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Table:
+    """All that the file says: the groups in its order, and the rules of every queue."""
+
+    groups: tuple[Group, ...]
+    rules: Mapping[str, QueueRules]
+
+    def group(self, name: str) -> Group | None:
+        """Return the group of that name."""
+        return next((group for group in self.groups if group.name == name), None)
+
+    def server(self, queue: str) -> Group | None:
+        """Return the first group that serves a queue."""
+        return next((group for group in self.groups if queue in group.queues), None)
+
+
+def load(settings: Settings) -> Table:
+    """Read the file.
 
     Raises:
-        SettingsError: the file cannot be read or holds a value that does not fit; says which.
+        SettingsError: it cannot be read, or holds a value that does not fit; says where and what would.
     """
     path = settings.queues_file
     try:
@@ -43,46 +138,122 @@ def load(settings: Settings) -> tuple[Group, ...]:
         tables = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise SettingsError(f"EVENTR_QUEUES_FILE: {path} cannot be read ({e}).", setting="queues_file") from e
-    groups = tuple(_group(name, table, settings) for name, table in tables.items())
+    reader = _Reader(settings, text)
+    rules = reader.rules(tables.pop(QUEUE_TABLE, {}))
+    groups = tuple(reader.group(name, table, rules) for name, table in tables.items())
     if not groups:
         raise SettingsError(f"EVENTR_QUEUES_FILE: {path} names no group.", setting="queues_file")
-    return groups
+    return Table(groups, rules)
 
 
-def _group(name: str, table: Any, settings: Settings) -> Group:
-    if not isinstance(table, dict):
-        raise _wrong(name, "is no table")
-    values: dict[str, Any] = {
-        "mode": "loop",
-        "workers": 1,
-        "slots": 16,
-        "system_slots": settings.pull_batches,
-        "memory": settings.worker_memory,
-        "lifetime": settings.worker_lifetime,
-        "max_jobs": 1000,
-        "stall": settings.worker_stall,
-        "grace": settings.stop_grace,
-        **table,
-    }
-    unknown = set(values) - {f.name for f in dataclasses.fields(Group)}
-    if unknown or "name" in table:
-        raise _wrong(name, f"has no setting {', '.join(sorted(unknown) or ['name'])}")
-    _check(name, values)
-    return Group(name=name, **{**values, "queues": tuple(values["queues"])})
+def change(table: Table, name: str, key: str, text: str) -> Table:
+    """Return the table with one setting changed; ``name`` is a group or a queue as its key demands.
+
+    Raises:
+        InvalidError: the value does not fit; says what would.
+    """
+    try:
+        if key in OF_QUEUES:
+            value: Any = OF_QUEUES[key].parse(text)
+            rules = {**table.rules, name: dataclasses.replace(table.rules[name], **{key: value})}
+            groups = [dataclasses.replace(g, queues=order(g.queues, rules)) for g in table.groups]
+            return Table(tuple(groups), rules)
+        value = OF_GROUPS[key].parse(text)
+        groups = [dataclasses.replace(g, **{key: value}) if g.name == name else g for g in table.groups]
+    except ValueError as e:
+        raise InvalidError(f"{name}.{key} {e}.", setting=key) from e
+    return dataclasses.replace(table, groups=tuple(groups))
 
 
-def _check(name: str, values: dict[str, Any]) -> None:
-    queues = values.get("queues")
-    if not isinstance(queues, list) or not queues or not set(map(str, queues)) <= set(Queue):
-        raise _wrong(name, f"needs queues, some of {', '.join(Queue)}")
-    if values["mode"] not in ("loop", "solo"):
-        raise _wrong(name, "must have the mode loop or solo")
-    for key in (*_POSITIVE, "grace"):
-        value = values[key]
-        numeric = isinstance(value, int | float) and not isinstance(value, bool)
-        if not numeric or value < 0 or (value == 0 and key in _POSITIVE):
-            raise _wrong(name, f"must have a positive number as {key}")
+def order(queues: tuple[str, ...], rules: Mapping[str, QueueRules]) -> tuple[str, ...]:
+    """Return queues in the order in which they are served: people's first, whatever the file says."""
+    return tuple(sorted(queues, key=lambda q: (q not in USER_QUEUES, -rules[q].priority)))
 
 
-def _wrong(name: str, problem: str) -> SettingsError:
-    return SettingsError(f"Queue settings: group {name} {problem}.", setting="queues_file", group=name)
+def bounded(table: Table) -> Table:
+    """Return the table with each minimum at its maximum at most, which is what must not be exceeded."""
+    groups = (dataclasses.replace(g, min_workers=min(g.min_workers, g.max_workers)) for g in table.groups)
+    return dataclasses.replace(table, groups=tuple(groups))
+
+
+class _Reader:
+    """Makes groups and rules out of the file's tables; knows where in the file something stands."""
+
+    def __init__(self, settings: Settings, text: str) -> None:
+        self._settings, self._lines = settings, text.splitlines()
+
+    def rules(self, tables: Any) -> dict[str, QueueRules]:
+        if not isinstance(tables, dict):
+            raise self._wrong(QUEUE_TABLE, None, "holds tables, one per queue: [queue.feed-pull]")
+        for name, table in tables.items():
+            if name not in set(Queue):
+                raise self._wrong(f"queue.{name}", None, f"is no queue; there are {', '.join(Queue)}")
+            self._known(f"queue.{name}", table, OF_QUEUES)
+        return {str(q): self._rules(f"queue.{q}", tables.get(str(q), {})) for q in Queue}
+
+    def _rules(self, name: str, table: Mapping[str, Any]) -> QueueRules:
+        return QueueRules(**self._values(name, table, OF_QUEUES))
+
+    def group(self, name: str, table: Any, rules: Mapping[str, QueueRules]) -> Group:
+        self._known(name, table, {*OF_GROUPS, "queues", "mode", "workers"})
+        queues = table.get("queues")
+        if not isinstance(queues, list) or not queues or not set(map(str, queues)) <= set(Queue):
+            raise self._wrong(name, "queues", f"must be a list, some of {', '.join(Queue)}")
+        mode = table.get("mode", "loop")
+        if mode not in MODES:
+            raise self._wrong(name, "mode", "must be loop or solo")
+        values = self._values(name, self._plain(name, table), OF_GROUPS)
+        values["max_workers"] = values["max_workers"] or max(1, values["min_workers"])
+        values["slots"] = values["slots"] or (16 if mode == "loop" else 1)
+        if values["min_workers"] > values["max_workers"]:
+            raise self._wrong(name, "min_workers", f"must be at most max_workers, {values['max_workers']}")
+        return Group(name=name, queues=order(tuple(dict.fromkeys(queues)), rules), mode=mode, **values)
+
+    def _plain(self, name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Resolve ``workers = n``, always so many."""
+        if "workers" not in table:
+            return dict(table)
+        if "min_workers" in table or "max_workers" in table:
+            raise self._wrong(name, "workers", "excludes min_workers and max_workers")
+        count = self._checked(name, "workers", table["workers"], Key(int, 1, 256, _always(1)))
+        return {**table, "min_workers": count, "max_workers": count}
+
+    def _values(self, name: str, table: Mapping[str, Any], known: Mapping[str, Key]) -> dict[str, Any]:
+        return {
+            key: self._checked(name, key, table[key], what) if key in table else what.default(self._settings)
+            for key, what in known.items()
+        }
+
+    def _checked(self, name: str, key: str, value: object, what: Key) -> Value:
+        try:
+            return what.check(value)
+        except ValueError as e:
+            raise self._wrong(name, key, str(e)) from e
+
+    def _known(self, name: str, table: Any, keys: Any) -> None:
+        if not isinstance(table, dict):
+            raise self._wrong(name, None, f"must be a table: [{name}]")
+        for key in table:
+            if key not in keys:
+                raise self._wrong(name, key, f"is no setting; there are {', '.join(sorted(keys))}")
+
+    def _wrong(self, name: str, key: str | None, problem: str) -> SettingsError:
+        line = self._line(name, key)
+        where = f"line {line}, [{name}]" if line else f"[{name}]"
+        what = f"{where}: {key} {problem}" if key else f"{where} {problem}"
+        return SettingsError(f"Queue settings, {what}.", setting="queues_file", table=name)
+
+    def _line(self, name: str, key: str | None) -> int | None:
+        """Return where a key, else its table, is written; TOML's own reader does not tell."""
+        table, found = "", None
+        for number, line in enumerate(self._lines, 1):
+            if header := re.match(r"\s*\[([^\[\]]+)\]", line):
+                table = re.sub(r"[\s\"']", "", header[1])
+                found = number if table == name else found
+            elif (table == name and key and _sets(line, key)) or (not table and _sets(line, name)):
+                return number
+        return found
+
+
+def _sets(line: str, key: str) -> bool:
+    return re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line) is not None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+from collections.abc import AsyncIterator
 
-from app import logs
+from app import admin, logs
 from app.config import Settings
-from queue_manager import groups, recovery
+from queue_manager import groups, recovery, repl
+from queue_manager.controls import Controls
 from queue_manager.supervisor import Supervisor
 
 _log = logs.get(__name__)
@@ -17,25 +20,55 @@ def run(settings: Settings) -> int:
     """Start and watch the workers of this server; returns the exit code.
 
     The first signal gives running jobs their grace, the second ends at once. Either way the jobs that
-    did not end are back in their queues, and no process is left.
+    did not end are back in their queues, and no process is left. SIGHUP reads the queue settings again,
+    SIGUSR1 logs the state.
 
     Raises:
         SettingsError: the queue settings do not fit.
     """
-    wanted = groups.load(settings)
-    asyncio.run(_supervise(settings, wanted))
+    table = groups.load(settings)
+    asyncio.run(_supervise(settings, table))
     _log.info("ended")
     return 0
 
 
-async def _supervise(settings: Settings, wanted: tuple[groups.Group, ...]) -> None:
+async def _supervise(settings: Settings, table: groups.Table) -> None:
     manager = recovery.identity()
     link = recovery.Recovery(settings, manager)
-    supervisor = Supervisor(settings, wanted, link, manager)
+    supervisor = Supervisor(settings, table, link, manager)
+    controls = Controls(supervisor)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.stop)
+    loop.add_signal_handler(signal.SIGHUP, supervisor.on_hangup)
+    loop.add_signal_handler(signal.SIGUSR1, _print, controls)
     try:
-        await supervisor.run()
+        async with repl.serving(settings, controls), _admin(settings, controls):
+            await supervisor.run()
     finally:
         await link.close()
+
+
+@contextlib.asynccontextmanager
+async def _admin(settings: Settings, controls: Controls) -> AsyncIterator[None]:
+    if not settings.metrics_listen:
+        yield
+        return
+    from queue_manager.metrics import Figures  # 12 MB that only this needs
+
+    async with (
+        contextlib.aclosing(Figures(settings, controls)) as figures,
+        admin.serving(settings, "manager", figures.missing, figures.render),
+    ):
+        yield
+
+
+def _print(controls: Controls) -> None:
+    """Log the state, an event per group and worker."""
+    status = controls.status()
+    for group in status["groups"]:
+        _log.info("group_state", group=group["name"], serving=group["serving"], wanted=group["wanted"])
+    for worker in status["workers"]:
+        fields = {key: worker[key] for key in ("group", "pid", "age_s", "jobs_done", "rss_mb", "state")}
+        running = ",".join(run["task"] for run in worker["current"])
+        _log.info("worker_state", worker=worker["name"], running=running, **fields)

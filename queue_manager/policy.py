@@ -18,6 +18,7 @@ PAUSE_FIRST, PAUSE_MOST = 0.25, 30.0
 
 #: Why a worker is told to end, or killed.
 SHUTDOWN, MEMORY, TIMEOUT, STALL = "shutdown", "memory", "timeout", "stall"
+IDLE, SETTINGS, OPERATOR = "idle", "settings", "operator"
 _BLAMED = {MEMORY, TIMEOUT, STALL}
 #: The fork server died, and nobody knows how its children end; multiprocessing's word for it.
 UNKNOWN_EXIT = 255
@@ -42,6 +43,7 @@ class WorkerView:
     born: float
     sign: float
     rss: int = 0
+    mode: str = "loop"
     ready: bool = False
     deadlines: tuple[float, ...] = ()
     leaving: float | None = None
@@ -94,19 +96,47 @@ def decide(
     workers: Sequence[WorkerView],
     *,
     stopping: bool,
+    wanted: Mapping[str, int],
     not_before: Mapping[str, float],
 ) -> list[Action]:
     """Return what to do now.
 
     Args:
+        groups: also those that are not served any more while they have workers.
+        wanted: by group, how many workers it is to have (see :func:`queue_manager.scale.scale`); a group
+            that is not named is not served any more.
         not_before: by group, when the next worker may be started (see :func:`pause`).
     """
     of = {group.name: group for group in groups}
-    actions = [a for w in workers if (a := _tend(now, of[w.group], w, stopping)) is not None]
-    return actions if stopping else actions + _starts(now, groups, workers, not_before)
+    actions = [a for w in workers if (a := _tend(now, of[w.group], w, stopping, wanted)) is not None]
+    if stopping:
+        return actions
+    told = {action.worker for action in actions if not isinstance(action, Start)}
+    for group in groups:
+        serving = [w for w in workers if w.group == group.name and serves(w)]
+        missing = wanted.get(group.name, 0) - len(serving)
+        if missing > 0 and now >= not_before.get(group.name, now):
+            actions += [Start(group.name)] * missing
+        elif missing < 0:
+            staying = [w for w in serving if w.name not in told]
+            actions += _spare(staying, -missing - (len(serving) - len(staying)))
+    return actions
 
 
-def _tend(now: float, group: Group, worker: WorkerView, stopping: bool) -> Action | None:
+def serves(worker: WorkerView) -> bool:
+    """Whether a worker takes jobs, or will as soon as it is ready."""
+    return worker.leaving is None and not worker.killed
+
+
+def _spare(serving: Sequence[WorkerView], count: int) -> list[Action]:
+    """Let workers that do nothing leave, those first that have had the most time to grow."""
+    idle = sorted((w for w in serving if w.ready and not w.deadlines), key=lambda w: w.born)
+    return [Stop(worker.name, IDLE) for worker in idle[: max(0, count)]]
+
+
+def _tend(
+    now: float, group: Group, worker: WorkerView, stopping: bool, wanted: Mapping[str, int]
+) -> Action | None:
     if worker.killed:
         return None
     reason = _kill_reason(now, group, worker)
@@ -118,6 +148,9 @@ def _tend(now: float, group: Group, worker: WorkerView, stopping: bool) -> Actio
         return Stop(worker.name, SHUTDOWN)
     if worker.rss > group.memory:
         return Stop(worker.name, MEMORY)
+    # All else is learned on the way.
+    if group.name not in wanted or worker.mode != group.mode:
+        return Stop(worker.name, SETTINGS)
     return None
 
 
@@ -129,24 +162,13 @@ def _kill_reason(now: float, group: Group, worker: WorkerView) -> str | None:
     # A solo worker is silent while it works: its deadline guards it then.
     silent = now - worker.sign
     if silent > (group.stall if worker.ready else STARTUP) and not (
-        group.mode == "solo" and worker.deadlines
+        worker.mode == "solo" and worker.deadlines
     ):
         return STALL
     if worker.leaving is not None and now - worker.leaving > group.grace + MARGIN:
         # Asked to end for its memory and did not: what it runs is to blame. Else nobody is.
         return worker.reason or SHUTDOWN
     return None
-
-
-def _starts(
-    now: float, groups: Sequence[Group], workers: Sequence[WorkerView], not_before: Mapping[str, float]
-) -> list[Action]:
-    missing: list[Action] = []
-    for group in groups:
-        serving = sum(1 for w in workers if w.group == group.name and w.leaving is None and not w.killed)
-        if now >= not_before.get(group.name, now):
-            missing += [Start(group.name)] * (group.workers - serving)
-    return missing
 
 
 def verdict(exitcode: int | None, killed: str | None) -> Verdict:

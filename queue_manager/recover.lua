@@ -1,19 +1,25 @@
 -- RECOVER: put back what a dead worker held, and let it never take again.
--- Uncounted, its jobs go to the front of their queues, in their order. After a crash each is charged with
--- one and goes to the queue of suspects, where it runs alone; at the limit it ends dead.
+-- Uncounted, its jobs go to the front of their queues, in their order. After a crash each that ran is charged
+-- with one and goes to the queue of suspects, where it runs alone; at the limit it ends dead.
 --
--- KEYS  1 in-flight list · 2 hash of workers · 3 event stream
--- ARGV  1 worker · 2 crash ('1' or '0') · 3 reason · 4 crashes until a job is given up · 5 now, as RQ writes it
---       6 seconds that failures are kept · 7 queue of suspects · 8 wake channel · 9 events kept
---       10 sentence of a job that is given up · 11 report of it, encoded for RQ
+-- KEYS  1 in-flight list · 2 hash of workers · 3 event stream · 4 dead set
+-- ARGV  1 worker · 2 crash ('1' or '0') · 3 reason
+--       4 JSON: queue → {crashes until a job is given up, seconds that its failure is kept}; '' for others
+--       5 now, as RQ writes it · 6 most tasks in the dead set · 7 queue of suspects · 8 wake channel
+--       9 events kept · 10 sentence of a job that is given up · 11 report of it, encoded for RQ
+--       12.. ids of the jobs that ran; none: all that it held
 -- Returns per job: id, what became of it ('returned', 'suspect', 'failed').
-local worker, crash, ttl = ARGV[1], ARGV[2] == '1', tonumber(ARGV[6])
+local worker, crash, limits = ARGV[1], ARGV[2] == '1', cjson.decode(ARGV[4])
+local ran = {}
+for i = 12, #ARGV do
+  ran[ARGV[i]] = true
+end
 redis.call('HDEL', KEYS[2], worker)
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local out = {}
 
-local function give_up(id, job, queue, since)
+local function give_up(id, job, queue, since, ttl)
   redis.call('HSET', job, 'status', 'failed', 'ended_at', ARGV[5], 'error', 'crashed')
   local stream = 'rq:results:' .. id
   local ms = math.max(tonumber(since or '') or 0, math.floor(now * 1000))
@@ -27,6 +33,7 @@ local function give_up(id, job, queue, since)
   redis.call('EXPIRE', job, ttl)
   redis.call('ZREMRANGEBYSCORE', 'rq:failed:' .. queue, '-inf', now)
   redis.call('ZADD', 'rq:failed:' .. queue, now + ttl, id)
+  bury(KEYS[4], id, now, tonumber(ARGV[6]))
   return 'failed'
 end
 
@@ -39,10 +46,12 @@ end
 
 local function charge(id, job, row)
   local crashes = redis.call('HINCRBY', job, 'crashes', 1)
-  local line = cjson.encode({attempt = tonumber(row[3]), error = 'crashed', where = ARGV[3]})
+  local limit = limits[row[2] or ''] or limits['']
+  local line = cjson.encode({attempt = tonumber(row[3]), at = ARGV[5], worker = worker, error = 'crashed',
+    where = ARGV[3]})
   redis.call('HSET', job, 'history', (row[5] or '') .. line .. '\n', 'error', 'crashed')
-  if crashes >= tonumber(ARGV[4]) then
-    return give_up(id, job, row[2] or '', row[4])
+  if crashes >= limit[1] then
+    return give_up(id, job, row[2] or '', row[4], limit[2])
   end
   redis.call('HSETNX', job, 'home', row[2] or '')
   redis.call('HSET', job, 'status', 'queued', 'origin', ARGV[7])
@@ -58,9 +67,10 @@ while true do
   local job = 'rq:job:' .. id
   local row = redis.call('HMGET', job, 'worker_name', 'origin', 'attempts', 'since', 'history', 'status', 'description')
   if row[1] == worker and row[6] == 'started' then
-    local what = crash and charge(id, job, row) or put_back(id, job, row[2] or '')
+    local guilty = crash and (#ARGV < 12 or ran[id])
+    local what = guilty and charge(id, job, row) or put_back(id, job, row[2] or '')
     redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[9], '*', 'kind', what, 'id', id, 'queue', row[2] or '',
-      'task', row[7] or '', 'worker', worker, 'attempt', row[3] or '', 'error', crash and 'crashed' or '')
+      'task', row[7] or '', 'worker', worker, 'attempt', row[3] or '', 'error', guilty and 'crashed' or '')
     out[#out + 1] = {id, what}
   end
 end

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import zlib
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
@@ -22,6 +23,7 @@ from app.config import Settings
 from app.errors import feed_message
 from app.models import keys
 from app.models.jobs import Queue
+from app.models.workers import QueueRules
 from queue_manager.policy import Verdict
 
 #: A manager without a heartbeat for so long is lost, with all its workers, seconds.
@@ -48,6 +50,11 @@ def _started(pid: int) -> int:
     return round(psutil.Process(pid).create_time() * 100)
 
 
+def word(error: Exception) -> str:
+    """Return what a log line needs of an outage: Redis' own words when it refuses, else the kind."""
+    return str(error)[:120] if isinstance(error, redis.ResponseError) else type(error).__name__
+
+
 def is_dead(manager: str) -> bool:
     """Whether a manager of this host has ended; False for those of other hosts, which only time tells."""
     host, pid, started = manager.rsplit(":", 2)
@@ -68,18 +75,19 @@ class Recovery:
 
     def __init__(self, settings: Settings, manager: str) -> None:
         self._settings, self._manager = settings, manager
-        self._client: Any = redis.asyncio.Redis.from_url(
+        self.client: Any = redis.asyncio.Redis.from_url(
             settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0)
         )
+        shared = resources.files("app").joinpath("bury.lua").read_text()
         text = resources.files(__package__).joinpath("recover.lua").read_text()
-        self._script = self._client.register_script(text)
+        self._script = self.client.register_script(shared + text)
         self._since = clock.now().isoformat()
 
     async def heartbeat(self, workers: list[str]) -> None:
         """Say that this manager and its workers live."""
-        seconds, _ = await self._client.time()
+        seconds, _ = await self.client.time()
         sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": self._since}
-        async with self._client.pipeline(transaction=False) as pipe:
+        async with self.client.pipeline(transaction=False) as pipe:
             pipe.zadd(keys.MANAGERS, {self._manager: seconds + LOST})
             text = json.dumps(sign)
             pipe.set(keys.alive("manager", self._manager), text, ex=keys.ALIVE_SECONDS)
@@ -89,19 +97,29 @@ class Recovery:
 
     async def register(self, worker: str) -> None:
         """Let a worker take jobs; before it starts, so that it can never hold what nobody knows of."""
-        await self._client.hset(keys.WORKERS, worker, self._manager)
+        await self.client.hset(keys.WORKERS, worker, self._manager)
 
-    async def recover(self, worker: str, verdict: Verdict) -> dict[str, str]:
-        """Put back what a worker held; returns job id → ``returned``, ``suspect`` or ``failed``."""
-        rows = await self._script(
-            keys=[keys.inflight(worker), keys.WORKERS, keys.EVENTS], args=self._args(worker, verdict)
-        )
+    async def recover(
+        self,
+        worker: str,
+        verdict: Verdict,
+        ran: Iterable[str] = (),
+        rules: Mapping[str, QueueRules] | None = None,
+    ) -> dict[str, str]:
+        """Put back what a worker held; returns job id → ``returned``, ``suspect`` or ``failed``.
+
+        Args:
+            ran: the jobs that it had begun, which alone can be to blame; none: it may have been any.
+            rules: of the queues; those without follow the settings.
+        """
+        names = [keys.inflight(worker), keys.WORKERS, keys.EVENTS, keys.DEAD]
+        rows = await self._script(keys=names, args=[*self._args(worker, verdict, rules or {}), *ran])
         await self._forget(worker)
         return {job.decode(): what.decode() for job, what in rows}
 
     async def _forget(self, worker: str) -> None:
         """Remove what shows a worker that could not sign off itself."""
-        async with self._client.pipeline(transaction=False) as pipe:
+        async with self.client.pipeline(transaction=False) as pipe:
             pipe.delete(keys.alive("worker", worker), keys.RQ_WORKER + worker)
             for shown in (keys.RQ_WORKERS, *(f"{keys.RQ_WORKERS}:{queue}" for queue in Queue)):
                 pipe.srem(shown, keys.RQ_WORKER + worker)
@@ -109,11 +127,11 @@ class Recovery:
 
     async def sweep(self) -> dict[str, str]:
         """Recover the workers of managers that are lost; returns what became of their jobs."""
-        seconds, _ = await self._client.time()
+        seconds, _ = await self.client.time()
         # Before the managers: each signs on before its first worker, so none looks like a stranger's.
-        workers = await self._client.hgetall(keys.WORKERS)
+        workers = await self.client.hgetall(keys.WORKERS)
         managers = {
-            m.decode(): score for m, score in await self._client.zrange(keys.MANAGERS, 0, -1, withscores=True)
+            m.decode(): score for m, score in await self.client.zrange(keys.MANAGERS, 0, -1, withscores=True)
         }
         lost = {m for m, until in managers.items() if until < seconds or is_dead(m)} - {self._manager}
         done: dict[str, str] = {}
@@ -122,29 +140,30 @@ class Recovery:
             if owner in lost or (owner not in managers and owner != self._manager):
                 done |= await self.recover(worker.decode(), Verdict(False, "manager lost"))
         if lost:
-            await self._client.zrem(keys.MANAGERS, *lost)
+            await self.client.zrem(keys.MANAGERS, *lost)
         return done
 
     async def leave(self) -> None:
         """Sign off; only when nothing of ours is left to recover."""
-        await self._client.zrem(keys.MANAGERS, self._manager)
-        await self._client.delete(keys.alive("manager", self._manager))
+        await self.client.zrem(keys.MANAGERS, self._manager)
+        await self.client.delete(keys.alive("manager", self._manager))
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self.client.aclose()
 
-    def _args(self, worker: str, verdict: Verdict) -> list[Any]:
+    def _args(self, worker: str, verdict: Verdict, rules: Mapping[str, QueueRules]) -> list[Any]:
         message = feed_message("crashed")
         report = base64.b64encode(zlib.compress(f"crashed: {verdict.reason}".encode())).decode()
         settings = self._settings
+        limits = {queue: (rule.retries, rule.failure_ttl) for queue, rule in rules.items()}
         return [
             worker,
             int(verdict.crash),
             verdict.reason,
-            settings.job_retries,
+            json.dumps({"": (settings.job_retries, settings.failure_ttl), **limits}),
             utcformat(now()),
-            settings.failure_ttl,
+            settings.dead_max,
             str(Queue.SUSPECTS),
             keys.WAKE,
             keys.EVENTS_KEPT,

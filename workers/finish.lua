@@ -2,19 +2,23 @@
 -- in-flight list and the attempt must be the current one. Else nothing happens: a zombie changes nothing.
 -- Status, result, registry and event change in one step.
 --
--- KEYS  1 job hash · 2 in-flight list · 3 result stream · 4 event stream
+-- KEYS  1 job hash · 2 in-flight list · 3 result stream · 4 event stream · 5 dead set
 -- ARGV  1 job id · 2 attempt · 3 kind: finished, failed, retry or returned · 4 now, as RQ writes it
 --       5 error word · 6 sentence · 7 result or report, encoded for RQ · 8 seconds: ttl, or delay of a retry
---       9 line for the history · 10 worker · 11 execution · 12 events kept · 13 wake channel
+--       9 where it failed, for the history · 10 worker · 11 execution · 12 events kept · 13 wake channel
+--       14 most tasks in the dead set
 -- Returns 1, or 0 when it was not this worker's.
 local id, kind, seconds = ARGV[1], ARGV[3], tonumber(ARGV[8])
-local row = redis.call('HMGET', KEYS[1], 'attempts', 'origin', 'since', 'history', 'description')
+local row = redis.call('HMGET', KEYS[1], 'attempts', 'origin', 'since', 'history', 'description', 'began')
 if row[1] ~= ARGV[2] or redis.call('LREM', KEYS[2], 1, id) == 0 then
   return 0
 end
 local queue = row[2] or ''
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
+local event = {'kind', kind, 'id', id, 'queue', queue, 'task', row[5] or '', 'worker', ARGV[10],
+  'attempt', ARGV[2], 'error', ARGV[5],
+  'ms', row[6] and string.format('%.0f', math.max(0, now * 1000 - row[6])) or ''}
 
 local function result(...)
   -- Not before the run's own stamp and after all earlier results, whatever the clock did meanwhile.
@@ -30,10 +34,18 @@ local function result(...)
   local registry = 'rq:' .. kind .. ':' .. queue
   redis.call('ZREMRANGEBYSCORE', registry, '-inf', now)
   redis.call('ZADD', registry, now + seconds, id)
+  -- A small result rides along: who reads the events for those who wait need not come back for it.
+  if kind == 'finished' and #ARGV[7] <= 512 then
+    for _, part in ipairs({'stamp', string.format('%.0f', ms), 'value', ARGV[7]}) do
+      event[#event + 1] = part
+    end
+  end
 end
 
 if ARGV[9] ~= '' then
-  redis.call('HSET', KEYS[1], 'history', (row[4] or '') .. ARGV[9] .. '\n')
+  local line = cjson.encode({attempt = tonumber(ARGV[2]), at = ARGV[4], worker = ARGV[10], error = ARGV[5],
+    where = ARGV[9]})
+  redis.call('HSET', KEYS[1], 'history', (row[4] or '') .. line .. '\n')
 end
 if kind == 'finished' then
   redis.call('HSET', KEYS[1], 'status', 'finished', 'ended_at', ARGV[4])
@@ -43,6 +55,7 @@ elseif kind == 'failed' then
   redis.call('HSET', KEYS[1], 'status', 'failed', 'ended_at', ARGV[4], 'error', ARGV[5])
   redis.call('HINCRBY', KEYS[1], 'failures', 1)
   result('type', 2, 'exc_string', ARGV[7], 'error', ARGV[5], 'message', ARGV[6])
+  bury(KEYS[5], id, now, tonumber(ARGV[14]))
 elseif kind == 'retry' then
   redis.call('HSET', KEYS[1], 'status', 'scheduled', 'error', ARGV[5])
   redis.call('HINCRBY', KEYS[1], 'failures', 1)
@@ -52,6 +65,5 @@ else
   redis.call('LPUSH', 'rq:queue:' .. queue, id)
   redis.call('PUBLISH', ARGV[13], queue)
 end
-redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[12], '*', 'kind', kind, 'id', id, 'queue', queue,
-  'task', row[5] or '', 'worker', ARGV[10], 'attempt', ARGV[2], 'error', ARGV[5])
+redis.call('XADD', KEYS[4], 'MAXLEN', '~', ARGV[12], '*', unpack(event))
 return 1

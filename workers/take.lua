@@ -1,11 +1,12 @@
 -- TAKE: move jobs from the queues, by priority, into the worker's own in-flight list, and start them.
 -- 'queued' becomes 'started' here and nowhere else, so an id that was pushed twice runs once.
--- Jobs whose next try is due are put back into their queue first.
+-- Jobs whose next try is due are put back into their queue first. From a paused queue nothing is taken.
 --
--- KEYS  1 in-flight list · 2 hash of workers · 3 event stream
+-- KEYS  1 in-flight list · 2 hash of workers · 3 event stream · 4 set of paused queues
 --       then for each queue: queue list, zset of scheduled jobs
 -- ARGV  1 worker · 2 most jobs in all · 3 now, as RQ writes it · 4 events kept
---       5.. most jobs of each queue
+--       5 most jobs of all system queues together
+--       then for each queue: most jobs of it, '1' for a system queue
 -- Returns nil when this worker is not (any more) registered: its list was recovered, it must end.
 --         Else per job: id, queue, attempt, since, data, failures, crashes, parents.
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then
@@ -30,27 +31,43 @@ local function start(id, queue)
   local job = 'rq:job:' .. id
   local attempt = redis.call('HINCRBY', job, 'attempts', 1)
   redis.call('HSET', job, 'status', 'started', 'worker_name', ARGV[1], 'started_at', ARGV[3],
-    'last_heartbeat', ARGV[3])
+    'last_heartbeat', ARGV[3], 'began', string.format('%.0f', now * 1000))
   local row = redis.call('HMGET', job, 'since', 'data', 'failures', 'crashes', 'parents', 'description')
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'kind', 'started', 'id', id, 'queue', queue,
-    'task', row[6] or '', 'worker', ARGV[1], 'attempt', attempt)
+    'task', row[6] or '', 'worker', ARGV[1], 'attempt', attempt, 'since', row[1] or '')
   out[#out + 1] = {id, queue, attempt, row[1] or '', row[2] or '', row[3] or '', row[4] or '', row[5] or ''}
 end
 
-for i = 4, #KEYS, 2 do
-  local queue = KEYS[i]
-  local left = math.min(free, tonumber(ARGV[5 + (i - 4) / 2]))
-  promote(queue, KEYS[i + 1])
-  while left > 0 do
+local function take(queue, most)
+  local taken = 0
+  while taken < most do
     local id = redis.call('LMOVE', queue, KEYS[1], 'LEFT', 'RIGHT')
     if not id then break end
     -- pcall: a key of a foreign type is dropped like any other id that is not queued.
     if redis.pcall('HGET', 'rq:job:' .. id, 'status') == 'queued' then
       start(id, string.sub(queue, 10))
-      free = free - 1
-      left = left - 1
+      taken = taken + 1
     else
       redis.call('RPOP', KEYS[1])
+    end
+  end
+  return taken
+end
+
+local system = tonumber(ARGV[5])
+for i = 5, #KEYS, 2 do
+  local queue = KEYS[i]
+  if redis.call('SISMEMBER', KEYS[4], string.sub(queue, 10)) == 0 then
+    local most = math.min(free, tonumber(ARGV[i + 1]))
+    local of_system = ARGV[i + 2] == '1'
+    if of_system then
+      most = math.min(most, system)
+    end
+    promote(queue, KEYS[i + 1])
+    local taken = take(queue, most)
+    free = free - taken
+    if of_system then
+      system = system - taken
     end
   end
 end

@@ -16,7 +16,10 @@ LOOP = Group(
     name="feeds",
     queues=("feed-pull",),
     mode="loop",
-    workers=2,
+    min_workers=2,
+    max_workers=2,
+    max_idle=60,
+    cpu=90,
     slots=16,
     system_slots=4,
     memory=100 * MB,
@@ -29,7 +32,10 @@ SOLO = Group(
     name="solo",
     queues=("maintenance",),
     mode="solo",
-    workers=1,
+    min_workers=1,
+    max_workers=1,
+    max_idle=60,
+    cpu=90,
     slots=1,
     system_slots=1,
     memory=100 * MB,
@@ -46,9 +52,20 @@ def _worker(name: str = "a", group: str = "feeds", **changes: Any) -> WorkerView
 
 
 def _decide(
-    *workers: WorkerView, stopping: bool = False, groups: Any = (LOOP,), **not_before: float
+    *workers: WorkerView,
+    stopping: bool = False,
+    groups: Any = (LOOP,),
+    wanted: dict[str, int] | None = None,
+    **not_before: float,
 ) -> list[Action]:
-    return policy.decide(NOW, groups, workers, stopping=stopping, not_before=not_before)
+    return policy.decide(
+        NOW,
+        groups,
+        workers,
+        stopping=stopping,
+        wanted={"feeds": 2, "solo": 1} if wanted is None else wanted,
+        not_before=not_before,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,13 +88,13 @@ def _decide(
     ],
 )
 def test_what_becomes_of_a_worker(changes: dict[str, Any], wanted: Action | None) -> None:
-    actions = _decide(_worker(**changes), _worker("b"), _worker("c"))
+    actions = _decide(_worker(**changes), _worker("b"))
     assert [a for a in actions if not isinstance(a, Start)] == ([wanted] if wanted else [])
 
 
 def test_a_solo_worker_may_be_silent_while_it_works() -> None:
-    busy = _worker(group="solo", sign=NOW - 100, deadlines=(NOW + 20,))
-    idle = _worker(group="solo", sign=NOW - 100)
+    busy = _worker(group="solo", mode="solo", sign=NOW - 100, deadlines=(NOW + 20,))
+    idle = _worker(group="solo", mode="solo", sign=NOW - 100)
     assert _decide(busy, groups=(SOLO,)) == []
     assert Kill("a", "stall") in _decide(idle, groups=(SOLO,))
 
@@ -88,7 +105,6 @@ def test_a_solo_worker_may_be_silent_while_it_works() -> None:
         ([], 2),
         ([_worker("a")], 1),
         ([_worker("a"), _worker("b", ready=False)], 0),
-        ([_worker("a"), _worker("b"), _worker("c")], 0),
         ([_worker("a"), _worker("b", leaving=NOW - 1)], 1),
         ([_worker("a"), _worker("b", killed="stall")], 1),
     ],
@@ -108,6 +124,34 @@ def test_a_stop_asks_all_once_and_starts_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("workers", "wanted", "leaves"),
+    [
+        # Those that do nothing, the oldest first, and never more than are too many.
+        ([_worker("a"), _worker("b", born=NOW - 99), _worker("c")], 2, ["b"]),
+        ([_worker("a"), _worker("b", born=NOW - 99), _worker("c")], 0, ["b", "a", "c"]),
+        ([_worker("a", deadlines=(NOW + 9,)), _worker("b", ready=False)], 0, []),
+        ([_worker("a", deadlines=(NOW + 9,)), _worker("b"), _worker("c")], 2, ["b"]),
+        # One that leaves already makes the others enough.
+        ([_worker("a", leaving=NOW - 1), _worker("b"), _worker("c")], 2, []),
+        ([_worker("a", killed="stall"), _worker("b"), _worker("c")], 2, []),
+    ],
+)
+def test_workers_that_are_too_many_leave(workers: list[WorkerView], wanted: int, leaves: list[str]) -> None:
+    assert _decide(*workers, wanted={"feeds": wanted}) == [Stop(name, "idle") for name in leaves]
+
+
+def test_one_that_must_go_anyway_counts_as_gone() -> None:
+    hog, spare = _worker("hog", rss=101 * MB), _worker("b")
+    assert _decide(hog, spare, _worker("c"), wanted={"feeds": 2}) == [Stop("hog", "memory")]
+
+
+def test_workers_of_a_group_that_is_gone_or_changed_its_mode_leave() -> None:
+    busy = _worker("a", deadlines=(NOW + 9,))
+    assert _decide(busy, wanted={}) == [Stop("a", "settings")]
+    assert Stop("a", "settings") in _decide(_worker("a", mode="solo"))
+
+
+@pytest.mark.parametrize(
     ("exitcode", "killed", "wanted"),
     [
         (0, None, Verdict(False, "ended")),
@@ -122,6 +166,8 @@ def test_a_stop_asks_all_once_and_starts_none() -> None:
         (-9, "memory", Verdict(True, "memory")),
         (-9, "timeout", Verdict(True, "timeout")),
         (-9, "shutdown", Verdict(False, "shutdown")),
+        (-9, "operator", Verdict(False, "operator")),
+        (-9, "idle", Verdict(False, "idle")),
         # It ended by itself in the moment in which it was killed: what it holds is still charged.
         (0, "stall", Verdict(True, "stall")),
     ],

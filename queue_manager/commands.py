@@ -1,0 +1,198 @@
+"""The commands of the REPL: a fixed table, and nothing else can be called. Words in, JSON out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from app.errors import InvalidError
+from app.models.hours import HOURS_KEPT
+from queue_manager.controls import Controls
+from queue_manager.groups import OF_GROUPS, OF_QUEUES
+from queue_manager.statistics import Statistics
+
+#: The word of a command for "each of them": dropping all dead tasks must be meant.
+ALL: Final = "all"
+#: Most dead tasks that one answer holds.
+DEAD_MOST: Final = 1000
+_DEAD_SHOWN, _HOURS_SHOWN = 50, 24
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table.
+
+    Attributes:
+        usage: the arguments, for help; how many there may be is ``least`` to ``most``.
+        text: what it does, for help.
+        run: takes the arguments; None: the control socket does it itself.
+    """
+
+    usage: str
+    text: str
+    least: int = 0
+    most: int = 0
+    run: Callable[[Commands, Sequence[str]], Awaitable[Any]] | None = None
+
+
+class Commands:
+    """Runs commands on this manager.
+
+    Args:
+        controls: of the manager.
+        statistics: what happened, by hour.
+    """
+
+    def __init__(self, controls: Controls, statistics: Statistics) -> None:
+        self._controls, self._statistics = controls, statistics
+
+    async def run(self, words: Sequence[str]) -> Any:
+        """Run one command and return its result.
+
+        Raises:
+            InvalidError: no such command, or other arguments than it takes; says what it takes.
+            EventrError: as the command says.
+        """
+        command = find(words)
+        if command.run is None:
+            raise InvalidError(f"“{words[0]}” cannot be run here.")
+        return await command.run(self, words[1:])
+
+    async def help(self, args: Sequence[str]) -> Any:
+        for name in args:
+            find([name], count=False)
+        names = list(args) or list(TABLE)
+        return [{"usage": f"{name} {TABLE[name].usage}".strip(), "text": TABLE[name].text} for name in names]
+
+    async def status(self, args: Sequence[str]) -> Any:
+        return self._controls.status()
+
+    async def queues(self, args: Sequence[str]) -> Any:
+        return await self._controls.queues()
+
+    async def settings(self, args: Sequence[str]) -> Any:
+        everything = self._controls.settings()
+        if not args:
+            return everything
+        if args[0] not in everything:
+            raise InvalidError(f"There is no group or queue {args[0]}: {', '.join(everything)}.")
+        return {args[0]: everything[args[0]]}
+
+    async def set(self, args: Sequence[str]) -> Any:
+        return await self._controls.set(*_target(args[0]), args[1])
+
+    async def reset(self, args: Sequence[str]) -> Any:
+        return await self._controls.reset(*_target(args[0]))
+
+    async def pause(self, args: Sequence[str]) -> Any:
+        return await self._controls.pause(args[0])
+
+    async def resume(self, args: Sequence[str]) -> Any:
+        return await self._controls.resume(args[0])
+
+    async def drain(self, args: Sequence[str]) -> Any:
+        return await self._controls.drain(args[0])
+
+    async def kill(self, args: Sequence[str]) -> Any:
+        if args[1:] not in ([], ["gently"]):
+            raise InvalidError(f"“{args[1]}” is not known here: leave it out, or say “gently”.")
+        return await self._controls.kill(args[0], gently=len(args) > 1)
+
+    async def dead(self, args: Sequence[str]) -> Any:
+        return await self._controls.dead(_number(args, _DEAD_SHOWN, DEAD_MOST, "tasks"))
+
+    async def retry(self, args: Sequence[str]) -> Any:
+        return {"retried": await self._controls.retry(_one_or_all(args[0]))}
+
+    async def drop(self, args: Sequence[str]) -> Any:
+        return {"dropped": await self._controls.drop(_one_or_all(args[0]))}
+
+    async def stats(self, args: Sequence[str]) -> Any:
+        return await self._statistics.hours(_number(args, _HOURS_SHOWN, HOURS_KEPT, "hours"))
+
+    async def reload(self, args: Sequence[str]) -> Any:
+        return self._controls.reload()
+
+    async def words(self, args: Sequence[str]) -> Any:
+        status = self._controls.status()
+        queues = [queue["name"] for queue in await self._controls.queues()]
+        groups = [group["name"] for group in status["groups"]]
+        served = {queue for group in status["groups"] for queue in group["queues"]}
+        of_groups = [(name, OF_GROUPS) for name in (*groups, *(q for q in queues if q in served))]
+        settings = [f"{name}.{key}" for name, keys in of_groups for key in keys]
+        return {
+            "groups": groups,
+            "queues": queues,
+            "workers": [worker["name"] for worker in status["workers"]],
+            "settings": settings + [f"{queue}.{key}" for queue in queues for key in OF_QUEUES],
+            "dead": [task["id"] for task in await self._controls.dead(DEAD_MOST)],
+        }
+
+
+#: Everything that can be asked of a manager. The order is that of the help.
+TABLE: Final[Mapping[str, Command]] = {
+    "help": Command("[COMMAND]", "List the commands.", 0, 1, Commands.help),
+    "status": Command("", "Show this manager, its groups and its workers.", run=Commands.status),
+    "queues": Command("", "Show all queues of the system.", run=Commands.queues),
+    "settings": Command("[NAME]", "Show the settings of groups and queues.", 0, 1, Commands.settings),
+    "set": Command("NAME.KEY VALUE", "Change a setting now, for all managers.", 2, 2, Commands.set),
+    "reset": Command("NAME.KEY", "Go back to what the settings file says.", 1, 1, Commands.reset),
+    "pause": Command("QUEUE", "Take nothing more from a queue; it may still fill.", 1, 1, Commands.pause),
+    "drain": Command("QUEUE", "Accept nothing new in a queue, work off the rest.", 1, 1, Commands.drain),
+    "resume": Command("QUEUE", "End pause and drain of a queue.", 1, 1, Commands.resume),
+    "kill": Command(
+        "WORKER [gently]",
+        "End a worker of this manager, at once or when its jobs have ended.",
+        1,
+        2,
+        Commands.kill,
+    ),
+    "dead": Command("[LIMIT]", "Show tasks that failed for good, newest first.", 0, 1, Commands.dead),
+    "retry": Command("ID|all", "Queue dead tasks again.", 1, 1, Commands.retry),
+    "drop": Command("ID|all", "Forget dead tasks.", 1, 1, Commands.drop),
+    "tail": Command("[WORD…]", "Show events as they happen, those with all of the words; Ctrl-C ends.", 0, 8),
+    "stats": Command(
+        "[HOURS]", "Show by hour what ran, failed, was pulled and waited.", 0, 1, Commands.stats
+    ),
+    "reload": Command("", "Read the settings file again, as SIGHUP does.", run=Commands.reload),
+    "words": Command("", "List all names, as completion needs them.", run=Commands.words),
+}
+
+
+def find(words: Sequence[str], *, count: bool = True) -> Command:
+    """Return the row of a command.
+
+    Args:
+        words: the command and its arguments.
+        count: whether the number of arguments is checked.
+
+    Raises:
+        InvalidError: no such command, or too few or too many arguments.
+    """
+    command = TABLE.get(words[0]) if words else None
+    if command is None:
+        name = words[0] if words else ""
+        raise InvalidError(f"There is no command “{name}”: “help” lists them all.")
+    if count and not command.least <= len(words) - 1 <= command.most:
+        raise InvalidError(f"Say: {words[0]} {command.usage}".rstrip() + ".")
+    return command
+
+
+def _target(text: str) -> tuple[str, str]:
+    name, dot, key = text.partition(".")
+    if not (name and dot and key):
+        raise InvalidError(f"“{text}” names no setting: say NAME.KEY, such as feed-pull.max_workers.")
+    return name, key
+
+
+def _one_or_all(text: str) -> str | None:
+    return None if text == ALL else text
+
+
+def _number(args: Sequence[str], usual: int, most: int, what: str) -> int:
+    if not args:
+        return usual
+    if not (args[0].isascii() and args[0].isdigit() and 1 <= int(args[0][:9]) <= most):
+        raise InvalidError(f"“{args[0][:40]}” is no number of {what} from 1 to {most}.")
+    return int(args[0])

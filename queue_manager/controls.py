@@ -1,0 +1,226 @@
+"""What an operator may ask of a running manager; the control socket calls nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from app import clock, logs
+from app.errors import InvalidError, NotFoundError, StoreError
+from app.models.jobs import Queue
+from queue_manager import live, policy
+from queue_manager.child import Child
+from queue_manager.groups import OF_GROUPS, Group
+from queue_manager.recovery import OUTAGE
+from queue_manager.supervisor import Supervisor
+
+_log = logs.get(__name__)
+_MB = 1 << 20
+
+
+class Controls:
+    """One per manager; every method is called in the manager's event loop.
+
+    A *group* is a table of the queue settings (``feeds``), a *queue* one of its queues (``feed-pull``).
+
+    Raises, by the methods that talk to Redis (``async``):
+        StoreError: Redis does not answer.
+    """
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor, self._sizing = supervisor, supervisor.sizing
+        self._since = clock.now().isoformat()
+
+    def status(self) -> dict[str, Any]:
+        """Return this manager: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups`` and ``workers``.
+
+        A group: ``name``, ``mode``, ``queues``, ``min_workers``, ``max_workers``, ``serving``, ``wanted``.
+        A worker: ``name``, ``group``, ``pid``, ``age_s``, ``jobs_done``, ``rss_mb``, ``state`` (ready,
+        starting, leaving, killed) and ``current``, a list of ``{id, task, for_s}``.
+        """
+        now = time.monotonic()
+        wanted = self._sizing.wanted()
+        workers = [_worker(child, now) for child in self._supervisor.crew]
+        serving = [w["group"] for w in workers if w["state"] in ("ready", "starting")]
+        return {
+            "manager": self._supervisor.manager,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "since": self._since,
+            "groups": [
+                {**_group(group), "serving": serving.count(group.name), "wanted": wanted[group.name]}
+                for group in self._sizing.table.groups
+            ],
+            "workers": workers,
+        }
+
+    async def queues(self) -> list[dict[str, Any]]:
+        """Return all queues of the system, by priority.
+
+        Each: ``name``, ``length``, ``oldest_s`` (wait of its first job, 0 when empty), ``paused``,
+        ``draining``, ``running`` (jobs of it that some worker holds).
+        """
+        with _store():
+            waiting = await self._sizing.loads.waiting(map(str, Queue))
+            running = await self._sizing.loads.running()
+        return [
+            {
+                "name": queue.name,
+                "length": queue.length,
+                "oldest_s": round(queue.oldest, 1),
+                "paused": queue.paused,
+                "draining": queue.draining,
+                "running": running[queue.name],
+            }
+            for queue in waiting.values()
+        ]
+
+    def settings(self) -> dict[str, dict[str, object]]:
+        """Return the settings in force: by group, and by queue those that a queue has of its own."""
+        table = self._sizing.table
+        found: dict[str, dict[str, object]] = {
+            group.name: {"queues": list(group.queues), "mode": group.mode}
+            | {key: getattr(group, key) for key in OF_GROUPS}
+            for group in table.groups
+        }
+        for queue, rules in table.rules.items():
+            # A group may be called like a queue; no setting is of both.
+            found[queue] = found.get(queue, {}) | dataclasses.asdict(rules)
+        return found
+
+    async def set(self, group: str, key: str, value: str) -> dict[str, Any]:
+        """Change a setting for all managers, until it is reset; returns ``{name, key, value}``.
+
+        Args:
+            group: a group, or a queue: of a setting of groups it means the first group that serves it.
+
+        Raises:
+            InvalidError: no such name or key, or a value that does not fit; says what would.
+        """
+        name = live.target(self._sizing.table, group, key)
+        live.check(self._sizing.table, name, key, value)
+        return await self._change(name, key, value)
+
+    async def reset(self, group: str, key: str) -> dict[str, Any]:
+        """Go back to the file's value; returns and raises as :meth:`set`."""
+        return await self._change(live.target(self._sizing.table, group, key), key, None)
+
+    async def pause(self, queue: str) -> dict[str, Any]:
+        """Let no worker of the system take from a queue; returns ``{queue, paused, draining}``.
+
+        Raises:
+            InvalidError: no such queue.
+        """
+        return await self._switch(queue, paused=True)
+
+    async def resume(self, queue: str) -> dict[str, Any]:
+        """End pause and drain of a queue; returns and raises as :meth:`pause`."""
+        return await self._switch(queue, paused=False, draining=False)
+
+    async def drain(self, queue: str) -> dict[str, Any]:
+        """Accept nothing new in a queue, work off what waits; returns and raises as :meth:`pause`."""
+        return await self._switch(queue, draining=True)
+
+    async def kill(self, worker: str, *, gently: bool = False) -> dict[str, Any]:
+        """End a worker of this manager; its jobs go back uncounted. Returns ``{worker, pid, gently}``.
+
+        Args:
+            gently: let its jobs end within the grace.
+
+        Raises:
+            NotFoundError: this manager has no such worker.
+        """
+        child = self._supervisor.crew.get(worker)
+        if child is None:
+            raise NotFoundError(f"This manager has no worker {worker}.", worker=worker)
+        _log.warning("worker_kill", worker=worker, reason=policy.OPERATOR, gently=gently)
+        (child.stop if gently else child.kill)(policy.OPERATOR)
+        return {"worker": worker, "pid": child.pid, "gently": gently}
+
+    async def dead(self, limit: int = 50) -> list[dict[str, Any]]:
+        """Return tasks that failed for good, newest first.
+
+        Each: ``id``, ``task``, ``queue``, ``args``, ``error``, ``failures``, ``crashes``, ``ended`` (ISO)
+        and ``history``, a list of ``{attempt, at, worker, error, where}``.
+        """
+        with _store():
+            return await self._supervisor.dead.newest(limit)
+
+    async def retry(self, job_id: str | None) -> int:
+        """Queue a dead task again with a clean record, None: all of them; returns how many."""
+        with _store():
+            return await self._supervisor.dead.retry(job_id)
+
+    async def drop(self, job_id: str | None) -> int:
+        """Forget a dead task, None: all of them; returns how many."""
+        with _store():
+            return await self._supervisor.dead.drop(job_id)
+
+    def reload(self) -> dict[str, Any]:
+        """Read the settings file again, as on SIGHUP; returns ``{"groups": [names]}``.
+
+        Raises:
+            SettingsError: the file does not fit; nothing has changed.
+        """
+        return {"groups": [group.name for group in self._sizing.reload().groups]}
+
+    async def _change(self, name: str, key: str, value: str | None) -> dict[str, Any]:
+        with _store():
+            await self._sizing.live.write(name, key, value)
+            await self._sizing.read_live()
+        return {"name": name, "key": key, "value": self.settings()[name][key]}
+
+    async def _switch(
+        self, queue: str, *, paused: bool | None = None, draining: bool | None = None
+    ) -> dict[str, Any]:
+        if queue not in set(Queue):
+            raise InvalidError(f"There is no queue {queue}; there are {', '.join(Queue)}.", queue=queue)
+        with _store():
+            await self._sizing.loads.switch(queue, paused=paused, draining=draining)
+            now = (await self._sizing.loads.waiting([queue]))[queue]
+        return {"queue": queue, "paused": now.paused, "draining": now.draining}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "mode": group.mode,
+        "queues": list(group.queues),
+        "min_workers": group.min_workers,
+        "max_workers": group.max_workers,
+    }
+
+
+def _worker(child: Child, now: float) -> dict[str, Any]:
+    view = child.view(now)
+    if view.killed:
+        state = "killed"
+    elif view.leaving is not None:
+        state = "leaving"
+    else:
+        state = "ready" if view.ready else "starting"
+    return {
+        "name": view.name,
+        "group": view.group,
+        "pid": child.pid,
+        "age_s": round(now - view.born, 1),
+        "jobs_done": child.done,
+        "rss_mb": round(view.rss / _MB, 1),
+        "state": state,
+        "current": [
+            {"id": run.id, "task": run.task, "for_s": round(now - run.since, 1)} for run in child.running
+        ],
+    }
+
+
+@contextlib.contextmanager
+def _store() -> Iterator[None]:
+    try:
+        yield
+    except OUTAGE as e:
+        raise StoreError from e

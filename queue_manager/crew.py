@@ -1,0 +1,122 @@
+"""The worker processes of one manager: starts, orders, ends and buries them. Decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from app import logs
+from app.config import Settings
+from app.models.workers import QueueRules, WorkerSpec
+from queue_manager import policy
+from queue_manager.child import Child, Run
+from queue_manager.groups import Group, Table
+from queue_manager.policy import Verdict, WorkerView
+
+_log = logs.get(__name__)
+
+#: Called with a worker that has ended, what its end means, and the jobs that it ran.
+Buried = Callable[[str, Verdict, list[str]], None]
+
+
+class Crew:
+    """All children. Used by the manager's event loop only."""
+
+    def __init__(self, settings: Settings, manager: str, buried: Buried) -> None:
+        self._settings, self._manager, self._buried = settings, manager, buried
+        self._children: dict[str, Child] = {}
+        self._deaths: dict[str, int] = {}
+        #: By group, when the next worker may be started.
+        self.not_before: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def __iter__(self) -> Iterator[Child]:
+        return iter(list(self._children.values()))
+
+    def get(self, worker: str) -> Child | None:
+        """Return a worker by name."""
+        return self._children.get(worker)
+
+    def views(self, now: float) -> list[WorkerView]:
+        """Look at all of them, also at their memory."""
+        for child in self._children.values():
+            child.measure()
+        return [child.view(now) for child in self._children.values()]
+
+    def running(self, group: str) -> list[Run]:
+        """Return the jobs that run in a group."""
+        return [run for child in self if child.spec.group == group for run in child.running]
+
+    def spec(self, group: Group, rules: Mapping[str, QueueRules]) -> WorkerSpec:
+        """Return orders for a worker that has yet to be born."""
+        # Worn out at different times, so that never all of a group are replaced at once.
+        wear = random.uniform(0.9, 1.1)  # noqa: S311 — nothing secret
+        name = f"{group.name}-{secrets.token_hex(6)}"
+        return _spec(name, self._manager, group, rules, wear)
+
+    def start(self, spec: WorkerSpec) -> bool:
+        """Start a worker; blocks for the fork, about 20 ms. False: no process could be made."""
+        child = Child(spec, self._settings)
+        try:
+            child.start()
+        except (OSError, EOFError):
+            # No memory or no process left, or the fork server was killed: the next try starts a new one.
+            _log.error("worker_not_started", exc_info=True, group=spec.group)
+            self.not_before[spec.group] = time.monotonic() + policy.PAUSE_MOST / 10
+            return False
+        self._children[spec.name] = child
+        loop = asyncio.get_running_loop()
+        loop.add_reader(child.line, child.read)
+        loop.add_reader(child.sentinel, self._on_death, child)
+        _log.info("worker_started", worker=spec.name, group=spec.group, pid=child.pid)
+        return True
+
+    def follow(self, table: Table) -> None:
+        """Give new orders to those whose group has changed."""
+        for child in self:
+            group = table.group(child.spec.group)
+            if group is not None and group.mode == child.spec.mode:
+                spec = _spec(child.spec.name, self._manager, group, table.rules, child.spec.wear)
+                if spec != child.spec:
+                    child.order(spec)
+
+    def kill_all(self, reason: str) -> None:
+        """End all now."""
+        for child in self:
+            child.kill(reason)
+
+    def _on_death(self, child: Child) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(child.sentinel)
+        loop.remove_reader(child.line)
+        code = child.bury()
+        name, group = child.spec.name, child.spec.group
+        del self._children[name]
+        verdict = policy.verdict(code, child.killed)
+        _log.info("worker_ended", worker=name, exitcode=code, crash=verdict.crash, reason=verdict.reason)
+        self._deaths[group] = 0 if child.was_ready or not verdict.crash else self._deaths.get(group, 0) + 1
+        self.not_before[group] = time.monotonic() + policy.pause(self._deaths[group])
+        self._buried(name, verdict, [run.id for run in child.running])
+
+
+def _spec(name: str, manager: str, group: Group, rules: Mapping[str, QueueRules], wear: float) -> WorkerSpec:
+    return WorkerSpec(
+        name=name,
+        manager=manager,
+        group=group.name,
+        queues=group.queues,
+        mode=group.mode,
+        slots=group.slots,
+        system_slots=group.system_slots,
+        memory=group.memory,
+        lifetime=group.lifetime * wear,
+        max_jobs=max(1, round(group.max_jobs * wear)),
+        grace=group.grace,
+        wear=wear,
+        rules={queue: rules[queue] for queue in group.queues},
+    )

@@ -1,0 +1,119 @@
+"""The dead set: tasks that failed for good, with the history of their attempts, to be retried or dropped.
+
+FINISH and RECOVER put them in and keep the newest ``dead_max``; their records expire after the queue's
+``failure_ttl``. Who queues the same task anew takes it out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import zlib
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+from app.models import keys
+from app.models.jobs import Queue
+
+_PAGE = 500
+_FIELDS = ("status", "data", "origin", "home", "error", "failures", "crashes", "history", "description")
+#: Longest job data, unpacked, as workers read it.
+_DATA_MAX = 80 << 10
+
+
+class Dead:
+    """Reads and changes the dead set; each method raises what Redis' client raises."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._retry, self._drop = (
+            client.register_script(resources.files(__package__).joinpath(f"{name}.lua").read_text())
+            for name in ("retry", "drop")
+        )
+
+    async def newest(self, limit: int) -> list[dict[str, Any]]:
+        """Return dead tasks, newest first; see :meth:`queue_manager.controls.Controls.dead`."""
+        found: list[dict[str, Any]] = []
+        start = 0
+        while len(found) < limit:
+            page = await self._client.zrange(keys.DEAD, start, start + _PAGE - 1, desc=True, withscores=True)
+            if not page:
+                break
+            start += len(page)
+            async with self._client.pipeline(transaction=False) as pipe:
+                for job_id, _ in page:
+                    pipe.hmget(keys.job(job_id.decode()), _FIELDS)
+                rows = await pipe.execute()
+            for (job_id, ended), row in zip(page, rows, strict=True):
+                if row[0] == b"failed":
+                    found.append(_task(job_id.decode(), ended, row))
+        return found[:limit]
+
+    async def retry(self, job_id: str | None) -> int:
+        """Queue one or all again; returns how many were dead."""
+        return await self._each(self._retry, job_id, keys.WAKE, str(Queue.MAINTENANCE))
+
+    async def drop(self, job_id: str | None) -> int:
+        """Forget one or all; returns how many were dead."""
+        return await self._each(self._drop, job_id)
+
+    async def forget_expired(self) -> int:
+        """Take out the oldest whose records have expired; returns how many."""
+        ids = await self._client.zrange(keys.DEAD, 0, _PAGE - 1)
+        async with self._client.pipeline(transaction=False) as pipe:
+            for job_id in ids:
+                pipe.exists(keys.job(job_id.decode()))
+            gone = [i for i, there in zip(ids, await pipe.execute(), strict=True) if not there]
+        return int(await self._client.zrem(keys.DEAD, *gone)) if gone else 0
+
+    async def _each(self, script: Any, job_id: str | None, *args: str) -> int:
+        if job_id is not None:
+            return int(await self._run(script, [job_id], *args))
+        # Those of this moment: what fails again meanwhile is not tried for ever.
+        ids = [i.decode() for i in await self._client.zrange(keys.DEAD, 0, -1)]
+        return sum([await self._run(script, ids[n : n + _PAGE], *args) for n in range(0, len(ids), _PAGE)])
+
+    async def _run(self, script: Any, ids: list[str], *args: str) -> int:
+        async with self._client.pipeline(transaction=False) as pipe:
+            for job_id in ids:
+                names = [keys.DEAD, keys.job(job_id), keys.results(job_id)]
+                await script(keys=names, args=[job_id, *args], client=pipe)
+            return sum(await pipe.execute())
+
+
+def _task(job_id: str, ended: float, row: list[bytes | None]) -> dict[str, Any]:
+    _, data, origin, home, error, failures, crashes, history, description = row
+    text = [(part or b"").decode("utf-8", "replace") for part in (home or origin, error, description)]
+    return {
+        "id": job_id,
+        "task": text[2],
+        "queue": text[0],
+        "args": _args(data or b""),
+        "error": text[1],
+        "failures": int(failures or 0),
+        "crashes": int(crashes or 0),
+        "ended": dt.datetime.fromtimestamp(ended, dt.UTC).isoformat(),
+        "history": list(_lines(history or b"")),
+    }
+
+
+def _args(data: bytes) -> dict[str, Any]:
+    """Read a job's arguments without trusting them: what cannot be read is left out."""
+    unpacker = zlib.decompressobj()
+    try:
+        text = unpacker.decompress(data, _DATA_MAX)
+    except zlib.error:
+        text = data[:_DATA_MAX]
+    try:
+        _, _, _, args = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return args if isinstance(args, dict) else {}
+
+
+def _lines(history: bytes) -> Iterator[dict[str, Any]]:
+    for line in history.splitlines():
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)

@@ -1,0 +1,190 @@
+"""Where a manager can be talked to: a unix socket of its own and, only when asked for, a loopback port.
+
+    HOME/run/manager-PID.sock   0600 in a folder 0700: this user and root
+    HOME/repl_token             0600: what a client of the port must say first; made at the first start
+
+The command line uses the same names to find the managers of a home.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.config import Settings
+from app.errors import StartupError
+
+_NAME = "manager-"
+_ENDING = ".sock"
+#: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)).
+_LONGEST = 107
+#: Clients that may wait to be accepted.
+_BACKLOG = 16
+#: A manager that does not accept for so long is frozen, seconds.
+_FROZEN = 2.0
+#: 256 bits.
+_TOKEN_BYTES = 32
+
+
+def folder(settings: Settings) -> Path:
+    """Return the folder of the sockets."""
+    return settings.home / "run"
+
+
+def socket_path(settings: Settings, pid: int) -> Path:
+    """Return where the manager with this process id listens."""
+    return folder(settings) / f"{_NAME}{pid}{_ENDING}"
+
+
+def token_path(settings: Settings) -> Path:
+    """Return the file with the token for the loopback port."""
+    return settings.home / "repl_token"
+
+
+def running(settings: Settings) -> list[int]:
+    """Return the process ids of the managers that listen now, the lowest first.
+
+    Raises:
+        StartupError: the folder belongs to somebody else.
+    """
+    try:
+        return sorted(pid for pid, path in _sockets(settings) if _listens(path))
+    except PermissionError as e:
+        text = f"The sockets in {folder(settings)} belong to another user: run this as that user, or as root."
+        raise StartupError(text) from e
+
+
+def connect(path: Path) -> socket.socket:
+    """Return a connection to a unix socket, however long its path is.
+
+    Raises:
+        OSError: nobody listens there, or it is not for this user.
+    """
+    line = socket.socket(socket.AF_UNIX)
+    line.settimeout(_FROZEN)
+    try:
+        with _short(path) as name:
+            line.connect(name)
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
+def listen_unix(settings: Settings) -> socket.socket:
+    """Return the listening socket of this process; sockets that killed managers left are removed.
+
+    Raises:
+        OSError: it cannot be made.
+        StartupError: the folder belongs to somebody else.
+    """
+    _make_private(folder(settings))
+    for _, path in _sockets(settings):
+        if not _listens(path):
+            path.unlink(missing_ok=True)
+    path = socket_path(settings, os.getpid())
+    # It gets its name when it listens already: what refuses a connection under that name is a left-over.
+    unnamed = path.with_suffix(".new")
+    unnamed.unlink(missing_ok=True)
+    line = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        with _short(unnamed) as name:
+            line.bind(name)
+        line.listen(_BACKLOG)
+        unnamed.rename(path)
+    except OSError:
+        line.close()
+        raise
+    finally:
+        os.umask(before)
+    return line
+
+
+def listen_tcp(address: str) -> socket.socket:
+    """Return a socket that listens on ``127.0.0.1:PORT`` or ``[::1]:PORT``; the settings allow no other.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    host, _, port = address.rpartition(":")
+    ip = ipaddress.ip_address(host.strip("[]"))
+    line = socket.socket(socket.AF_INET6 if ip.version == 6 else socket.AF_INET)
+    try:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        line.bind((str(ip), int(port)))
+        line.listen(_BACKLOG)
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
+def token(settings: Settings) -> str:
+    """Return the token of this home, made now if there is none.
+
+    Raises:
+        OSError: the file cannot be made or read.
+        StartupError: others can read it, or it holds no token.
+    """
+    path = token_path(settings)
+    with contextlib.suppress(FileExistsError):
+        # Under its name it is whole: two managers may start at once.
+        unnamed = path.with_name(f"{path.name}.{os.getpid()}")
+        unnamed.unlink(missing_ok=True)
+        with open(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(_TOKEN_BYTES))
+        try:
+            os.link(unnamed, path)
+        finally:
+            unnamed.unlink()
+    if path.stat().st_mode & 0o077:
+        raise StartupError(f"Others can read {path}: remove it, and a new token is made.")
+    text = path.read_text().strip()
+    if len(text) < 2 * _TOKEN_BYTES:
+        raise StartupError(f"{path} holds no token: remove it, and a new one is made.")
+    return text
+
+
+def _sockets(settings: Settings) -> Iterator[tuple[int, Path]]:
+    for path in folder(settings).glob(f"{_NAME}*{_ENDING}"):
+        pid = path.name.removeprefix(_NAME).removesuffix(_ENDING)
+        if pid.isascii() and pid.isdigit():
+            yield int(pid), path
+
+
+def _listens(path: Path) -> bool:
+    try:
+        connect(path).close()
+    except (ConnectionRefusedError, FileNotFoundError):
+        return False
+    except TimeoutError:
+        pass
+    return True
+
+
+def _make_private(where: Path) -> None:
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    info = where.stat()
+    if info.st_uid not in (os.geteuid(), 0):
+        raise StartupError(f"The folder {where} belongs to somebody else: set EVENTR_HOME to another folder.")
+    if info.st_mode & 0o077:
+        where.chmod(0o700)
+
+
+@contextlib.contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """Give a name that fits into sun_path: a long one is reached through its opened folder."""
+    if len(os.fsencode(path)) <= _LONGEST:
+        yield str(path)
+        return
+    opened = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{opened}/{path.name}"
+    finally:
+        os.close(opened)

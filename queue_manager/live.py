@@ -1,0 +1,114 @@
+"""Settings that are changed while managers run: in Redis, over those of the file, for all managers.
+
+Every manager looks at them each second; the channel only makes it sooner. They outlive restarts of the
+managers, and go with what Redis holds when it is emptied: then the file counts again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from app import logs
+from app.errors import InvalidError
+from app.models import keys
+from app.models.jobs import Queue
+from queue_manager import groups
+from queue_manager.groups import OF_GROUPS, OF_QUEUES, Table
+from queue_manager.recovery import OUTAGE
+
+_log = logs.get(__name__)
+_PAUSE = 0.5
+
+#: Name of a group or queue → key → value as text.
+Changes = Mapping[str, Mapping[str, str]]
+
+
+class Live:
+    """Reads and writes changed settings; each method raises what Redis' client raises."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def read(self, table: Table) -> Changes:
+        """Return all changes of what this manager serves."""
+        names = sorted({*(group.name for group in table.groups), *map(str, Queue)})
+        async with self._client.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.hgetall(keys.live(name))
+            rows = await pipe.execute()
+        return {
+            name: {key.decode(): value.decode("utf-8", "replace") for key, value in row.items()}
+            for name, row in zip(names, rows, strict=True)
+            if row
+        }
+
+    async def write(self, name: str, key: str, value: str | None) -> None:
+        """Keep a change, None: forget it; and tell all managers."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            if value is None:
+                pipe.hdel(keys.live(name), key)
+            else:
+                pipe.hset(keys.live(name), key, value)
+            pipe.publish(keys.LIVE_CHANGED, name)
+            await pipe.execute()
+
+    async def follow(self, changed: Callable[[], None], arrived: Callable[[str], None]) -> None:
+        """Call back for ever when settings change, and with its name when jobs arrive in an empty queue."""
+        while True:
+            try:
+                async with self._client.pubsub(ignore_subscribe_messages=True) as hints:
+                    await hints.subscribe(keys.LIVE_CHANGED, keys.WAKE)
+                    async for hint in hints.listen():
+                        if hint["channel"].decode() == keys.WAKE:
+                            arrived(hint["data"].decode())
+                        else:
+                            changed()
+            except OUTAGE:
+                await asyncio.sleep(_PAUSE)
+
+
+def target(table: Table, name: str, key: str) -> str:
+    """Return the group or queue that a change is about: a queue stands for the group that serves it.
+
+    Raises:
+        InvalidError: there is no such name or key; says which there are.
+    """
+    queues = list(map(str, Queue))
+    if key in OF_QUEUES:
+        if name in queues:
+            return name
+        raise InvalidError(f"{key} is a setting of a queue; queues are {', '.join(queues)}.", setting=key)
+    if key not in OF_GROUPS:
+        text = f"Groups have {', '.join(OF_GROUPS)}; queues have {', '.join(OF_QUEUES)}."
+        raise InvalidError(f"There is no setting {key}. {text}", setting=key)
+    group = table.group(name) or table.server(name)
+    if group is None:
+        names = ", ".join(group.name for group in table.groups)
+        raise InvalidError(f"This manager serves no group or queue {name}; groups are {names}.", group=name)
+    return group.name
+
+
+def check(table: Table, name: str, key: str, value: str) -> None:
+    """Find out whether a change fits what is in force; ``name`` is what :func:`target` returned.
+
+    Raises:
+        InvalidError: it does not; says what would.
+    """
+    changed, before = groups.change(table, name, key, value).group(name), table.group(name)
+    if changed is None or before is None or changed.min_workers <= changed.max_workers:
+        return
+    bound = f"least {before.min_workers}" if key == "max_workers" else f"most {before.max_workers}"
+    raise InvalidError(f"{name}.{key} must be at {bound} now.", setting=key)
+
+
+def apply(table: Table, changes: Changes) -> Table:
+    """Return the file's table with the changes; those that do not fit it (any more) are left out."""
+    for name, row in changes.items():
+        for key, value in row.items():
+            try:
+                table = groups.change(table, target(table, name, key), key, value)
+            except InvalidError as e:
+                _log.warning("live_setting_ignored", name=name, key=key, error=e.message)
+    return groups.bounded(table)

@@ -1,0 +1,85 @@
+"""What waits in the queues and runs in the system, and the switches of each queue: looks at Redis."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Any
+
+from app.models import keys
+from app.models.jobs import USER_QUEUES
+from queue_manager.child import Run
+from queue_manager.groups import Group
+from queue_manager.scale import Load
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Waiting:
+    """A queue as it is now; ``oldest`` is the wait of its first job, seconds."""
+
+    name: str
+    length: int
+    oldest: float
+    paused: bool
+    draining: bool
+
+
+class Loads:
+    """Reads the queues; each method raises what Redis' client raises."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        text = resources.files(__package__).joinpath("load.lua").read_text()
+        self._script = client.register_script(text)
+
+    async def waiting(self, queues: Iterable[str]) -> dict[str, Waiting]:
+        """Return these queues by name, in one round trip."""
+        rows = await self._script(keys=[keys.PAUSED, keys.DRAINING], args=list(queues))
+        found = [
+            Waiting(name.decode(), int(length), float(oldest), bool(paused), bool(draining))
+            for name, length, oldest, paused, draining in rows
+        ]
+        return {queue.name: queue for queue in found}
+
+    async def managers(self) -> int:
+        """Return how many managers share the work."""
+        return max(1, int(await self._client.zcard(keys.MANAGERS)))
+
+    async def running(self) -> collections.Counter[str]:
+        """Return by queue how many jobs some worker of the system holds."""
+        workers = await self._client.hkeys(keys.WORKERS)
+        async with self._client.pipeline(transaction=False) as pipe:
+            for worker in workers:
+                pipe.lrange(keys.inflight(worker.decode()), 0, -1)
+            held = [job_id for ids in await pipe.execute() for job_id in ids]
+        async with self._client.pipeline(transaction=False) as pipe:
+            for job_id in held:
+                pipe.hget(keys.job(job_id.decode()), "origin")
+            return collections.Counter(queue.decode() for queue in await pipe.execute() if queue)
+
+    async def switch(self, queue: str, *, paused: bool | None = None, draining: bool | None = None) -> None:
+        """Turn the switches of a queue for the whole system; None leaves one as it is."""
+        async with self._client.pipeline(transaction=True) as pipe:
+            for key, on in ((keys.PAUSED, paused), (keys.DRAINING, draining)):
+                if on is not None:
+                    (pipe.sadd if on else pipe.srem)(key, queue)
+            # Those who waited for nothing look again.
+            pipe.publish(keys.WAKE, queue)
+            await pipe.execute()
+
+
+def of_group(group: Group, queues: Mapping[str, Waiting], running: Iterable[Run], managers: int) -> Load:
+    """Return what a group has to do; what waits is shared by all managers."""
+    open_queues = [queues[q] for q in group.queues if q in queues and not queues[q].paused]
+    system = sum(q.length for q in open_queues if q.name not in USER_QUEUES)
+    of = [run.queue for run in running]
+    return Load(
+        waiting=math.ceil(sum(q.length for q in open_queues) / managers),
+        waiting_system=math.ceil(system / managers),
+        oldest=max((q.oldest for q in open_queues), default=0.0),
+        busy=len(of),
+        busy_system=sum(1 for queue in of if queue not in USER_QUEUES),
+    )

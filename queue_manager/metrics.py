@@ -1,0 +1,95 @@
+"""What a manager tells Prometheus: the whole system by Redis, and its own workers. Loaded when asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import redis.asyncio
+from prometheus_client.metrics_core import Metric
+
+from app import metrics
+from app.config import Settings
+from app.errors import StoreError
+from app.metrics import family
+from app.models import keys
+from queue_manager.controls import Controls
+
+STATES = ("starting", "ready", "leaving", "killed")
+
+
+class Figures:
+    """Reads the figures of a manager; to be used in its event loop."""
+
+    def __init__(self, settings: Settings, controls: Controls) -> None:
+        self._controls = controls
+        # Its own connection: who asks must not wait for the manager's work, nor delay it.
+        self._client: Any = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=3)
+
+    async def missing(self) -> list[str]:
+        """Return what this manager lacks to do its work: ``redis``, ``workers``."""
+        return [
+            *(["redis"] if await self._is_silent() else []),
+            *([] if _has_workers(self._controls.status()) else ["workers"]),
+        ]
+
+    async def render(self) -> bytes:
+        """Return all figures as text. Without Redis those of this manager alone."""
+        families = [*metrics.own("manager"), *_workers(self._controls.status())]
+        # Without Redis they are absent: a gap says more than old values.
+        with contextlib.suppress(StoreError, redis.RedisError, OSError):
+            families += await self._system()
+        return await asyncio.to_thread(metrics.render, families)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._client.aclose()
+
+    async def _system(self) -> list[Metric]:
+        async with self._client.pipeline(transaction=False) as pipe:
+            pipe.hgetall(keys.TOTALS).hgetall(keys.UPDATER_STATS).zcard(keys.DEAD).zcard(keys.MANAGERS)
+            totals, sight, dead, managers = await pipe.execute()
+        return [
+            *metrics.queues(await self._controls.queues()),
+            *metrics.totals({name: int(value) for name, value in _text(totals).items()}),
+            *metrics.updater(_text(sight)),
+            family("eventr_dead_tasks", dead),
+            family("eventr_managers", managers),
+        ]
+
+    async def _is_silent(self) -> bool:
+        try:
+            await self._client.ping()
+        except (redis.RedisError, OSError):
+            return True
+        return False
+
+
+def _has_workers(status: Mapping[str, Any]) -> bool:
+    """Whether each group that always has workers has one that is ready."""
+    ready = {worker["group"] for worker in status["workers"] if worker["state"] == "ready"}
+    return all(group["name"] in ready for group in status["groups"] if group["min_workers"])
+
+
+def _workers(status: Mapping[str, Any]) -> list[Metric]:
+    groups = [group["name"] for group in status["groups"]]
+    states: collections.Counter[tuple[str, str]] = collections.Counter()
+    memory: collections.Counter[str] = collections.Counter()
+    running: collections.Counter[str] = collections.Counter()
+    for worker in status["workers"]:
+        states[worker["group"], worker["state"]] += 1
+        memory[worker["group"]] += round(worker["rss_mb"] * (1 << 20))
+        running[worker["group"]] += len(worker["current"])
+    return [
+        family("eventr_workers", {(g, s): states[g, s] for g in groups for s in STATES}),
+        family("eventr_workers_wanted", {(g["name"],): g["wanted"] for g in status["groups"]}),
+        family("eventr_worker_resident_bytes", {(g,): memory[g] for g in groups}),
+        family("eventr_worker_jobs", {(g,): running[g] for g in groups}),
+    ]
+
+
+def _text(row: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in row.items()}

@@ -1,0 +1,75 @@
+"""Who talks to the control socket, as the kernel or the token says."""
+
+from __future__ import annotations
+
+import dataclasses
+import hmac
+import os
+import pwd
+import socket
+import struct
+from typing import Any
+
+#: struct ucred of unix(7): pid, uid, gid.
+_UCRED = struct.Struct("3i")
+_ROOT = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Peer:
+    """A client.
+
+    Attributes:
+        via: ``unix`` or ``tcp``.
+        uid, pid, user: of the process at the other end of a unix socket, when it connected.
+        address: of a client of the port.
+        is_welcome: may it give commands?
+    """
+
+    via: str
+    is_welcome: bool
+    uid: int | None = None
+    pid: int | None = None
+    user: str | None = None
+    address: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return what a log line says of it."""
+        known = dataclasses.asdict(self)
+        del known["is_welcome"]
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def of(line: Any) -> Peer:
+    """Return the peer of a unix socket; blocks while the system looks up the user's name.
+
+    Only this user and root are welcome, whatever the modes of the socket and its folder have become.
+    Where the kernel does not tell who it is, nobody is.
+    """
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return Peer("unix", is_welcome=False)
+    pid, uid, _ = _UCRED.unpack(line.getsockopt(socket.SOL_SOCKET, option, _UCRED.size))
+    return Peer("unix", is_trusted(uid), uid, pid, _name(uid))
+
+
+def is_trusted(uid: int) -> bool:
+    """Whether a user may give commands: the manager's own and root."""
+    return uid in (_ROOT, os.geteuid())
+
+
+def remote(address: tuple[Any, ...]) -> Peer:
+    """Return the peer of the port, once it has said the token."""
+    return Peer("tcp", is_welcome=True, address=f"{address[0]}:{address[1]}")
+
+
+def has_token(line: bytes, token: bytes) -> bool:
+    """Whether the first line of a client of the port is ``AUTH TOKEN``; takes as long for any guess."""
+    return hmac.compare_digest(line.rstrip(b"\r\n"), b"AUTH " + token) and len(token) > 0
+
+
+def _name(uid: int) -> str | None:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return None

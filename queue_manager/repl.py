@@ -1,0 +1,50 @@
+"""What makes a manager answer to an operator: the control socket, and the figures that it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app import logs
+from app.config import Settings
+from queue_manager.commands import Commands
+from queue_manager.control import ControlServer
+from queue_manager.controls import Controls
+from queue_manager.statistics import Statistics, end
+
+_log = logs.get(__name__)
+
+
+@contextlib.asynccontextmanager
+async def serving(settings: Settings, controls: Controls) -> AsyncIterator[None]:
+    """Serve operators for the time of a block; nothing that goes wrong here stops the manager."""
+    status = controls.status()
+    hello = {name: status[name] for name in ("manager", "host", "pid", "since")}
+
+    def memory() -> int:
+        return sum(round(worker["rss_mb"] * (1 << 20)) for worker in controls.status()["workers"])
+
+    statistics = Statistics(settings, status["manager"], memory)
+    # Its own connections: an operator who watches must not wait for the manager's work, nor delay it.
+    client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+    server = ControlServer(settings, Commands(controls, statistics), hello, client)
+    await server.start()
+    counting = asyncio.create_task(statistics.count_all())
+    counting.add_done_callback(_on_end)
+    try:
+        yield
+    finally:
+        await end(counting)
+        await server.close()
+        await statistics.close()
+        await client.aclose()
+
+
+def _on_end(counting: asyncio.Task[None]) -> None:
+    if not counting.cancelled() and (error := counting.exception()):
+        _log.error("statistics_ended", error=type(error).__name__, where=str(error)[:200])

@@ -1,0 +1,25 @@
+-- RETRY: queue a dead task again, with a clean record; its history stays.
+--
+-- KEYS  1 dead set · 2 job hash · 3 result stream
+-- ARGV  1 job id · 2 wake channel · 3 name of the queue for a task whose own is unknown
+-- Returns 1, or 0 when it is not dead (any more).
+if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 or redis.call('HGET', KEYS[2], 'status') ~= 'failed' then
+  return 0
+end
+local row = redis.call('HMGET', KEYS[2], 'home', 'origin')
+local queue = row[1] or row[2] or ARGV[3]
+redis.call('ZREM', 'rq:failed:' .. (row[2] or ''), ARGV[1])
+local time = redis.call('TIME')
+local since = time[1] * 1000 + math.floor(time[2] / 1000)
+local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
+if last then
+  since = math.max(since, tonumber(string.match(last[1], '^%d+')) + 1)
+end
+-- Attempts are counted on: their number is part of each attempt's token.
+redis.call('HDEL', KEYS[2], 'failures', 'crashes', 'error', 'home', 'ended_at', 'progress')
+redis.call('HSET', KEYS[2], 'status', 'queued', 'origin', queue, 'since', string.format('%.0f', since))
+redis.call('PERSIST', KEYS[2])
+redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)
+redis.call('RPUSH', 'rq:queue:' .. queue, ARGV[1])
+redis.call('PUBLISH', ARGV[2], queue)
+return 1

@@ -1,0 +1,139 @@
+"""What is in force and how many workers each group is to have: the file, live changes, and the load."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+from app import logs
+from app.config import Settings
+from queue_manager import groups, live, load, policy
+from queue_manager.crew import Crew
+from queue_manager.groups import Group, Table
+from queue_manager.live import Live
+from queue_manager.load import Loads, Waiting
+from queue_manager.recovery import OUTAGE, word
+from queue_manager.scale import Scale, scale
+
+_log = logs.get(__name__)
+
+#: Time between two looks at the queues and the live settings, seconds; hints come by themselves.
+LOOK = 1.0
+_OUTAGE_PAUSE = 0.5
+#: Weight of one more second in the smoothed use of the CPU: a burst alone holds no worker back.
+_CPU_WEIGHT = 0.3
+
+
+class Sizing:
+    """The settings in force and the size of each group.
+
+    Args:
+        changed: called when workers may have to be started, stopped or told something new.
+    """
+
+    def __init__(
+        self, settings: Settings, table: Table, client: Any, crew: Crew, changed: Callable[[], None]
+    ) -> None:
+        self._settings, self._crew, self._changed = settings, crew, changed
+        self.loads, self.live = Loads(client), Live(client)
+        self._file = self.table = table
+        self._changes: live.Changes = {}
+        #: Groups that are not served any more; they may still have workers.
+        self.retired: dict[str, Group] = {}
+        self._scales: dict[str, Scale] = {}
+        self._waiting: dict[str, Waiting] = {}
+        self._managers = 1
+        self._cpu = 0.0
+        self._hint = asyncio.Event()
+        self._adopt()
+
+    def wanted(self) -> dict[str, int]:
+        """Return by group how many workers it is to have."""
+        return {group.name: self._scales[group.name].wanted for group in self.table.groups}
+
+    def reload(self) -> Table:
+        """Read the settings file again; returns what is in force.
+
+        Raises:
+            SettingsError: it does not fit; nothing has changed.
+        """
+        self._file = groups.load(self._settings)
+        self._adopt()
+        _log.info("settings_read", groups=",".join(group.name for group in self.table.groups))
+        return self.table
+
+    async def read_live(self) -> None:
+        """Follow the live settings now; raises one of :data:`OUTAGE`."""
+        changes = await self.live.read(self._file)
+        if changes != self._changes:
+            self._changes = changes
+            names = [f"{name}.{key}" for name, row in changes.items() for key in row]
+            _log.info("live_settings", changed=",".join(names))
+            self._adopt()
+
+    async def follow(self) -> None:
+        """Follow live settings and load for ever; waits while Redis is away."""
+        # The first value is that since the start of the machine's counters; the next ones are of a second.
+        psutil.cpu_percent()
+        while True:
+            try:
+                await self._look()
+            except OUTAGE as e:
+                _log.warning("redis_silent", while_="looking at queues", error=word(e))
+                await asyncio.sleep(_OUTAGE_PAUSE)
+                continue
+            self._hint.clear()
+            try:
+                await asyncio.wait_for(self._hint.wait(), LOOK)
+            except TimeoutError:
+                # Not after a hint: of a shorter time the value means little.
+                self._cpu += (psutil.cpu_percent() - self._cpu) * _CPU_WEIGHT
+
+    async def listen(self) -> None:
+        """Hear for ever of what makes the next look urgent."""
+        await self.live.follow(self._hint.set, self._arrived)
+
+    async def _look(self) -> None:
+        await self.read_live()
+        queues = {queue for group in self.table.groups for queue in group.queues}
+        self._waiting = await self.loads.waiting(sorted(queues))
+        self._managers = await self.loads.managers()
+        for group in self.table.groups:
+            before = self._scales[group.name].wanted
+            self._scales[group.name] = state = self._scaled(group)
+            if state.wanted != before:
+                cpu = round(self._cpu)
+                _log.info("scaled", group=group.name, before=before, wanted=state.wanted, cpu=cpu)
+                self._changed()
+
+    def _adopt(self) -> None:
+        """Put the file's settings and the live changes in force."""
+        before = self.table
+        self.table = live.apply(self._file, self._changes)
+        self.retired |= {group.name: group for group in before.groups}
+        for group in self.table.groups:
+            self.retired.pop(group.name, None)
+            self._scales[group.name] = self._scaled(group)
+        self._crew.follow(self.table)
+        self._changed()
+
+    def _scaled(self, group: Group) -> Scale:
+        now = time.monotonic()
+        views = [child.view(now) for child in self._crew if child.spec.group == group.name]
+        return scale(
+            now,
+            group,
+            self._scales.get(group.name),
+            load.of_group(group, self._waiting, self._crew.running(group.name), self._managers),
+            starting=any(policy.serves(view) and not view.ready for view in views),
+            cpu=self._cpu,
+        )
+
+    def _arrived(self, queue: str) -> None:
+        """Somebody must start a worker for a queue that none of ours serves now."""
+        if any(queue in g.queues and self._scales[g.name].wanted == 0 for g in self.table.groups):
+            self._hint.set()

@@ -1,0 +1,226 @@
+"""Counts what happens, hour by hour, in Redis: so the figures span all managers and survive each of them.
+
+All managers read the one stream of events as one consumer group: each event goes to one of them, and is
+acknowledged and added to its hour in one step. What a manager read and did not count before it died is
+taken over by another one. So nothing is counted twice, and only what left the stream uncounted is missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import StoreError
+from app.models import hours, keys
+from app.models.hours import HOUR_MS, HOURS_KEPT, Counters
+
+_log = logs.get(__name__)
+
+#: Time between two looks, seconds: fewer and fuller reads cost a third of many small ones.
+LOOK = 1.0
+_PAGE = 1000
+_PAUSE = 2.0
+#: What was read so long ago and not counted is counted by whoever looks next.
+_ABANDONED_MS = 60_000
+_KEEP_SECONDS = (HOURS_KEPT + 1) * HOUR_MS // 1000
+#: Results are base64 around JSON; a pull's counts are short.
+_RESULT_MAX = 4096
+_GROUP = "statistics"
+_OUTAGE = (redis.RedisError, OSError)
+
+
+class Statistics:
+    """Adds events to their hours, and reads the hours.
+
+    Args:
+        settings: with the address of Redis.
+        manager: id of this manager, for its peak of memory.
+        memory: returns the resident memory of its workers together, bytes.
+    """
+
+    def __init__(self, settings: Settings, manager: str, memory: Callable[[], int]) -> None:
+        self._manager, self._memory = manager, memory
+        self._client: Any = redis.asyncio.Redis.from_url(
+            settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0)
+        )
+        text = resources.files(__package__).joinpath("count.lua").read_text()
+        self._script = self._client.register_script(text)
+        self._peak = (0, 0)
+        self._claimed_ms = 0
+
+    async def count_all(self) -> None:
+        """Count for ever; waits while Redis is away."""
+        while True:
+            try:
+                await self._look()
+            except redis.ResponseError as e:
+                await self._begin(e)
+            except _OUTAGE as e:
+                _log.debug("redis_silent", while_="counting", error=type(e).__name__)
+                await asyncio.sleep(_PAUSE)
+
+    async def hours(self, most: int) -> dict[str, Any]:
+        """Return the last ``most`` hours in which anything was counted, the newest first, and their sum.
+
+        Returns:
+            ``{"hours": [{"hour": ISO start, …}], "total": {…}}``; see :func:`app.models.hours.summary`.
+
+        Raises:
+            StoreError: Redis does not answer.
+        """
+        newest = _now_ms() // HOUR_MS
+        numbers = range(newest, newest - most, -1)
+        try:
+            async with self._client.pipeline(transaction=False) as pipe:
+                for number in numbers:
+                    pipe.hgetall(keys.hour(number))
+                rows = await pipe.execute()
+        except _OUTAGE as e:
+            raise StoreError from e
+        found = {
+            number: {key.decode(): int(value) for key, value in row.items()}
+            for number, row in zip(numbers, rows, strict=True)
+            if row
+        }
+        return {
+            "hours": [{"hour": _iso(number), **hours.summary(row)} for number, row in found.items()],
+            "total": hours.summary(hours.total(found.values())),
+        }
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._client.aclose()
+
+    async def _look(self) -> None:
+        await self._note_memory()
+        if _now_ms() - self._claimed_ms > _ABANDONED_MS:
+            reply = await self._client.xautoclaim(
+                keys.EVENTS, _GROUP, _GROUP, _ABANDONED_MS, "0-0", count=_PAGE
+            )
+            await self._add(reply[1])
+            self._claimed_ms = _now_ms()
+        while rows := entries(await self._client.xreadgroup(_GROUP, _GROUP, {keys.EVENTS: ">"}, count=_PAGE)):
+            await self._add(rows)
+        await asyncio.sleep(LOOK)
+
+    async def _begin(self, error: redis.ResponseError) -> None:
+        """Make the group when it is missing: at the first start, and after Redis was emptied."""
+        try:
+            if str(error).startswith("NOGROUP"):
+                # From the oldest event: each belongs to the hour in which it happened.
+                await self._client.xgroup_create(keys.EVENTS, _GROUP, "0", mkstream=True)
+                return
+            _log.warning("statistics_refused", error=str(error)[:120])
+        except redis.ResponseError as e:
+            if str(e).startswith("BUSYGROUP"):
+                return  # another manager was quicker
+            _log.warning("statistics_refused", error=str(e)[:120])
+        except _OUTAGE as e:
+            _log.debug("redis_silent", while_="counting", error=type(e).__name__)
+        await asyncio.sleep(_PAUSE)
+
+    async def _add(self, rows: Sequence[tuple[bytes, dict[bytes, bytes] | None]]) -> None:
+        if not rows:
+            return
+        # None: it left the stream before it was counted.
+        known = {stream_id: row for stream_id, row in rows if row}
+        results = await self._results({i: row for i, row in known.items() if hours.is_pull_result(row)})
+        ids = [stream_id for stream_id, _ in rows]
+        sums = json.dumps(_sums(known, results))
+        mine = await self._script(
+            keys=[keys.EVENTS, keys.TOTALS], args=[_GROUP, keys.STATS, _KEEP_SECONDS, sums, *ids]
+        )
+        if mine:
+            await self._add_part(_sums({i: known[i] for i in mine if i in known}, results))
+
+    async def _add_part(self, sums: Sequence[tuple[int, Counters]]) -> None:
+        async with self._client.pipeline(transaction=True) as pipe:
+            for hour, counters in sums:
+                for key, number in counters.items():
+                    pipe.hincrby(keys.hour(hour), key, number)
+                    pipe.hincrby(keys.TOTALS, key, number)
+                pipe.expire(keys.hour(hour), _KEEP_SECONDS)
+            await pipe.execute()
+
+    async def _results(self, rows: Mapping[bytes, dict[bytes, bytes]]) -> dict[bytes, dict[str, Any]]:
+        """Return what pulls returned, by the event that tells of their end."""
+        values = {i: row[b"value"] for i, row in rows.items() if b"value" in row}
+        # Too long to ride along with its event; if the job ran again since, only the newest is seen.
+        others = [i for i in rows if i not in values]
+        if others:
+            async with self._client.pipeline(transaction=False) as pipe:
+                for i in others:
+                    pipe.xrevrange(keys.results(rows[i][b"id"].decode()), count=1)
+                for i, reply in zip(others, await pipe.execute(), strict=True):
+                    values[i] = reply[0][1].get(b"return_value", b"") if reply else b""
+        return {i: result for i, value in values.items() if (result := _result(value)) is not None}
+
+    async def _note_memory(self) -> None:
+        hour, now = _now_ms() // HOUR_MS, self._memory()
+        if (hour, now) > self._peak and now > 0:
+            self._peak = (hour, now)
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hset(keys.hour(hour), f"memory:{self._manager}", now)
+                pipe.expire(keys.hour(hour), _KEEP_SECONDS)
+                await pipe.execute()
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel a task until it has ended.
+
+    Once is not enough: the driver waits by ``asyncio.wait_for``, which loses a cancellation that comes in
+    the same turn as the answer (mended in Python 3.12).
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=_PAUSE)
+
+
+def _sums(
+    rows: Mapping[bytes, dict[bytes, bytes]], results: Mapping[bytes, dict[str, Any]]
+) -> list[tuple[int, Counters]]:
+    """Return what events add to the hours that are kept."""
+    oldest = _now_ms() // HOUR_MS - HOURS_KEPT
+    found = hours.tally(
+        (hours.ms_of(stream_id), row, results.get(stream_id)) for stream_id, row in rows.items()
+    )
+    return [(hour, counters) for hour, counters in found.items() if hour > oldest]
+
+
+def entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """Return the entries of one stream from what XREAD or XREADGROUP answered, in either protocol."""
+    streams = reply.values() if isinstance(reply, dict) else [rows for _, rows in reply or ()]
+    found: list[tuple[bytes, dict[bytes, bytes]]] = []
+    for rows in streams:
+        found += rows[0] if rows and isinstance(rows[0], list) else rows
+    return found
+
+
+def _result(text: bytes) -> dict[str, Any] | None:
+    if len(text) > _RESULT_MAX:
+        return None
+    try:
+        value = json.loads(base64.b64decode(text))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _now_ms() -> int:
+    return int(clock.now().timestamp() * 1000)
+
+
+def _iso(hour: int) -> str:
+    return dt.datetime.fromtimestamp(hour * HOUR_MS / 1000, dt.UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,84 @@
+"""Finds what nobody holds after Redis has lost a part of its keys, and puts it back.
+
+Scripts change a job and the list that holds it in one step, so no fault of ours makes a stray. But a key
+can be gone: dropped by hand, or by a copy that lagged behind. A job that says ``started`` then blocks its
+identity for ever. One manager of the system looks every :data:`PERIOD` seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from app.models import keys
+
+#: So long a stray job waits at most, seconds, beside the look itself.
+PERIOD = 30
+_PAGE = 500
+_ALIVE = {b"started", b"queued", b"scheduled"}
+
+
+class Strays:
+    """Looks for stray jobs and lists; each method raises what Redis' client raises."""
+
+    def __init__(self, client: Any, manager: str) -> None:
+        self._client, self._manager = client, manager
+        text = resources.files(__package__).joinpath("stray.lua").read_text()
+        self._script = client.register_script(text)
+
+    async def due(self) -> bool:
+        """Whether it is our turn to look: nobody has for a while."""
+        return bool(await self._client.set(keys.SWEPT, self._manager, nx=True, ex=PERIOD))
+
+    async def leave(self) -> None:
+        """Let another manager look at once, if it was our turn."""
+        if await self._client.get(keys.SWEPT) == self._manager.encode():
+            await self._client.delete(keys.SWEPT)
+
+    async def jobs(self) -> dict[str, str]:
+        """Queue stray jobs again; returns what each of them said it was."""
+        found: dict[str, str] = {}
+        cursor = 0
+        waiting: dict[bytes, set[bytes]] = {}
+        while True:
+            cursor, names = await self._client.scan(cursor, match=keys.JOB + "*", count=_PAGE, _type="hash")
+            doubtful = await self._doubtful(names, waiting)
+            async with self._client.pipeline(transaction=False) as pipe:
+                for job_id in doubtful:
+                    args = [job_id, keys.WAKE, keys.EVENTS_KEPT]
+                    await self._script(keys=[keys.job(job_id), keys.EVENTS], args=args, client=pipe)
+                said = await pipe.execute()
+            found |= {i: word.decode() for i, word in zip(doubtful, said, strict=True) if word is not None}
+            if not cursor:
+                return found
+
+    async def workers(self) -> list[str]:
+        """Return workers that nobody knows any more and whose lists still hold jobs."""
+        lists = {k.decode() async for k in self._client.scan_iter(keys.INFLIGHT + "*", count=_PAGE)}
+        # After the lists: a worker is registered before it can have one.
+        known = {worker.decode() for worker in await self._client.hkeys(keys.WORKERS)}
+        return sorted({name.removeprefix(keys.INFLIGHT) for name in lists} - known)
+
+    async def _doubtful(self, names: Sequence[bytes], waiting: dict[bytes, set[bytes]]) -> list[str]:
+        """Return jobs that no list seems to hold; the script decides, it alone sees all at one moment.
+
+        Of a long queue each LPOS is dear, so its ids are read once per look, when the first of them is met.
+        """
+        async with self._client.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.hmget(name, "status", "origin")
+            rows = await pipe.execute()
+        found = []
+        for name, (status, origin) in zip(names, rows, strict=True):
+            job_id = name.removeprefix(keys.JOB.encode())
+            if status not in _ALIVE or origin is None:
+                continue
+            if status == b"queued":
+                if origin not in waiting:
+                    ids = await self._client.lrange(keys.queue(origin.decode()), 0, -1)
+                    waiting[origin] = set(ids)
+                if job_id in waiting[origin]:
+                    continue
+            found.append(job_id.decode())
+        return found

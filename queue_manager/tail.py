@@ -1,0 +1,59 @@
+"""The events of jobs as they happen, for one reader: it is read no faster than he reads."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import redis
+
+from app.models import hours, keys
+from queue_manager.statistics import entries
+
+_PAGE = 100
+_BLOCK_MS = 1000
+_PAUSE = 1.0
+_OUTAGE = (redis.RedisError, OSError)
+
+
+async def newest(client: Any) -> str:
+    """Return the stream id of the newest event: what comes after it is news."""
+    rows = await client.xrevrange(keys.EVENTS, count=1)
+    return rows[0][0].decode() if rows else "0-0"
+
+
+async def follow(client: Any, after: str, words: Sequence[str]) -> AsyncIterator[dict[str, str]]:
+    """Yield what happens, for ever.
+
+    Args:
+        client: an async client of Redis.
+        after: stream id of the last event that is no news.
+        words: only events of which each word is a value: a kind, queue, task, worker, job id or error.
+
+    Yields:
+        ``at`` (ISO), ``kind``, ``id`` and further fields as texts. While Redis is away:
+        one ``{"at", "kind": "redis_silent"}``.
+    """
+    wanted, at, silent = frozenset(words), after, False
+    while True:
+        try:
+            rows = entries(await client.xread({keys.EVENTS: at}, count=_PAGE, block=_BLOCK_MS))
+        except _OUTAGE:
+            if not silent:
+                yield {"at": _iso(dt.datetime.now(dt.UTC)), "kind": "redis_silent"}
+            silent = True
+            await asyncio.sleep(_PAUSE)
+            continue
+        silent = False
+        for stream_id, row in rows:
+            at = stream_id.decode()
+            fields = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in row.items() if v}
+            if wanted <= set(fields.values()):
+                moment = dt.datetime.fromtimestamp(hours.ms_of(stream_id) / 1000, dt.UTC)
+                yield {"at": _iso(moment), **fields}
+
+
+def _iso(moment: dt.datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
