@@ -1,8 +1,10 @@
 """Await the ends of jobs: blocking for the web tier, async for processes with a loop.
 
-Redis itself holds the truth: a finish writes status and result in one step, so a waiter reads the
-result streams from its ticket's stamp on and can neither come too late nor see an earlier run's result.
-No hub is needed for it; see jobs.md, "Awaiting bulk results".
+    for outcome in reader.await_many(tickets, timeout=5): ...
+
+Outcomes come as jobs end; those that ended before come at once; what is late is left out. All waiters of
+a process share one line to the controller (:mod:`controller.line`), because a read of its own for each
+of them costs the square of their jobs. Without a controller the line asks Redis itself; nobody notices.
 """
 
 from __future__ import annotations
@@ -11,150 +13,223 @@ import asyncio
 import base64
 import contextlib
 import json
+import queue
+import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import redis
-import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from app.config import Settings
 from app.models import keys
 from app.models.jobs import Outcome, Ticket
+from controller import follower
+from controller.line import Line
+from controller.messages import Result, socket_path
+from controller.results import TicketKey, found
 
-#: Longest wait of one XREAD, ms; after a silent one the states are looked at.
-BLOCK_MS = 1000
-#: With many keys each XREAD is dear, so results are let gather for so long, seconds.
-_GATHER = 0.005
-_MANY = 100
-_RECONNECT = 0.2
 _OUTAGE = (redis.ConnectionError, redis.TimeoutError)
-#: RQ's Result.Type
-_SUCCESSFUL, _FAILED = b"1", b"2"
-_TERMINAL = {b"finished", b"failed", b"stopped", b"canceled", None}
-
-
-def _options() -> dict[str, Any]:
-    # Longer than the block, so a hung server is noticed; no silent retries, which would multiply a block.
-    return {"socket_timeout": BLOCK_MS / 1000 + 5, "retry": Retry(NoBackoff(), 0)}
+#: A last look at the deadline may take so long, seconds.
+_LOOK_SECONDS = 5.0
+_LOOK_AT_ONCE = 500
 
 
 class ResultReader:
-    """Blocking reader with connections of its own; safe to share between threads."""
+    """For threads; safe to share between them. Connects and starts its thread at first use."""
 
-    def __init__(self, redis_url: str) -> None:
-        self._client = redis.Redis.from_url(redis_url, **_options())
+    def __init__(self, redis_url: str, hub: Path) -> None:
+        self._redis_url = redis_url
+        self._hub = hub
+        self._client = redis.Redis.from_url(
+            redis_url, socket_timeout=_LOOK_SECONDS, retry=Retry(NoBackoff(), 0)
+        )
+        self._lock = threading.Lock()
+        self._thread: _LineThread | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return a reader for these settings."""
+        return cls(settings.redis_url, socket_path(settings))
 
     def await_many(self, tickets: Sequence[Ticket], timeout: float) -> Iterator[Outcome]:
         """Yield outcomes as they come, at most ``timeout`` seconds; what is late is left out.
 
-        Survives an outage of Redis that is shorter than the timeout.
+        A timeout of 0 is a look without waiting. Survives an outage of Redis that is shorter than the
+        timeout.
         """
-        pending = Pending(tickets)
-        deadline = time.monotonic() + timeout
-        while pending and (left := deadline - time.monotonic()) > 0:
-            try:
-                yield from self._round(pending, left)
-            except _OUTAGE:
-                time.sleep(min(_RECONNECT, left))
+        pending = {(ticket.id, ticket.since_ms) for ticket in tickets}
+        if timeout > 0 and pending:
+            yield from self._wait(pending, time.monotonic() + timeout)
         if pending:
-            # What ended in the last moment counts; a timeout of 0 is a look without waiting.
+            # What ended in the last moment counts.
             with contextlib.suppress(*_OUTAGE):
-                yield from pending.take(self._client.xread(pending.streams()))
+                yield from self._look(pending)
 
-    def _round(self, pending: Pending, left: float) -> Iterator[Outcome]:
-        block = max(1, min(BLOCK_MS, int(left * 1000)))
-        reply = self._client.xread(pending.streams(), block=block)
-        yield from pending.take(reply)
-        if not reply:
+    def _wait(self, pending: set[TicketKey], deadline: float) -> Iterator[Outcome]:
+        line, box = self._line(), _Box()
+        line.add(tuple(pending), box)
+        try:
+            while pending and (left := deadline - time.monotonic()) > 0:
+                try:
+                    result = box.queue.get(timeout=left)
+                except queue.Empty:
+                    return
+                pending.discard((result.id, result.since))
+                yield outcome(result)
+        finally:
+            if pending:
+                line.drop(tuple(pending), box)
+
+    def _look(self, pending: Iterable[TicketKey]) -> Iterator[Outcome]:
+        order = list(pending)
+        for start in range(0, len(order), _LOOK_AT_ONCE):
+            chunk = order[start : start + _LOOK_AT_ONCE]
             with self._client.pipeline(transaction=False) as pipe:
-                for key in pending.jobs():
-                    pipe.hmget(key, "status", "since")
-                yield from pending.lost(pipe.execute())
-        elif len(pending) > _MANY:
-            time.sleep(min(_GATHER, left))
+                for job_id, since in chunk:
+                    pipe.xrange(keys.results(job_id), min=f"{since}-0")
+                rows = pipe.execute()
+            yield from _outcomes(chunk, rows)
+
+    def _line(self) -> _LineThread:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = _LineThread(self._redis_url, self._hub)
+            return self._thread
 
     def close(self) -> None:
-        """Close all connections."""
+        """End the thread and all connections."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.close()
         self._client.close()
 
 
-async def await_many(redis_url: str, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
-    """The same for processes with an event loop, on a connection of its own."""
-    pending = Pending(tickets)
-    deadline = time.monotonic() + timeout
-    async with redis.asyncio.Redis.from_url(redis_url, **_options()) as client:
-        while pending and (left := deadline - time.monotonic()) > 0:
-            try:
-                for outcome in await _async_round(client, pending, left):
-                    yield outcome
-            except _OUTAGE:
-                await asyncio.sleep(min(_RECONNECT, left))
+class _Box:
+    """Where the thread of the line leaves what one waiter gets."""
+
+    def __init__(self) -> None:
+        self.queue: queue.SimpleQueue[Result] = queue.SimpleQueue()
+
+    def deliver(self, result: Result) -> None:
+        self.queue.put(result)
 
 
-async def _async_round(client: Any, pending: Pending, left: float) -> list[Outcome]:
-    reply = await client.xread(pending.streams(), block=max(1, min(BLOCK_MS, int(left * 1000))))
-    if reply:
-        if len(pending) > _MANY:
-            await asyncio.sleep(min(_GATHER, left))
-        return list(pending.take(reply))
-    async with client.pipeline(transaction=False) as pipe:
-        for key in pending.jobs():
-            pipe.hmget(key, "status", "since")
-        return list(pending.lost(await pipe.execute()))
+class _LineThread:
+    """A line in an event loop of its own, for waiters in other threads."""
+
+    def __init__(self, redis_url: str, hub: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._line = Line(redis_url, hub)
+        self._task: asyncio.Task[None] | None = None
+        self._thread = threading.Thread(target=self._run, name="results", daemon=True)
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def add(self, tickets: tuple[TicketKey, ...], box: _Box) -> None:
+        self._loop.call_soon_threadsafe(self._line.add, tickets, box)
+
+    def drop(self, tickets: tuple[TicketKey, ...], box: _Box) -> None:
+        with contextlib.suppress(RuntimeError):  # closed meanwhile
+            self._loop.call_soon_threadsafe(self._line.drop, tickets, box)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop)
+        self._thread.join()
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._task = self._loop.create_task(self._line.run())
+            with contextlib.suppress(asyncio.CancelledError):
+                self._loop.run_until_complete(self._task)
+            self._loop.run_until_complete(asyncio.sleep(0))  # closed transports say goodbye
+        finally:
+            self._loop.close()
 
 
-class Pending:
-    """The jobs that have not answered yet; knows the keys and the format, does no I/O."""
+class AsyncResultReader:
+    """The same for processes with an event loop: ``async with AsyncResultReader.of(settings) as reader``."""
 
-    def __init__(self, tickets: Sequence[Ticket]) -> None:
-        self._since = {ticket.id: ticket.since_ms for ticket in tickets}
-        self._doubted: set[str] = set()
+    def __init__(self, redis_url: str, hub: Path) -> None:
+        self._line = Line(redis_url, hub)
+        self._client = follower.connect(redis_url)
+        self._task: asyncio.Task[None] | None = None
 
-    def __len__(self) -> int:
-        return len(self._since)
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return a reader for these settings."""
+        return cls(settings.redis_url, socket_path(settings))
 
-    def streams(self) -> dict[Any, Any]:
-        """Stream key → the last possible id before this run's result."""
-        return {keys.results(i): f"{ms - 1}-18446744073709551615" for i, ms in self._since.items()}
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._line.run())
+        return self
 
-    def jobs(self) -> list[str]:
-        """Keys of the job hashes, in a fixed order."""
-        return [keys.job(i) for i in self._since]
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._client.aclose()
 
-    def take(self, reply: Any) -> Iterator[Outcome]:
-        """Read an XREAD reply."""
-        for key, entries in reply.items() if isinstance(reply, dict) else reply or ():
-            job_id = key.decode().removeprefix(keys.RESULTS)
-            for _, row in _entries(entries):
-                if job_id in self._since and row[b"type"] in (_SUCCESSFUL, _FAILED):
-                    del self._since[job_id]
-                    yield _outcome(job_id, row)
+    async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+        """Yield outcomes as they come, as :meth:`ResultReader.await_many` does."""
+        pending = {(ticket.id, ticket.since_ms) for ticket in tickets}
+        box = _AsyncBox()
+        self._line.add(pending, box)
+        try:
+            deadline = asyncio.get_running_loop().time() + timeout
+            while pending and (result := await _next(box, deadline)):
+                pending.discard((result.id, result.since))
+                yield outcome(result)
+        finally:
+            self._line.drop(pending, box)
+        for late in await self._look(pending):
+            yield late
 
-    def lost(self, rows: Iterable[Any]) -> Iterator[Outcome]:
-        """Read (status, since) per job: ended, or of a later run, and yet without a result: lost.
-
-        A job must look lost twice, with a read of the results in between: it may end while we look.
-        """
-        doubted = set()
-        for (job_id, since), (status, run) in zip(list(self._since.items()), rows, strict=True):
-            if status in _TERMINAL or (run is not None and int(run) > since):
-                doubted.add(job_id)
-        for job_id in doubted & self._doubted:
-            del self._since[job_id]
-            yield Outcome(job_id, error="lost", message="The result of this job is gone. Start it again.")
-        self._doubted = doubted
-
-
-def _entries(entries: Any) -> list[Any]:
-    # The newer protocol of Redis answers with one more level of lists.
-    return entries[0] if entries and isinstance(entries[0], list) else entries
+    async def _look(self, pending: Iterable[TicketKey]) -> list[Outcome]:
+        order = list(pending)
+        try:
+            async with self._client.pipeline(transaction=False) as pipe:
+                for job_id, since in order:
+                    pipe.xrange(keys.results(job_id), min=f"{since}-0")
+                return list(_outcomes(order, await pipe.execute()))
+        except _OUTAGE:
+            return []
 
 
-def _outcome(job_id: str, row: dict[bytes, bytes]) -> Outcome:
-    if row[b"type"] == _SUCCESSFUL:
-        value = row.get(b"return_value")
-        return Outcome(job_id, value=json.loads(base64.b64decode(value)) if value else None)
-    error = row.get(b"error", b"failed").decode()
-    return Outcome(job_id, error=error, message=row.get(b"message", b"").decode() or None)
+class _AsyncBox:
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[Result] = asyncio.Queue()
+
+    def deliver(self, result: Result) -> None:
+        self.queue.put_nowait(result)
+
+
+async def _next(box: _AsyncBox, deadline: float) -> Result | None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await box.queue.get()
+    except TimeoutError:
+        return None
+
+
+def outcome(result: Result) -> Outcome:
+    """Return a result as waiters see it."""
+    value = None if result.value is None else json.loads(base64.b64decode(result.value))
+    return Outcome(result.id, value=value, error=result.error, message=result.message)
+
+
+def _outcomes(order: Sequence[TicketKey], rows: Sequence[Any]) -> Iterator[Outcome]:
+    for (job_id, since), entries in zip(order, rows, strict=True):
+        if (result := found(job_id, since, entries)) is not None:
+            yield outcome(result)

@@ -1,35 +1,46 @@
-"""The hub: reads the event stream once and passes events on to whoever subscribed. Keeps no truth.
+"""The hub: passes what happens to jobs on to whoever subscribed or waits. Keeps no truth.
 
 A subscriber says which jobs it means and, when it comes back, after which stream id it wants to go on.
 It misses nothing: the hub first notes it, then sends what lies between its id and the hub's own
 position, then what comes. For jobs that have ended before, their state is sent at once.
+
+Who awaits results says for which tickets and gets each once; see :mod:`controller.results`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import redis
-import redis.asyncio
-
-from app import logs
 from app.models import keys
 from app.models.jobs import State
-from controller.messages import Event, Refused, Subscribe, Subscribed, decode, encode, event
-
-_log = logs.get(__name__)
+from controller.follower import OUTAGE, Row
+from controller.messages import (
+    BEAT_SECONDS,
+    Await,
+    Beat,
+    Event,
+    Forget,
+    Message,
+    Refused,
+    Result,
+    Subscribe,
+    Subscribed,
+    decode,
+    encode,
+    event,
+)
+from controller.results import Results
 
 #: Events that may wait for one subscriber; who reads more slowly is cut off and can resume.
 BACKLOG = 1000
-_BLOCK_MS = 1000
+#: Bytes that may wait for one process that awaits results.
+UNREAD_MAX = 8 << 20
 _PAGE = 1000
-_PAUSE = 0.5
 #: A client must say what it wants within so many seconds.
 _HELLO = 10.0
-_OUTAGE = (redis.ConnectionError, redis.TimeoutError)
 _ENDS = {State.FINISHED, State.FAILED}
 
 
@@ -37,13 +48,13 @@ class Subscriber:
     """One client: what it wants, and what waits to be written to it."""
 
     def __init__(self, wanted: Subscribe) -> None:
-        self._ids = None if wanted.ids is None else frozenset(wanted.ids)
+        self.ids = None if wanted.ids is None else frozenset(wanted.ids)
         self.queue: asyncio.Queue[Event] = asyncio.Queue(BACKLOG)
         self.lagging = asyncio.Event()
 
     def wants(self, happened: Event) -> bool:
         """Whether this event is about its jobs."""
-        return self._ids is None or happened.id in self._ids
+        return self.ids is None or happened.id in self.ids
 
     def offer(self, happened: Event) -> None:
         """Add an event, or note that the client is too slow."""
@@ -53,29 +64,52 @@ class Subscriber:
             self.lagging.set()
 
 
+class Subscribers:
+    """All clients, found by the job that something happened to."""
+
+    def __init__(self) -> None:
+        self._all: set[Subscriber] = set()
+        self._by_job: dict[str, set[Subscriber]] = {}
+
+    def add(self, subscriber: Subscriber) -> None:
+        """Let it hear of its jobs."""
+        if subscriber.ids is None:
+            self._all.add(subscriber)
+        for job_id in subscriber.ids or ():
+            self._by_job.setdefault(job_id, set()).add(subscriber)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """Let it go."""
+        self._all.discard(subscriber)
+        for job_id in subscriber.ids or ():
+            interested = self._by_job.get(job_id, set())
+            interested.discard(subscriber)
+            if not interested:
+                self._by_job.pop(job_id, None)
+
+    def tell(self, rows: Iterable[Row]) -> None:
+        """Offer events to whoever wants them."""
+        for at, row in rows:
+            interested = self._by_job.get(row.get(b"id", b"").decode(), ())
+            if self._all or interested:
+                happened = event(at, row)
+                for subscriber in (*self._all, *interested):
+                    subscriber.offer(happened)
+
+
 class Hub:
-    """Reads events from Redis and serves subscribers on streams."""
+    """Serves subscribers and waiters; told of events by whoever reads the stream."""
 
-    def __init__(self, client: redis.asyncio.Redis) -> None:
-        self._client: Any = client
-        self._subscribers: set[Subscriber] = set()
-        self._at = "0-0"
+    def __init__(self, client: Any, position: Callable[[], str]) -> None:
+        self._client = client
+        self._position = position
+        self._subscribers = Subscribers()
+        self.results = Results(client)
 
-    async def follow(self) -> None:
-        """Read the event stream for ever; waits while Redis is away."""
-        await self._until_positioned()
-        while True:
-            try:
-                reply = await self._client.xread({keys.EVENTS: self._at}, count=_PAGE, block=_BLOCK_MS)
-            except _OUTAGE:
-                _log.warning("redis_silent", while_="following")
-                await asyncio.sleep(_PAUSE)
-                continue
-            for happened in _events(reply):
-                self._at = happened.at
-                for subscriber in self._subscribers:
-                    if subscriber.wants(happened):
-                        subscriber.offer(happened)
+    def happened(self, rows: list[Row]) -> None:
+        """Pass on the next entries of the event stream."""
+        self.results.happened(rows)
+        self._subscribers.tell(rows)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one client until it hangs up."""
@@ -83,12 +117,15 @@ class Hub:
             try:
                 async with asyncio.timeout(_HELLO):
                     wanted = decode(await reader.readuntil())
-                if not isinstance(wanted, Subscribe):
-                    raise ValueError("subscribe first")
-                await self._serve(wanted, reader, writer)
+                if isinstance(wanted, Subscribe):
+                    await self._serve(wanted, reader, writer)
+                elif isinstance(wanted, Await):
+                    await Waiting(self.results, writer).serve(wanted, reader)
+                else:
+                    raise ValueError("subscribe or await first")
             except (ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
                 await _send(writer, Refused(str(e) or "say what you want"))
-            except _OUTAGE:
+            except OUTAGE:
                 await _send(writer, Refused("Redis does not answer"))
 
     async def _serve(
@@ -96,7 +133,7 @@ class Hub:
     ) -> None:
         subscriber = Subscriber(wanted)
         self._subscribers.add(subscriber)
-        position = self._at
+        position = self._position()
         hung_up = asyncio.create_task(reader.read(1))
         lagging = asyncio.create_task(subscriber.lagging.wait())
         try:
@@ -108,7 +145,7 @@ class Hub:
             if lagging.done():
                 await _send(writer, Refused("too slow; resume after the last event"))
         finally:
-            self._subscribers.discard(subscriber)
+            self._subscribers.remove(subscriber)
             hung_up.cancel()
             lagging.cancel()
 
@@ -145,28 +182,62 @@ class Hub:
             if status in _ENDS
         ]
 
-    async def _until_positioned(self) -> None:
-        """Start at the newest event: who wants earlier ones says from where."""
+
+class Waiting:
+    """One process that awaits results over one line, for all its waiters."""
+
+    def __init__(self, results: Results, writer: asyncio.StreamWriter) -> None:
+        self._results = results
+        self._writer = writer
+        self._out: list[bytes] = []
+        self._tickets: set[tuple[str, int]] = set()
+
+    async def serve(self, first: Await, reader: asyncio.StreamReader) -> None:
+        """Take tickets and send results until the client hangs up."""
+        beating = asyncio.create_task(self._beat())
+        message: Message = first
+        try:
+            while True:
+                self._take(message)
+                if not (line := await reader.readline()):
+                    return
+                message = decode(line)
+        finally:
+            beating.cancel()
+            self._results.forget(self._tickets, self._deliver)
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Await):
+            self._tickets.update(message.tickets)
+            self._results.want(message.tickets, self._deliver)
+        elif isinstance(message, Forget):
+            self._tickets.difference_update(message.tickets)
+            self._results.forget(message.tickets, self._deliver)
+        else:
+            raise ValueError("await or forget")
+
+    def _deliver(self, result: Result) -> None:
+        self._tickets.discard((result.id, result.since))
+        if not self._out:
+            # Results come in bunches; one write for each bunch.
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._out.append(encode(result))
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        transport = self._writer.transport
+        if transport.get_write_buffer_size() > UNREAD_MAX:
+            transport.abort()  # it asks Redis itself then
+        elif not transport.is_closing():
+            transport.write(b"".join(out))
+
+    async def _beat(self) -> None:
         while True:
-            try:
-                rows = await self._client.xrevrange(keys.EVENTS, count=1)
-            except _OUTAGE:
-                _log.warning("redis_silent", while_="starting")
-                await asyncio.sleep(_PAUSE)
-            else:
-                self._at = rows[0][0].decode() if rows else "0-0"
-                return
+            self._out.append(encode(Beat()))
+            self._flush()
+            await asyncio.sleep(BEAT_SECONDS)
 
 
-def _events(reply: Any) -> list[Event]:
-    streams = reply.values() if isinstance(reply, dict) else [entries for _, entries in reply or ()]
-    found = []
-    for entries in streams:
-        rows = entries[0] if entries and isinstance(entries[0], list) else entries
-        found += [event(at, row) for at, row in rows]
-    return found
-
-
-async def _send(writer: asyncio.StreamWriter, message: Event | Subscribed | Refused) -> None:
+async def _send(writer: asyncio.StreamWriter, message: Message) -> None:
     writer.write(encode(message))
     await writer.drain()

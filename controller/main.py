@@ -8,28 +8,23 @@ import json
 import os
 import signal
 import socket
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
+from typing import Any
 
-import redis.asyncio
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from app import clock, logs
+from app import admin, clock, logs
 from app.config import Settings
 from app.errors import StartupError
 from app.models import keys
+from controller.browsers import Browsers, Stream
+from controller.follower import OUTAGE, Follower, Row, connect
+from controller.handed import Reception
 from controller.hub import Hub
-from controller.messages import LINE_MAX
+from controller.messages import LINE_MAX, handover_path, socket_path
 
 _log = logs.get(__name__)
 
 _BEAT = keys.ALIVE_SECONDS / 3
-_OUTAGE = (redis.ConnectionError, redis.TimeoutError)
-
-
-def socket_path(settings: Settings) -> Path:
-    """Where the hub listens: newline-separated JSON, see :mod:`controller.messages`."""
-    return settings.home / "run" / "controller.sock"
 
 
 def run(settings: Settings) -> int:
@@ -47,23 +42,108 @@ async def _serve(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    # Longer than the block of a read, and nothing repeated in silence: the hub itself goes on.
-    client = redis.asyncio.Redis.from_url(settings.redis_url, socket_timeout=6, retry=Retry(NoBackoff(), 0))
-    hub = Hub(client)
     path = await asyncio.to_thread(_free, socket_path(settings))
-    async with client:
-        server = await _listen(hub, path)
+    async with connect(settings.redis_url) as client, connect(settings.redis_url) as reading:
+        parts = Parts(settings, client, reading)
+        server = await _listen(parts.hub, path)
         told = asyncio.create_task(stop.wait())
-        tasks = {told, asyncio.create_task(hub.follow()), asyncio.create_task(_beat(client))}
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        tasks = {told, *map(asyncio.create_task, (parts.follow(), *parts.keep(), _beat(client)))}
+        async with _admin(settings, client, parts):
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         server.close()
+        parts.close()
         for task in tasks - done:
             task.cancel()
-        with contextlib.suppress(*_OUTAGE):
+        with contextlib.suppress(*OUTAGE):
             await client.delete(keys.alive("controller", _ident()))
         path.unlink(missing_ok=True)
         for task in done - {told}:
             task.result()  # a fault of ours: end with its traceback, whoever watches us starts us again
+
+
+@contextlib.asynccontextmanager
+async def _admin(settings: Settings, client: Any, parts: Parts) -> AsyncIterator[None]:
+    if not settings.metrics_listen:
+        yield
+        return
+    from app import metrics  # 12 MB that only this needs
+
+    async def missing() -> list[str]:
+        try:
+            await client.ping()
+        except OUTAGE:
+            return ["redis"]
+        return []
+
+    async def figures() -> bytes:
+        streams = metrics.family("eventr_event_streams", len(parts.browsers))
+        return metrics.render([*metrics.own("controller"), streams])
+
+    async with admin.serving(settings, "controller", missing, figures):
+        yield
+
+
+class Parts:
+    """What one controller is made of: a reader of the streams, the hub, the browsers.
+
+    Args:
+        client: for questions.
+        reading: for the one read that blocks.
+    """
+
+    def __init__(self, settings: Settings, client: Any, reading: Any) -> None:
+        self._settings = settings
+        self.hub = Hub(client, lambda: self._follower.at[keys.EVENTS])
+        self.browsers = Browsers(client, settings)
+        self._follower = Follower(reading, (keys.EVENTS, keys.PEOPLE), self._told, self._back)
+        self._reception = Reception(lambda: Stream(self.browsers))
+        self._server: asyncio.Server | None = None
+
+    def keep(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        """Return what runs for ever beside :meth:`follow`."""
+        return self.hub.results.run(), self.browsers.run()
+
+    async def follow(self) -> None:
+        """Take the newest place, let browsers in, and read for ever."""
+        await self._follower.position()
+        await self.browsers.load(self._follower.at[keys.PEOPLE])
+        if self._settings.events_port:
+            self._server = await self._listen()
+        path = handover_path(self._settings)
+        self._reception.listen(path)
+        try:
+            self.hub.results.doubt()
+            await self._follower.run()
+        finally:
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let nobody in any more, and the browsers go."""
+        self._reception.close()
+        if self._server is not None:
+            self._server.close()
+        self.browsers.close()
+
+    def _told(self, stream: str, rows: list[Row]) -> None:
+        if stream == keys.EVENTS:
+            self.hub.happened(rows)
+        else:
+            self.browsers.happened(rows)
+
+    def _back(self) -> None:
+        self.hub.results.doubt()
+        self.browsers.doubt()
+
+    async def _listen(self) -> asyncio.Server:
+        host, port = self._settings.events_host, self._settings.events_port
+        try:
+            return await asyncio.get_running_loop().create_server(
+                lambda: Stream(self.browsers), host, port, backlog=1024
+            )
+        except OSError as e:
+            raise StartupError(
+                f"The controller cannot listen on port {port} of {host}: set EVENTR_EVENTS_PORT."
+            ) from e
 
 
 async def _listen(hub: Hub, path: Path) -> asyncio.Server:
@@ -95,13 +175,13 @@ def _free(path: Path) -> Path:
     raise StartupError("Another controller runs here already. Stop it first, or use another EVENTR_HOME.")
 
 
-async def _beat(client: redis.asyncio.Redis) -> None:
+async def _beat(client: Any) -> None:
     ready = False
     text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()})
     while True:
         try:
             await client.set(keys.alive("controller", _ident()), text, ex=keys.ALIVE_SECONDS)
-        except _OUTAGE:
+        except OUTAGE:
             _log.warning("redis_silent", while_="heartbeat")
         else:
             if not ready:

@@ -1,6 +1,7 @@
 """What goes over the bus: events of jobs in one Redis stream, and lines on the hub's socket.
 
-On the socket each message is one JSON object on one line with its type in ``op``.
+On the socket each message is one JSON object on one line with its type in ``op``. A client's first
+line says what it is: ``subscribe`` for the events of jobs, ``await`` for their results.
 """
 
 from __future__ import annotations
@@ -8,10 +9,27 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
+
+from app.config import Settings
 
 #: Longest line a client may send to the hub, bytes: room for 10,000 job ids.
 LINE_MAX = 512 << 10
+#: Tickets in one line of a client that awaits more.
+TICKETS_MAX = 1000
+#: The hub sends a beat to those who await so often, seconds; who misses two takes it for dead.
+BEAT_SECONDS = 2.0
+
+
+def socket_path(settings: Settings) -> Path:
+    """Where the hub listens."""
+    return settings.home / "run" / "controller.sock"
+
+
+def handover_path(settings: Settings) -> Path:
+    """Where the web tier hands over connections of browsers that want the stream of events."""
+    return settings.home / "run" / "events.sock"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,13 +76,58 @@ class Refused:
     reason: str
 
 
-Message = Event | Subscribe | Subscribed | Refused
-_TYPES: dict[str, type[Message]] = {t.op: t for t in (Event, Subscribe, Subscribed, Refused)}
+@dataclasses.dataclass(frozen=True, slots=True)
+class Await:
+    """Client → hub: (job id, first stamp of its run) of jobs whose results are wanted, too."""
+
+    op: ClassVar[str] = "await"
+    tickets: tuple[tuple[str, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forget:
+    """Client → hub: nobody waits for these any more."""
+
+    op: ClassVar[str] = "forget"
+    tickets: tuple[tuple[str, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Result:
+    """Hub → client: the end of an awaited job, once for each ticket.
+
+    Attributes:
+        since: that of the ticket.
+        value: what the task returned, base64 of JSON as RQ's result streams hold it; None on failure.
+        error: error word, None on success; ``lost`` when its record is gone.
+    """
+
+    op: ClassVar[str] = "result"
+    id: str
+    since: int
+    value: str | None = None
+    error: str | None = None
+    message: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Beat:
+    """Hub → client that awaits: the hub is well."""
+
+    op: ClassVar[str] = "beat"
+
+
+Message = Event | Subscribe | Subscribed | Refused | Await | Forget | Result | Beat
+_TYPES: dict[str, type[Message]] = {
+    t.op: t for t in (Event, Subscribe, Subscribed, Refused, Await, Forget, Result, Beat)
+}
 
 
 def encode(message: Message) -> bytes:
     """Return a message as one line."""
-    return json.dumps({"op": message.op, **dataclasses.asdict(message)}).encode() + b"\n"
+    # Not dataclasses.asdict, which copies deeply and takes four times as long.
+    fields = {name: getattr(message, name) for name in type(message).__dataclass_fields__ if name != "op"}
+    return json.dumps({"op": message.op, **fields}).encode() + b"\n"
 
 
 def decode(line: bytes) -> Message:
@@ -77,17 +140,31 @@ def decode(line: bytes) -> Message:
     if not isinstance(document, dict) or document.get("op") not in _TYPES:
         raise ValueError("unknown message")
     kind = _TYPES[document.pop("op")]
-    if set(document) - {f.name for f in dataclasses.fields(kind)}:
+    if set(document) - set(kind.__dataclass_fields__):
         raise ValueError("unknown field")
-    ids = document.get("ids")
-    if ids is not None and not (isinstance(ids, list) and all(isinstance(i, str) for i in ids)):
-        raise ValueError("ids must be a list of texts")
-    if ids is not None:
-        document["ids"] = tuple(ids)
+    if document.get("ids") is not None:
+        document["ids"] = _texts(document["ids"])
+    if "tickets" in document:
+        document["tickets"] = _tickets(document["tickets"])
     try:
         return kind(**document)
     except TypeError as e:
         raise ValueError(str(e)) from e
+
+
+def _texts(ids: Any) -> tuple[str, ...]:
+    if not isinstance(ids, list) or not all(isinstance(i, str) for i in ids):
+        raise ValueError("ids must be a list of texts")
+    return tuple(ids)
+
+
+def _tickets(rows: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(rows, list) or len(rows) > TICKETS_MAX:
+        raise ValueError(f"tickets must be a list of at most {TICKETS_MAX}")
+    for row in rows:
+        if not isinstance(row, list) or [type(part) for part in row] != [str, int]:
+            raise ValueError("a ticket is an id and a number")
+    return tuple((job_id, since) for job_id, since in rows)
 
 
 def event(at: bytes, row: Mapping[bytes, bytes]) -> Event:

@@ -1,9 +1,13 @@
 // Unread counts in the tree, the title and the list's head: moved at once by what is done here, and
-// set right by the server once a minute.
+// set right by the server: when it says so, else once a minute.
+import * as live from "./live.js";
 import { get } from "./net.js";
 
 const EVERY = 60000;
 let etag = null;
+let moves = 0;
+let soon = { at: Infinity, timer: 0 };
+let settle = async () => {};
 let onNewer = () => {};
 
 function write(link, count) {
@@ -19,6 +23,7 @@ function add(link, delta) {
 }
 
 export function move(feed, delta) {
+  moves += 1;
   const folders = new Set();
   for (const link of document.querySelectorAll(`.tree a[data-feed="${feed}"]`)) {
     add(link, delta);
@@ -48,10 +53,13 @@ function show({ total, feeds, folders, newer }) {
 }
 
 export async function refresh() {
+  await settle();
+  const before = moves;
   const rows = document.getElementById("rows");
   const url = `/api/counts${rows ? `?snapshot=${encodeURIComponent(rows.dataset.snapshot)}` : ""}`;
   const answer = await get(url, etag);
-  if (!answer) return;
+  // What was marked meanwhile is not in this answer; its own event asks again.
+  if (!answer || moves !== before) return;
   etag = answer.etag;
   show(answer.data);
 }
@@ -61,9 +69,25 @@ export function forget() {
   title();
 }
 
-export function start(newer) {
+// A thousand readers of one feed do not all ask in the same moment.
+function told(kind, { spread_ms: spread = 0 }) {
+  if (kind === "import") return;
+  const at = Date.now() + Math.random() * spread;
+  if (at >= soon.at) return;
+  clearTimeout(soon.timer);
+  soon = { at, timer: setTimeout(ask, at - Date.now()) };
+}
+
+function ask() {
+  soon.at = Infinity;
+  if (!document.hidden) refresh();
+}
+
+export function start(newer, sent) {
   onNewer = newer;
+  settle = sent;
   title();
-  setInterval(() => document.hidden || refresh(), EVERY);
+  live.start(told);
+  setInterval(() => document.hidden || live.alive() || refresh(), EVERY);
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
 }

@@ -189,5 +189,5 @@ export function start() {
   arrivals();
   rows.start();
   panes.start();
-  counts.start(newer);
+  counts.start(newer, rows.send);
 }

@@ -14,7 +14,7 @@ from app.config import Settings
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Outcome, Queue, State, Task, Ticket
-from controller import client
+from controller.client import AsyncResultReader
 from tests.jobs import support
 from workers import endings
 from workers.desk import Desk
@@ -134,7 +134,8 @@ def test_the_async_waiter_gets_the_same(
     ending = _in_thread(lambda: _end_all(desk, settings, lambda job: job.args["key"]))
 
     async def gather(wanted: list[Ticket], timeout: float) -> list[Outcome]:
-        return [outcome async for outcome in client.await_many(settings.redis_url, wanted, timeout)]
+        async with AsyncResultReader.of(settings) as reader:
+            return [outcome async for outcome in reader.await_many(wanted, timeout)]
 
     got = asyncio.run(gather(tickets, 20))
     ending.join()

@@ -18,7 +18,7 @@ from app.config import Settings
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
-from controller import main, messages
+from controller import messages
 from controller.messages import Event, Refused, Subscribe, Subscribed
 from tests.jobs import support
 from workers import endings
@@ -42,7 +42,7 @@ def controller(settings: Settings, redis_client: redis.Redis, eventually: Any) -
 def _connected(settings: Settings) -> Iterator[Any]:
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(20)
-        line.connect(str(main.socket_path(settings)))
+        line.connect(str(messages.socket_path(settings)))
         with line.makefile("rwb") as stream:
             yield stream
 
@@ -116,7 +116,7 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
         assert second.stop() == 0
     rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
     assert [event.at for event in seen] == [at.decode() for at, _ in rows]
-    assert not main.socket_path(settings).exists()
+    assert not messages.socket_path(settings).exists()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_other_lines_are_refused(line: bytes) -> None:
     from controller.hub import Hub
 
     async def converse(path: Path) -> list[bytes]:
-        server = await asyncio.start_unix_server(Hub(None).serve, path, limit=messages.LINE_MAX)  # type: ignore[arg-type]
+        server = await asyncio.start_unix_server(Hub(None, str).serve, path, limit=messages.LINE_MAX)
         async with server:
             reader, writer = await asyncio.open_unix_connection(path)
             writer.write(line)
@@ -157,4 +157,4 @@ def test_a_second_controller_is_refused(controller: support.Process, settings: S
     other = support.Process("controller.main", settings, settings.home / "other.log")
     assert other.popen.wait(60) != 0
     assert "Another controller runs here already" in other.log.read_text()
-    assert main.socket_path(settings).stat().st_mode & 0o777 == 0o600
+    assert messages.socket_path(settings).stat().st_mode & 0o777 == 0o600

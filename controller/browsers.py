@@ -1,0 +1,337 @@
+"""Browsers that listen: one stream of server-sent events each, held without a task or a thread.
+
+A stream gets its first event at once and at most one message a second. What happens in between is
+merged: events say what has changed, so a later one stands for an earlier one of its kind, and however
+slowly a browser reads, what waits for it stays small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import random
+import socket
+import time
+from typing import Any
+
+from app import logs
+from app.config import Settings
+from app.errors import EventrError, InvalidError, RateLimitedError, StoreError
+from app.models import keys
+from app.models.events import Kind, Pass
+from controller import request
+from controller.follower import OUTAGE, Row
+from controller.people import RECENT, People, Recent, place, read, spread, unpacked
+
+_log = logs.get(__name__)
+
+#: Seconds between two messages of a stream.
+PACE = 1.0
+#: Seconds in which a request must be complete.
+HELLO = 10.0
+#: What may wait in one stream; more becomes "ask for everything anew".
+_WAITING_MAX = 50
+#: Kernel and process hold so many bytes for who reads slowly.
+_BUFFER = 16 << 10
+#: What browsers wait before they come back, milliseconds.
+_RETRY_MS = (1000, 4000)
+_TICK = 0.5
+#: Browsers that are let in at once.
+_ASKING = 16
+
+
+class Stream(asyncio.Protocol):
+    """One connection: its request, then its events."""
+
+    __slots__ = (
+        "_browsers",
+        "_head",
+        "_last_at",
+        "_later",
+        "_transport",
+        "_waiting",
+        "address",
+        "born",
+        "sent",
+        "stalled",
+        "user_id",
+        "wrote",
+    )
+
+    def __init__(self, browsers: Browsers) -> None:
+        self._browsers = browsers
+        self._head: bytearray | None = bytearray()
+        self._waiting: dict[str, tuple[str, Any]] = {}
+        self._last_at = ""
+        self._later: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport | None = None
+        self.user_id: int | None = None
+        self.address = ""
+        self.stalled: float | None = None
+        self.born = self.wrote = time.monotonic()
+        self.sent = 0.0
+
+    # -- the request
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 — a stream socket has no other
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_BUFFER)
+        sock = transport.get_extra_info("socket")
+        with contextlib.suppress(OSError):
+            # A small one: else the kernel takes megabytes for who reads nothing, and nobody notices.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        self._browsers.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is None:
+            return  # who gets events has nothing more to say
+        self._head += data
+        head, end, _ = bytes(self._head).partition(b"\r\n\r\n")
+        if end:
+            self._head = None
+            self._browsers.asked(self, head)
+        elif len(self._head) > request.HEAD_MAX:
+            self.refuse(InvalidError())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        self._browsers.closed(self)
+
+    def pause_writing(self) -> None:
+        self.stalled = time.monotonic()
+
+    def resume_writing(self) -> None:
+        self.stalled = None
+        self._send_soon()
+
+    @property
+    def peer(self) -> str:
+        """Address of the other end."""
+        name = self._transport.get_extra_info("peername") if self._transport else None
+        return str(name[0]) if isinstance(name, tuple) else ""
+
+    @property
+    def asks(self) -> bool:
+        """Whether its request is not complete yet."""
+        return self._head is not None
+
+    # -- the events
+    def open(self) -> None:
+        """Begin the stream."""
+        retry = random.randint(*_RETRY_MS)  # noqa: S311 — a herd that lost its hub comes back spread
+        self._write(request.OPENING + f"retry: {retry}\n\n".encode())
+
+    def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
+        """Take an event; it is sent now, or merged with what waits."""
+        name = f"{kind} {data.get('id')}" if kind == Kind.IMPORT else str(kind)
+        if kind == Kind.NEW and name in self._waiting:
+            data = _merged(self._waiting[name][1], data)
+        self._waiting[name] = (str(kind), data)
+        if len(self._waiting) > _WAITING_MAX or Kind.RESET in self._waiting:
+            self._waiting = {str(Kind.RESET): (str(Kind.RESET), {"spread_ms": 0, **data})}
+        self._last_at = at
+        self._send_soon()
+
+    def beat(self, at: str) -> None:
+        """Say that the line is well, and where it is."""
+        if not self._waiting:
+            self._write(request.message(Kind.BEAT, {}, at))
+
+    def refuse(self, error: EventrError) -> None:
+        """Answer with an error and close."""
+        self._head = None
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(request.refusal(error))
+            self._transport.close()
+
+    def close(self) -> None:
+        """End it; the browser comes back."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def drop(self) -> None:
+        """End it at once, whatever waits."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _send_soon(self) -> None:
+        if not self._waiting or self._later is not None or self.stalled is not None:
+            return
+        wait = self.sent + PACE - time.monotonic()
+        if wait <= 0:
+            self._send()
+        else:
+            self._later = asyncio.get_running_loop().call_later(wait, self._send)
+
+    def _send(self) -> None:
+        self._later = None
+        if self.stalled is not None:
+            return
+        waiting, self._waiting = list(self._waiting.values()), {}
+        # The id with the last one only: whoever has that has all of them.
+        last = len(waiting) - 1
+        texts = [
+            request.message(kind, data, self._last_at if n == last else "")
+            for n, (kind, data) in enumerate(waiting)
+        ]
+        self._write(b"".join(texts))
+        self.sent = self.wrote
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self.wrote = time.monotonic()
+            self._transport.write(data)
+
+
+def _merged(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    feeds: dict[str, int] = dict(earlier["feeds"])
+    for feed_id, count in later["feeds"].items():
+        feeds[feed_id] = feeds.get(feed_id, 0) + count
+    return {"feeds": feeds, "spread_ms": max(earlier["spread_ms"], later["spread_ms"])}
+
+
+class Browsers:
+    """All streams of this controller."""
+
+    def __init__(self, client: Any, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._people = People()
+        self._recent = Recent((0, 0))
+        self._at = "0-0"
+        self._streams: set[Stream] = set()
+        self._addresses: collections.Counter[str] = collections.Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: A herd that comes back asks in turns: each question takes a connection to Redis.
+        self._asking = asyncio.Semaphore(_ASKING)
+
+    def __len__(self) -> int:
+        return len(self._people)
+
+    async def load(self, at: str) -> None:
+        """Read the newest events up to a place, for those who come back; waits while Redis is away."""
+        while True:
+            try:
+                rows = await self._client.xrevrange(keys.PEOPLE, max=at, count=RECENT)
+                seconds, _ = await self._client.time()
+                break
+            except OUTAGE:
+                _log.warning("redis_silent", while_="loading events")
+                await asyncio.sleep(_TICK)
+        # A younger event keeps the whole stream; so before this only what was cut off can be missing.
+        floor = ((seconds - keys.PEOPLE_SECONDS) * 1000, 0)
+        if len(rows) == RECENT:
+            floor = max(floor, place(rows[-1][0].decode()))
+        self._recent = Recent(floor)
+        for row in reversed(rows):
+            self._recent.add(read(row))
+        # An empty stream has no newest entry; whoever has an id is further than its beginning.
+        self._at = rows[0][0].decode() if rows else f"{seconds * 1000 - 1}-0"
+
+    def happened(self, rows: list[Row]) -> None:
+        """Pass on the next entries of the stream for people."""
+        for row in rows:
+            happened = read(row)
+            self._at = happened.at
+            self._recent.add(happened)
+            if happened.kind:
+                self._people.tell(happened)
+
+    def doubt(self) -> None:
+        """Tell everybody to ask anew: while Redis was away, events were dropped."""
+        listeners = list(self._people.everybody())
+        for listener in listeners:
+            listener.offer(self._at, Kind.RESET, {"spread_ms": spread(len(listeners))})
+
+    async def run(self) -> None:
+        """Look after the streams for ever: beats, the slow, the old."""
+        while True:
+            await asyncio.sleep(_TICK)
+            now = time.monotonic()
+            for stream in list(self._streams):
+                self._tend(stream, now)
+
+    def _tend(self, stream: Stream, now: float) -> None:
+        s = self._settings
+        if stream.stalled is not None:
+            if now - stream.stalled > s.events_stall:
+                _log.info("stream_dropped", reason="reads nothing", user_id=stream.user_id)
+                stream.drop()
+        elif stream.user_id is None:
+            if now - stream.born > HELLO:
+                stream.drop()
+        elif now - stream.born > s.events_lifetime:
+            stream.close()
+        elif now - stream.wrote > s.events_beat - _TICK:
+            stream.beat(self._at)
+
+    def close(self) -> None:
+        """End all streams."""
+        for task in self._tasks:
+            task.cancel()
+        for stream in list(self._streams):
+            stream.close()
+
+    # -- called by streams
+    def opened(self, stream: Stream) -> None:
+        """Take a connection; its request is still to come."""
+        self._streams.add(stream)
+
+    def asked(self, stream: Stream, head: bytes) -> None:
+        """Take a request."""
+        task = asyncio.get_running_loop().create_task(self._admit(stream, head))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def closed(self, stream: Stream) -> None:
+        """Forget a stream."""
+        self._streams.discard(stream)
+        if stream.address:
+            self._addresses[stream.address] -= 1
+            if not self._addresses[stream.address]:
+                del self._addresses[stream.address]
+        if stream.user_id is not None:
+            self._people.leave(stream, stream.user_id)
+
+    async def _admit(self, stream: Stream, head: bytes) -> None:
+        try:
+            await self._join(stream, request.parse(head))
+        except EventrError as e:
+            _log.info("stream_refused", error=e.word)
+            stream.refuse(e)
+
+    async def _join(self, stream: Stream, wish: request.Wish) -> None:
+        s = self._settings
+        found = Pass.read(s.secret_key, wish.token, s.events_pass_ttl)
+        address = request.client(stream.peer, wish.forwarded, s.trusted_proxies)
+        try:
+            async with self._asking:
+                raw = await self._client.get(keys.follows(found.user_id))
+        except OUTAGE as e:
+            raise StoreError from e
+        # From here on nothing waits, so what happens next is heard, and the limits hold.
+        if stream not in self._streams:
+            return  # it went away meanwhile
+        self._check_room(found.user_id, address)
+        feeds = self._recent.feeds(found.user_id, unpacked(raw), found.at)
+        stream.address, stream.user_id = address, found.user_id
+        self._addresses[address] += 1
+        self._people.join(stream, found.user_id, feeds)
+        stream.open()
+        missed = self._recent.missed(found.user_id, feeds, wish.after or place(found.at))
+        if missed is None:
+            stream.offer(self._at, Kind.RESET, {"spread_ms": spread(len(self._people))})
+        for at, kind, data in missed or ():
+            stream.offer(at, kind, data)
+
+    def _check_room(self, user_id: int, address: str) -> None:
+        s = self._settings
+        if len(self._streams) > s.events_streams:
+            raise StoreError("There are too many listeners.")
+        if (
+            self._people.count(user_id) >= s.events_per_user
+            or self._addresses[address] >= s.events_per_address
+        ):
+            raise RateLimitedError("You have too many pages open.")

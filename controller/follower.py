@@ -1,0 +1,91 @@
+"""Reads Redis streams as they grow: one connection, one blocking read, for a whole process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from app import logs
+
+_log = logs.get(__name__)
+
+OUTAGE = (redis.ConnectionError, redis.TimeoutError)
+_BLOCK_MS = 1000
+_PAGE = 1000
+_PAUSE = 0.5
+#: What happens together comes in several entries; so long they may gather, seconds. Halves the CPU.
+_GATHER = 0.001
+
+Row = tuple[bytes, dict[bytes, bytes]]
+Told = Callable[[str, list[Row]], None]
+
+
+def connect(redis_url: str) -> Any:
+    """Return a client for reads that block; nothing is repeated in silence, which would multiply a block."""
+    return redis.asyncio.Redis.from_url(
+        redis_url, socket_timeout=_BLOCK_MS / 1000 + 5, retry=Retry(NoBackoff(), 0)
+    )
+
+
+class Follower:
+    """Reads streams from their newest entries on, and goes on after an outage where it was.
+
+    Args:
+        told: called with a stream and its next entries, in order.
+        back: called when Redis answers again after an outage.
+    """
+
+    def __init__(self, client: Any, streams: tuple[str, ...], told: Told, back: Callable[[], None]) -> None:
+        self._client = client
+        self._told = told
+        self._back = back
+        #: Stream → id of the last entry that was passed on.
+        self.at: dict[str, str] = dict.fromkeys(streams, "0-0")
+
+    async def position(self) -> None:
+        """Go to the newest entries; waits while Redis is away."""
+        while True:
+            try:
+                for stream in self.at:
+                    rows = await self._client.xrevrange(stream, count=1)
+                    self.at[stream] = rows[0][0].decode() if rows else "0-0"
+                return
+            except OUTAGE:
+                _log.warning("redis_silent", while_="starting")
+                await asyncio.sleep(_PAUSE)
+
+    async def run(self) -> None:
+        """Read for ever."""
+        away = False
+        while True:
+            try:
+                reply = await self._client.xread(dict(self.at), count=_PAGE, block=_BLOCK_MS)
+            except OUTAGE:
+                away = True
+                _log.warning("redis_silent", while_="following")
+                await asyncio.sleep(_PAUSE)
+                continue
+            if away:
+                away = False
+                self._back()
+            for stream, rows in _streams(reply):
+                self.at[stream] = rows[-1][0].decode()
+                self._told(stream, rows)
+            if reply:
+                await asyncio.sleep(_GATHER)
+
+
+def _streams(reply: Any) -> list[tuple[str, list[Row]]]:
+    pairs = reply.items() if isinstance(reply, dict) else reply or ()
+    return [(name.decode(), _rows(entries)) for name, entries in pairs]
+
+
+def _rows(entries: Any) -> list[Row]:
+    # The newer protocol of Redis answers with one more level of lists.
+    return entries[0] if entries and isinstance(entries[0], list) else entries

@@ -1,0 +1,203 @@
+"""One line for all who await results in a process: to the hub, to Redis itself while there is no hub.
+
+Both ways give the same: each ticket's end, once, also when it came first. Changing over asks anew for
+all that is still awaited, so nothing is lost on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from app import logs
+from app.models import keys
+from controller.follower import Follower, connect
+from controller.messages import (
+    BEAT_SECONDS,
+    LINE_MAX,
+    TICKETS_MAX,
+    Await,
+    Forget,
+    Message,
+    Refused,
+    Result,
+    decode,
+    encode,
+)
+from controller.results import Results, Sink, TicketKey
+
+_log = logs.get(__name__)
+
+#: While there is no hub, it is looked for so often, seconds.
+_RETRY = 2.0
+#: A hub that does not say a word within so many seconds is none.
+_HELLO = 2.0
+_READ = 1 << 16
+
+
+class Waiter(Protocol):
+    """Who waits for tickets."""
+
+    def deliver(self, result: Result) -> None:
+        """Take an end; called once for each ticket."""
+        ...
+
+
+class _Way(Protocol):
+    def want(self, tickets: Iterable[TicketKey]) -> None: ...
+
+    def forget(self, tickets: Iterable[TicketKey]) -> None: ...
+
+
+class Line:
+    """All that a process awaits. Lives in one event loop; not safe to share between threads.
+
+    Args:
+        hub: socket of the hub.
+    """
+
+    def __init__(self, redis_url: str, hub: Path) -> None:
+        self._redis_url = redis_url
+        self._hub = hub
+        self._wanted: dict[TicketKey, list[Waiter]] = {}
+        self._needed = asyncio.Event()
+        self._way: _Way | None = None
+
+    def add(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
+        """Deliver the ends of these to a waiter from now on."""
+        fresh = []
+        for ticket in tickets:
+            waiters = self._wanted.setdefault(ticket, [])
+            if not waiters:
+                fresh.append(ticket)
+            waiters.append(waiter)
+        if self._way is not None:
+            self._way.want(fresh)
+        self._needed.set()
+
+    def drop(self, tickets: Iterable[TicketKey], waiter: Waiter) -> None:
+        """Deliver nothing more of these to him."""
+        left = []
+        for ticket in tickets:
+            waiters = self._wanted.get(ticket, [])
+            if waiter in waiters:
+                waiters.remove(waiter)
+                if not waiters:
+                    del self._wanted[ticket]
+                    left.append(ticket)
+        if left and self._way is not None:
+            self._way.forget(left)
+
+    async def run(self) -> None:
+        """Serve for ever; idle until somebody waits."""
+        while True:
+            await self._needed.wait()
+            try:
+                await self._by_hub()
+            except (OSError, ValueError, TimeoutError) as e:
+                _log.debug("no_hub", error=type(e).__name__)
+            finally:
+                self._way = None
+            await self._by_redis()
+
+    def _deliver(self, result: Result) -> None:
+        for waiter in self._wanted.pop((result.id, result.since), ()):
+            waiter.deliver(result)
+
+    async def _by_hub(self) -> None:
+        """Go by the hub until it is gone or gives no sign of life."""
+        reader, writer = await asyncio.open_unix_connection(self._hub, limit=LINE_MAX)
+        with contextlib.closing(writer):
+            self._way = way = _ByHub(writer)
+            way.want(self._wanted)
+            rest, patience = b"", _HELLO
+            while True:
+                async with asyncio.timeout(patience):
+                    data = await reader.read(_READ)
+                patience = BEAT_SECONDS * 3
+                if not data:
+                    raise ConnectionResetError("the hub has gone")
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self._take(decode(line))
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Result):
+            self._deliver(message)
+        elif isinstance(message, Refused):
+            raise ValueError(message.reason)
+
+    async def _by_redis(self) -> None:
+        """Ask Redis until there is a hub again."""
+        async with connect(self._redis_url) as client:
+            results = Results(client)
+            follower = Follower(client, (keys.EVENTS,), lambda _, rows: results.happened(rows), results.doubt)
+            tasks = [
+                asyncio.create_task(results.run()),
+                asyncio.create_task(self._follow(follower, results)),
+            ]
+            try:
+                while True:
+                    await asyncio.wait(tasks, timeout=_RETRY, return_when=asyncio.FIRST_COMPLETED)
+                    for task in tasks:
+                        if task.done():
+                            task.result()  # a fault of ours
+                    if not self._wanted:
+                        self._needed.clear()
+                        return
+                    if await self._hub_answers():
+                        return
+            finally:
+                self._way = None
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, follower: Follower, results: Results) -> None:
+        # Noted already while the position is looked for: results by way of repeated looks come meanwhile.
+        self._way = way = _ByRedis(results, self._deliver)
+        way.want(self._wanted)
+        await follower.position()
+        results.doubt()  # what ended before the position is found by a look
+        await follower.run()
+
+    async def _hub_answers(self) -> bool:
+        # It must say something: one that hangs takes connections, too.
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_HELLO):
+                reader, writer = await asyncio.open_unix_connection(self._hub)
+                with contextlib.closing(writer):
+                    writer.write(encode(Await()))
+                    return bool(await reader.readline())
+        return False
+
+
+class _ByHub:
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    def want(self, tickets: Iterable[TicketKey]) -> None:
+        rows = tuple(tickets)
+        # At least one line, even of nothing: the first one tells the hub who this is.
+        for start in range(0, len(rows) or 1, TICKETS_MAX):
+            self._writer.write(encode(Await(rows[start : start + TICKETS_MAX])))
+
+    def forget(self, tickets: Iterable[TicketKey]) -> None:
+        rows = tuple(tickets)
+        for start in range(0, len(rows), TICKETS_MAX):
+            self._writer.write(encode(Forget(rows[start : start + TICKETS_MAX])))
+
+
+class _ByRedis:
+    def __init__(self, results: Results, deliver: Sink) -> None:
+        self._results = results
+        self._deliver = deliver
+
+    def want(self, tickets: Iterable[TicketKey]) -> None:
+        self._results.want(tickets, self._deliver)
+
+    def forget(self, tickets: Iterable[TicketKey]) -> None:
+        self._results.forget(tickets, self._deliver)

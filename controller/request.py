@@ -1,0 +1,130 @@
+"""The one request that the controller answers over HTTP: ``GET /events``. Pure: bytes in, wishes out."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import json
+from urllib.parse import parse_qs, urlsplit
+
+from app.errors import AuthRequiredError, EventrError, ForbiddenError, InvalidError, NotFoundError
+from controller.people import Place, place
+
+PATH = "/events"
+#: A head is at most so long; browsers send cookies along.
+HEAD_MAX = 32 << 10
+_TEXT_MAX = 1024
+_COMMON = (
+    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+    "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\nVary: Cookie\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n"
+)
+#: nginx passes a stream on as it comes when it is told so.
+OPENING = (
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+    f"X-Accel-Buffering: no\r\n{_COMMON}\r\n"
+).encode()
+_REASONS = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    429: "Too Many Requests",
+    503: "Service Unavailable",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """What a browser asks for.
+
+    Attributes:
+        token: its signed pass.
+        after: where it goes on; None: where its pass says.
+        forwarded: who stands in ``X-Forwarded-For``, the nearest last.
+    """
+
+    token: str
+    after: Place | None
+    forwarded: tuple[str, ...]
+
+
+def parse(head: bytes) -> Wish:
+    """Read a request's head, up to its empty line.
+
+    Raises:
+        InvalidError: it breaks the rules of HTTP, or ours.
+        NotFoundError: it is for another address.
+        ForbiddenError: a page of another site asks.
+        AuthRequiredError: it has no pass.
+    """
+    try:
+        first, *lines = head.decode("latin-1").split("\r\n")
+        method, target, version = first.split(" ")
+        fields = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+    except ValueError:
+        raise InvalidError from None
+    if version not in ("HTTP/1.1", "HTTP/1.0") or not target.startswith("/"):
+        raise InvalidError
+    url = urlsplit(target)
+    if url.path != PATH:
+        raise NotFoundError
+    if method != "GET":
+        raise InvalidError("Events are asked for by GET.")
+    headers: dict[str, str] = {}
+    for name, value in fields:
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    # The pass is what counts; a browser also says whether a page of ours asks.
+    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise ForbiddenError("This request came from another site.")
+    return _wish(url.query, headers)
+
+
+def _wish(query: str, headers: dict[str, str]) -> Wish:
+    asked = parse_qs(query, max_num_fields=8) if len(query) <= 2 * _TEXT_MAX else {}
+    token = asked.get("pass", [""])[0]
+    if not token or len(token) > _TEXT_MAX:
+        raise AuthRequiredError
+    last = headers.get("last-event-id") or asked.get("after", [""])[0]
+    try:
+        after = place(last) if last else None
+    except ValueError:
+        after = None  # some proxies make up their own; the pass says where to begin
+    forwarded = tuple(part.strip() for part in headers.get("x-forwarded-for", "").split(",") if part.strip())
+    return Wish(token, after, forwarded)
+
+
+def refusal(error: EventrError) -> bytes:
+    """Return the whole answer for an error, in the shape of all our errors."""
+    status = error.http_status
+    body = json.dumps({"error": error.word, "message": error.message}).encode()
+    again = "Retry-After: 30\r\n" if status in (429, 503) else ""
+    return (
+        f"HTTP/1.1 {status} {_REASONS.get(status, 'Error')}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n{again}{_COMMON}\r\n"
+    ).encode() + body
+
+
+def client(peer: str, forwarded: tuple[str, ...], proxies: int) -> str:
+    """Return who asks: his address, of IPv6 the first half, which is one household's.
+
+    Args:
+        peer: the other end of the connection; empty for a unix socket.
+        proxies: how many of ours stand in front; exactly so many entries of ``forwarded`` are believed.
+    """
+    text = forwarded[-proxies] if proxies and len(forwarded) >= proxies else peer
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text[:64]
+    if isinstance(address, ipaddress.IPv6Address):
+        mapped = address.ipv4_mapped
+        return str(mapped or ipaddress.ip_network((address, 64), strict=False).network_address)
+    return str(address)
+
+
+def message(kind: str, data: object, at: str = "") -> bytes:
+    """Return one event as it goes over the wire."""
+    head = f"id: {at}\n" if at else ""
+    return f"{head}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

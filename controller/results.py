@@ -1,0 +1,194 @@
+"""Awaited jobs of one process: told of an end by the event stream, it fetches results and hands them on.
+
+Nothing is missed: a job is noted first and looked at then, so its end either is found by the look or
+comes over the stream afterwards. Jobs that stay silent are looked at again and again, a few at a time,
+because the stream forgets, Redis may be emptied, and a job may be replaced by a later run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from app import logs
+from app.models import keys
+from controller.follower import OUTAGE, Row
+from controller.messages import Result
+
+_log = logs.get(__name__)
+
+#: Jobs looked at in one round trip.
+_CHUNK = 200
+#: So many of those that were not looked at for longest are looked at again, each so many seconds.
+_AGAIN, _EVERY = 50, 0.5
+#: Nobody is looked at again earlier than so many seconds.
+_REST = 1.0
+_PAUSE = 0.5
+#: RQ's Result.Type
+_SUCCESSFUL, _FAILED = b"1", b"2"
+_ENDS = {b"finished", b"failed"}
+_TERMINAL = {b"finished", b"failed", b"stopped", b"canceled", None}
+
+Sink = Callable[[Result], None]
+TicketKey = tuple[str, int]
+
+
+class _Look(NamedTuple):
+    """One job that is looked at: which of its runs are wanted, and whether it may be lost."""
+
+    id: str
+    runs: list[int]
+    doubt: bool
+
+
+class Results:
+    """Who waits for which job. Not safe to share between threads."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        #: Job id → first stamp of the run → who waits; in the order of the last look.
+        self._wanted: dict[str, dict[int, list[Sink]]] = {}
+        self._looked: dict[str, float] = {}
+        #: Who is looked at next; True: also whether it is still to be expected.
+        self._ask: dict[str, bool] = {}
+        self._asked = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    def want(self, tickets: Iterable[TicketKey], sink: Sink) -> None:
+        """Call ``sink`` once per ticket when its job has ended; at once if it has already."""
+        for job_id, since in tickets:
+            sinks = self._wanted.setdefault(job_id, {}).setdefault(since, [])
+            if sink not in sinks:
+                sinks.append(sink)
+            self._look_soon(job_id)
+
+    def forget(self, tickets: Iterable[TicketKey], sink: Sink) -> None:
+        """Take back what was wanted."""
+        for job_id, since in tickets:
+            runs = self._wanted.get(job_id, {})
+            if sink in runs.get(since, ()):
+                runs[since].remove(sink)
+                self._clean(job_id, since)
+
+    def happened(self, rows: Iterable[Row]) -> None:
+        """Take the next entries of the event stream; small results ride along in them."""
+        for _, row in rows:
+            if row.get(b"kind") not in _ENDS or (job_id := row[b"id"].decode()) not in self._wanted:
+                continue
+            if b"value" in row:
+                stamp, value = int(row[b"stamp"]), row[b"value"].decode()
+                for since in [since for since in self._wanted[job_id] if since <= stamp]:
+                    self._hand_over(Result(job_id, since, value=value))
+            else:
+                self._ask.setdefault(job_id, False)
+                self._asked.set()
+
+    def doubt(self) -> None:
+        """Look at all of them: something may have been missed."""
+        for job_id in self._wanted:
+            self._look_soon(job_id)
+
+    async def run(self) -> None:
+        """Look at jobs for ever, as soon as there is reason to."""
+        again = asyncio.create_task(self._look_again())
+        try:
+            while True:
+                await self._asked.wait()
+                if not await self._look(self._next()):
+                    await asyncio.sleep(_PAUSE)
+        finally:
+            again.cancel()
+
+    def _look_soon(self, job_id: str) -> None:
+        self._ask[job_id] = True
+        self._asked.set()
+
+    async def _look_again(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(_EVERY)
+            before = clock() - _REST
+            for job_id in list(itertools.islice(self._looked, _AGAIN)):
+                if self._looked[job_id] > before:
+                    break
+                self._look_soon(job_id)
+
+    def _next(self) -> list[_Look]:
+        chunk = list(itertools.islice(self._ask.items(), _CHUNK))
+        for job_id, _ in chunk:
+            # Who is asked for again while this look is under way has ended too late for it.
+            del self._ask[job_id]
+        if not self._ask:
+            self._asked.clear()
+        return [_Look(i, list(self._wanted[i]), doubt) for i, doubt in chunk if i in self._wanted]
+
+    async def _look(self, looks: list[_Look]) -> bool:
+        if not looks:
+            return True
+        try:
+            replies = iter(await self._read(looks))
+        except OUTAGE:
+            _log.warning("redis_silent", while_="looking at jobs")
+            for look in looks:
+                self._look_soon(look.id)
+            return False
+        now = asyncio.get_running_loop().time()
+        for look in looks:
+            state = next(replies) if look.doubt else None
+            entries = next(replies)
+            for since in look.runs:
+                result = found(look.id, since, entries) or (state and _lost(look.id, since, *state))
+                if result:
+                    self._hand_over(result)
+            self._looked.pop(look.id, None)
+            if look.id in self._wanted:
+                self._looked[look.id] = now  # behind all others
+        return True
+
+    async def _read(self, looks: list[_Look]) -> list[Any]:
+        # The status before the result: both change in one step, so an ended job without a result lost it.
+        async with self._client.pipeline(transaction=False) as pipe:
+            for look in looks:
+                if look.doubt:
+                    pipe.hmget(keys.job(look.id), "status", "since")
+                pipe.xrange(keys.results(look.id), min=f"{min(look.runs)}-0")
+            rows: list[Any] = await pipe.execute()
+        return rows
+
+    def _hand_over(self, result: Result) -> None:
+        sinks = self._wanted.get(result.id, {}).pop(result.since, [])
+        self._clean(result.id, result.since)
+        for sink in sinks:
+            sink(result)
+
+    def _clean(self, job_id: str, since: int) -> None:
+        runs = self._wanted.get(job_id, {})
+        if not runs.get(since):
+            runs.pop(since, None)
+        if not runs:
+            self._wanted.pop(job_id, None)
+            self._looked.pop(job_id, None)
+
+
+def found(job_id: str, since: int, entries: Any) -> Result | None:
+    """Return the first end of a run that a result stream holds from ``since`` on."""
+    for at, row in entries:
+        if int(at.partition(b"-")[0]) < since:
+            continue
+        if row[b"type"] == _SUCCESSFUL:
+            return Result(job_id, since, value=row.get(b"return_value", b"").decode() or None)
+        if row[b"type"] == _FAILED:
+            error = row.get(b"error", b"failed").decode()
+            return Result(job_id, since, error=error, message=row.get(b"message", b"").decode() or None)
+    return None
+
+
+def _lost(job_id: str, since: int, status: bytes | None, run: bytes | None) -> Result | None:
+    """Return the end of a job that has ended, or runs anew, and has left no result."""
+    if status in _TERMINAL or (run is not None and int(run) > since):
+        return Result(job_id, since, error="lost", message="The result of this job is gone. Start it again.")
+    return None

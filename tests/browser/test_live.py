@@ -1,0 +1,181 @@
+"""Counts that move by themselves: two tabs, two devices, news; and what is left without a controller."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from app.bootstrap import Services
+from app.config import Settings
+from app.models.actor import Actor
+from tests.browser.conftest import log_in
+from tests.support import live
+from tests.support.reader import add_user, elsewhere, pull, rss
+
+URL = "https://one.example/feed"
+_WATCH = """
+window.__violations = [];
+document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.blockedURI));
+window.__opened = 0;
+const Real = window.EventSource;
+window.EventSource = class extends Real { constructor(...a) { super(...a); window.__opened += 1; } };
+"""
+
+Device = Callable[[], BrowserContext]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Iterator[Settings]:
+    with live.homed(settings) as own:
+        yield own
+
+
+@pytest.fixture
+def ann(services: Services) -> Actor:
+    actor = add_user(services)
+    services.subscriptions.subscribe(actor, URL)
+    _publish(services, actor, 10)
+    return actor
+
+
+def _publish(services: Services, actor: Actor, count: int) -> None:
+    ids = services.gateways.subscriptions.feed_ids(actor.user_id)
+    items = [(f"Entry {n}", f"<p>Text of {n}.</p>") for n in range(count)]
+    pull(services, ids, {URL: rss("Feed one", items)})
+
+
+@pytest.fixture
+def server(settings: Settings, ann: Actor) -> Iterator[Settings]:
+    """The web tier as ``eventr web`` runs it; no controller yet."""
+    part = live.web(settings)
+    yield settings
+    part.stop()
+
+
+@pytest.fixture
+def device(server: Settings, chromium: Browser) -> Iterator[Device]:
+    """``device()``: a new browser in which ann is logged in."""
+    with contextlib.ExitStack() as stack:
+
+        def new() -> BrowserContext:
+            context = chromium.new_context(
+                base_url=server.own_origin, viewport={"width": 1440, "height": 900}
+            )
+            stack.callback(context.close)
+            context.add_init_script(_WATCH)
+            return context
+
+        yield new
+
+
+def _open(context: BrowserContext, *, first: bool = True) -> Page:
+    page = context.new_page()
+    if first:
+        log_in(page, "ann")
+    else:
+        page.goto("/read/all")
+    return page
+
+
+def _listens(page: Page) -> None:
+    """Wait until the browser's stream is open; it belongs to one of its tabs."""
+    with page.expect_response(lambda r: "/events" in r.url and r.status == 200, timeout=30_000):
+        pass
+
+
+def _unread(page: Page, count: int) -> None:
+    expect(page.locator("a[data-all]")).to_have_attribute("data-unread", str(count), timeout=20_000)
+
+
+def _quiet(page: Page) -> None:
+    assert page.evaluate("window.__violations") == []
+
+
+@pytest.fixture
+def controller(settings: Settings) -> Iterator[list[live.Part]]:
+    """The controllers of a test, newest last; one runs."""
+    parts = [live.controller(settings)]
+    yield parts
+    for part in parts:
+        part.stop()
+
+
+def test_what_is_read_here_is_read_there(
+    server: Settings, controller: list[live.Part], device: Device
+) -> None:
+    desk, phone = device(), device()
+    first = _open(desk)
+    _listens(first)
+    second = _open(desk, first=False)
+    other = _open(phone)
+    _listens(other)
+    for page in (first, second, other):
+        _unread(page, 10)
+    first.keyboard.press("j")
+    first.keyboard.press("j")
+    _unread(first, 8)
+    _unread(other, 8)
+    _unread(second, 8)
+    # Nothing was loaded anew, nothing moved, and a browser has one stream for all its tabs.
+    expect(other.locator("#rows .row")).to_have_count(10)
+    assert [page.evaluate("window.__opened") for page in (first, second, other)] == [1, 0, 1]
+    for page in (first, second, other):
+        _quiet(page)
+
+
+def test_new_entries_are_announced_at_once(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    page = _open(device())
+    _listens(page)
+    elsewhere(lambda: _publish(services, ann, 13))
+    expect(page.locator("#newbar")).to_have_text("3 new", timeout=20_000)
+    _unread(page, 13)
+    expect(page.locator("#rows .row")).to_have_count(10)
+    expect(page).to_have_title(re.compile(r"^\(13\) "))
+
+
+def test_another_tab_goes_on_when_the_one_with_the_stream_is_closed(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    browser = device()
+    first = _open(browser)
+    _listens(first)
+    second = _open(browser, first=False)
+    first.close()
+    _listens(second)
+    elsewhere(lambda: _publish(services, ann, 12))
+    _unread(second, 12)
+
+
+def test_without_a_controller_counts_are_asked_for_and_with_one_again_told(
+    server: Settings,
+    settings: Settings,
+    controller: list[live.Part],
+    device: Device,
+    services: Services,
+    ann: Actor,
+) -> None:
+    context = device()
+    context.clock.install()  # a minute of polling passes when the test says so
+    page = _open(context)
+    context.clock.run_for(1500)
+    _listens_now = page.evaluate("window.__opened")
+    assert _listens_now <= 1
+    _unread(page, 10)
+    controller[-1].kill()
+    elsewhere(lambda: _publish(services, ann, 12))
+    context.clock.run_for(61_000)
+    _unread(page, 12)
+    controller.append(live.controller(settings))
+    with page.expect_response(lambda r: "/events" in r.url and r.status == 200, timeout=30_000):
+        context.clock.run_for(90_000)
+    elsewhere(lambda: _publish(services, ann, 15))
+    context.clock.run_for(11_000)
+    _unread(page, 15)
+    expect(page.locator("#newbar")).to_have_text("5 new")
+    _quiet(page)

@@ -1,0 +1,87 @@
+"""What the real engine reports, and what it leaves in Redis."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import json
+from typing import Any
+
+import redis
+
+from app.config import Settings
+from app.events import RedisEvents
+from app.jobs import RedisJobs
+from app.models import keys
+from app.models.jobs import Job, Queue, Task
+from tests.jobs import support
+from tests.support import live
+
+#: Keys without an expiry, by their beginning, and what bounds them.
+BOUNDED = {
+    keys.QUEUES: "one name per queue",
+    keys.EVENTS: "newest 20,000 or so",
+    keys.DEAD: "newest dead_max",
+    keys.FINISHED: "job ids, cut by each finish",
+    keys.FAILED: "job ids, cut by each finish",
+    keys.RQ_WORKERS: "one name per worker that lives",
+    keys.WORKERS: "one name per worker that lives",
+    keys.MANAGERS: "one name per manager that lives",
+    "eventr:totals": "one number per counter",
+    "selftest:": "of the tests",
+}
+
+
+def test_start_progress_result_and_failure_are_reported_by_real_workers(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    own = dataclasses.replace(settings, queues_file=support.groups(settings))
+    wanted = [
+        Job(Task.ECHO, {"key": 1}, Queue.PULL),
+        Job(Task.CRASH, {"how": "feed", "key": 2}, Queue.PULL),
+        Job(Task.CRASH, {"how": "raise", "key": 3}, Queue.PULL),
+    ]
+    with support.running("queue_manager.main", own, "manager"), contextlib.closing(RedisJobs(own)) as jobs:
+        tickets = jobs.enqueue_many(wanted)
+        outcomes = {o.id: o for o in jobs.await_many(tickets, 60)}
+    assert [outcomes[t.id].error for t in tickets] == [None, "not_a_feed", "unexpected"]
+    kinds = collections.defaultdict(list)
+    rows: Any = redis_client.xrange(keys.EVENTS)
+    for _, row in rows:
+        kinds[row[b"id"].decode()].append(row[b"kind"].decode())
+    good, bad, again = (kinds[ticket.id] for ticket in tickets)
+    assert good == ["started", "progress", "finished"]
+    assert bad == ["started", "progress", "failed"]
+    assert again == ["started", "progress", "retry"] * 2 + ["started", "progress", "failed"]
+    progress = next(row for _, row in rows if row[b"kind"] == b"progress")
+    assert json.loads(progress[b"data"]) == {"step": "echo"}
+
+
+def test_nothing_stays_in_redis_for_ever(settings: Settings, redis_client: redis.Redis) -> None:
+    """After a run with everything in it each key has an expiry, or a bound that is named here."""
+    own = dataclasses.replace(settings, queues_file=support.groups(settings))
+    with (
+        live.inside(own),
+        support.running("queue_manager.main", own, "manager") as manager,
+        contextlib.closing(RedisJobs(own)) as jobs,
+        contextlib.closing(RedisEvents(own)) as events,
+    ):
+        wanted = [Job(Task.ECHO, {"key": key}, Queue.PULL) for key in range(30)]
+        wanted += [Job(Task.CRASH, {"how": "feed", "key": key}, Queue.PULL) for key in range(3)]
+        assert len(list(jobs.await_many(jobs.enqueue_many(wanted), 60))) == 33
+        events.counts(7)
+        url = "/events?pass=" + events.admit(7, [1, 2, 3], events.position())
+        with live.listening(own.events_port, url) as ear:
+            events.new({2: 1})
+            assert ear.next()[1] == "new"
+        assert manager.stop() == 0
+    lasting = {key.decode() for key in redis_client.scan_iter(count=1000) if redis_client.ttl(key) == -1}
+    assert {key for key in lasting if not key.startswith(tuple(BOUNDED))} == set()
+    # The bounds hold: who has gone is not kept, and what is cut by age is no more than was run.
+    for name in (keys.WORKERS, keys.RQ_WORKERS, keys.MANAGERS):
+        assert not redis_client.exists(name.rstrip(":")), name
+    assert redis_client.xlen(keys.EVENTS) < keys.EVENTS_KEPT
+    everything = {key.decode() for key in redis_client.scan_iter(count=1000)}
+    assert {keys.PEOPLE, keys.follows(7)} <= everything - lasting
+    assert {key for key in everything if key.startswith((keys.JOB, keys.RESULTS))}.isdisjoint(lasting)

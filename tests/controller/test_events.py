@@ -1,0 +1,152 @@
+"""Telling people: what is written to the stream, and that it never stops what it tells of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from bson.int64 import Int64
+
+from app.bootstrap import Services
+from app.config import Settings
+from app.errors import AuthRequiredError, StoreError
+from app.events import QUIET, RedisEvents
+from app.models import keys
+from app.models.events import Pass
+from app.models.stream import StreamRef
+from controller.people import place, unpacked
+from tests.support.reader import add_user, follow
+
+KEY = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"
+
+
+def _told(client: redis.Redis) -> list[tuple[str, int | None, Any]]:
+    rows: list[Any] = client.xrange(keys.PEOPLE)  # type: ignore[assignment]
+    client.delete(keys.PEOPLE)
+    return [
+        (
+            row[b"kind"].decode(),
+            int(row[b"user"]) if b"user" in row else None,
+            json.loads(row[b"data"]) if b"data" in row else None,
+        )
+        for _, row in rows
+    ]
+
+
+def test_what_services_change_is_told(services: Services, db: Any, redis_client: redis.Redis) -> None:
+    ann = add_user(services)
+    (feed_id,) = follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
+    subscribed, pulled = _told(redis_client)
+    assert subscribed == ("follows", ann.user_id, {"added": [feed_id], "removed": []})
+    assert pulled[:2] == ("new", None)
+    assert list(pulled[2]) == [str(feed_id)]
+    assert pulled[2][str(feed_id)] == services.gateways.feeds.get(feed_id).last_seq
+
+    counts = ("counts", ann.user_id, None)
+    entry = db.entries.find_one({"feed_id": feed_id})["_id"]
+    services.reading.mark(ann, [entry], True)
+    services.reading.star(ann, entry, True)
+    marked = services.reading.mark_all(ann, StreamRef.parse("all"))
+    assert marked.undo is not None
+    services.reading.undo(ann, marked.undo)
+    assert _told(redis_client) == [counts] * 4
+    services.subscriptions.unsubscribe(ann, feed_id)
+    assert _told(redis_client) == [("follows", ann.user_id, {"added": [], "removed": [feed_id]})]
+
+
+def test_ids_as_the_store_gives_them_are_told(settings: Settings, redis_client: redis.Redis) -> None:
+    events = RedisEvents(settings)
+    events.counts(Int64(1_795_200_210_308_000))
+    events.new({Int64(7): 2})
+    events.follows(Int64(5), added=[Int64(6)])
+    assert events.admit(Int64(5), [Int64(6)], events.position())
+    events.close()
+    assert [user for _, user, _ in _told(redis_client)] == [1_795_200_210_308_000, None, 5]
+
+
+def test_a_pull_without_news_tells_nothing(services: Services, redis_client: redis.Redis) -> None:
+    ann = add_user(services)
+    follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
+    _told(redis_client)
+    follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
+    assert [kind for kind, _, _ in _told(redis_client)] == ["follows"]
+
+
+def test_the_stream_is_bounded_and_forgets(settings: Settings, redis_client: redis.Redis) -> None:
+    events = RedisEvents(settings)
+    for number in range(keys.PEOPLE_KEPT + 500):
+        events.counts(number)
+    events.close()
+    assert redis_client.xlen(keys.PEOPLE) <= keys.PEOPLE_KEPT + 200  # whole nodes are cut off
+    assert 0 < redis_client.ttl(keys.PEOPLE) <= keys.PEOPLE_SECONDS
+
+
+def test_without_redis_events_are_dropped_and_nothing_else(
+    services: Services, settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    away = RedisEvents(dataclasses.replace(settings, redis_url=f"unix://{tmp_path}/none.sock"))
+    for _ in range(3):
+        away.counts(1)
+        away.new({1: 2})
+    # One try, then quiet: a click must not wait for Redis again and again.
+    assert [r.message for r in caplog.records].count("event_dropped") == 1
+    assert QUIET > 1
+    with pytest.raises(StoreError):
+        away.position()
+    with pytest.raises(StoreError):
+        away.admit(1, [], "0-0")
+    away.close()
+
+
+def test_what_follows_a_position_lies_behind_it(settings: Settings, redis_client: redis.Redis) -> None:
+    """Also in a stream that is empty, and within the same millisecond."""
+    events = RedisEvents(settings)
+    for _ in range(300):
+        redis_client.delete(keys.PEOPLE)
+        at = events.position()
+        events.counts(1)
+        rows: Any = redis_client.xrange(keys.PEOPLE)
+        assert place(rows[0][0].decode()) > place(at)
+    events.close()
+
+
+def test_a_report_of_progress_is_small(settings: Settings, redis_client: redis.Redis) -> None:
+    events = RedisEvents(settings)
+    events.progress(7, 99, {"done": 3, "total": 10})
+    with pytest.raises(ValueError, match="few numbers"):
+        events.progress(7, 99, {"text": "x" * 5000})
+    events.close()
+    assert _told(redis_client) == [("import", 7, {"done": 3, "total": 10, "id": 99})]
+
+
+def test_a_pass_names_the_user_and_where_his_feeds_were_read(
+    services: Services, redis_client: redis.Redis
+) -> None:
+    ann = add_user(services)
+    follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
+    text = services.live.admit(ann)
+    found = Pass.read(services.settings.secret_key, text, 60)
+    rows: Any = redis_client.xrevrange(keys.PEOPLE, count=1)
+    assert found == Pass(ann.user_id, rows[0][0].decode())
+    raw: Any = redis_client.get(keys.follows(ann.user_id))
+    assert list(unpacked(raw)) == services.gateways.subscriptions.feed_ids(ann.user_id)
+    assert 60 <= redis_client.ttl(keys.follows(ann.user_id)) <= 180
+
+
+@pytest.mark.parametrize("forged", ["", "x", "WzEsIjAtMCJd.aaaa.bbbb", "ü", "a" * 5000])
+def test_a_forged_pass_lets_nobody_in(forged: str) -> None:
+    with pytest.raises(AuthRequiredError):
+        Pass.read(KEY, forged, 60)
+
+
+def test_a_pass_of_another_key_or_time_lets_nobody_in() -> None:
+    text = Pass(17, "1-0").signed(KEY)
+    assert Pass.read(KEY, text, 60) == Pass(17, "1-0")
+    with pytest.raises(AuthRequiredError):
+        Pass.read(KEY[::-1], text, 60)
+    with pytest.raises(AuthRequiredError):
+        Pass.read(KEY, text, -1)
