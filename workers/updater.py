@@ -1,20 +1,21 @@
 """The updater: asks which feeds are due and queues their pulls. One per system by a lease, others stand by.
 
-It decides nothing itself and keeps no truth: due feeds come from MongoDB, so an emptied Redis or a new
-updater goes on where the last one was.
+It keeps no truth: due feeds come from MongoDB, what it has in hand is in Redis beside the jobs. So an
+emptied Redis or a new updater goes on where the last one was. What it decides is in ``workers.herd``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import datetime as dt
 import json
 import os
-import secrets
 import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import redis
@@ -24,110 +25,211 @@ from redis.retry import Retry
 from app import bootstrap, clock, logs
 from app.config import Settings
 from app.errors import StoreError
+from app.jobs import RedisJobs
 from app.models import keys
-from app.models.jobs import Job, Queue, Task, Ticket
-from app.ports import JobPort
+from app.models.feed import DueFeed
+from app.models.hosts import HostRates
+from workers import herd, watch
+from workers.hand import Count, Hand, pull_of
+from workers.herd import Choice, Host, Look, Pace
+from workers.lease import Held, Lease, LostLeaseError
 
 _log = logs.get(__name__)
 
-_RENEW = """
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
-return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
-"""
-_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-_UNFINISHED = {b"queued", b"started", b"scheduled"}
-_OUTAGE = (redis.ConnectionError, redis.TimeoutError)
+#: Redis is away, or it refuses to write: its disk is full, or it is no primary any more. Both pass.
+_OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
+#: A standby tries so often to take over, and a holder with a backlog looks so often, seconds.
+TICK = 1.0
+#: Feeds read beyond those in hand, as a multiple of those there is room for: popular ones and other hosts
+#: are chosen from these.
+_VIEW = 3
+#: Hubs asked, and feeds pulled for pushes, per look.
+HUBS_AT_ONCE = 100
+#: A longer backlog is counted each ten seconds, and not beyond this.
+_COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
+_REPORT_EVERY = 60.0
 
 
-class DueFeeds(Protocol):
-    """Where due feeds come from; ``app.services.pull.PullService``."""
+class Pulls(Protocol):
+    """Where due feeds come from; ``app.services.pull.PullService``. All raise StoreError."""
 
-    def due_batches(self, now: Any, limit: int) -> list[list[int]]:
-        """Return ids of at most ``limit`` due feeds, in one list per job.
-
-        Raises:
-            StoreError: MongoDB does not answer.
-        """
-        ...
+    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]: ...
+    def count_due(self, now: dt.datetime, most: int) -> int: ...
+    def batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]: ...
+    def put_off(self, later: Mapping[int, float], now: dt.datetime) -> None: ...
 
 
-class Lease:
-    """A lock that its owner must renew; a lost owner blocks nobody for longer than ``seconds``."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sight:
+    """What a look saw and did; its fields are those of the hash ``eventr:updater:stats``.
 
-    def __init__(self, client: redis.Redis, key: str, seconds: float) -> None:
-        self._key, self._ms = key, int(seconds * 1000)
-        self._token = secrets.token_hex(8)
-        self._renew, self._release = client.register_script(_RENEW), client.register_script(_RELEASE)
+    Attributes:
+        backlog: feeds that are due and not queued.
+        late_s: how long the longest due feed has been due, queued or not.
+        waiting, running: feeds in jobs that no worker has, or that one has.
+        pace: feeds per second that the workers manage, 0 while nothing is known.
+        queued_s: seconds of work that wait.
+        queued, put_off: feeds queued and put off by this look.
+    """
 
-    def hold(self) -> bool:
-        """Take or renew it; False while somebody else has it."""
-        return bool(self._renew(keys=[self._key], args=[self._token, self._ms]))
+    backlog: int = 0
+    late_s: float = 0.0
+    waiting: int = 0
+    running: int = 0
+    pace: float = 0.0
+    queued_s: float = 0.0
+    queued: int = 0
+    put_off: int = 0
 
-    def release(self) -> None:
-        """Let the next one have it at once."""
-        self._release(keys=[self._key], args=[self._token])
+    def to_hash(self) -> dict[str, str]:
+        """Return the fields as Redis keeps them."""
+        return {name: f"{value:.10g}" for name, value in dataclasses.asdict(self).items()}
 
 
 class Updater:
-    """Queues due feeds while it holds the lease."""
+    """Queues due feeds while it holds the lease. One call at a time.
 
-    def __init__(self, settings: Settings, client: redis.Redis, due: DueFeeds, jobs: JobPort) -> None:
-        self._settings, self._client, self._due, self._jobs = settings, client, due, jobs
+    All methods raise StoreError or a redis.RedisError when a store does not answer or does not write, and
+    can be repeated.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: redis.Redis,
+        pulls: Pulls,
+        jobs: RedisJobs,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._pulls, self._jobs, self._timer = settings, pulls, jobs, timer
         self._lease = Lease(client, keys.UPDATER_LEASE, settings.updater_lease)
-        self._queued: dict[str, frozenset[int]] = {}
+        self._hand = Hand(client)
+        self._rates = HostRates.of(settings)
+        self._least = herd.host_share(
+            settings.job_timeout, settings.fetch_total_timeout, settings.fetch_per_host
+        )
+        self._known = False  # whether the hand is what Redis says
+        #: Whether it held the lease when it looked last.
+        self.holds = False
+        self._forget()
 
-    def look(self) -> int:
-        """Queue what is due, as long as not too much waits already; returns the number of batches.
+    def _forget(self) -> None:
+        self._pace = Pace()
+        self._hosts: dict[str, Host] = {}
+        self._looked = self._counted = self._timer()
+        self._backlog = 0
 
-        Raises:
-            StoreError, redis.ConnectionError, redis.TimeoutError: a store does not answer.
-        """
-        if not self._lease.hold():
-            self._queued.clear()
-            return 0
-        free = self._settings.updater_backlog - self._waiting()
-        if free <= 0:
-            return 0
-        # What is in hand is due still, and would else hide what comes after it.
-        in_hand = self._in_hand()
-        batches = self._due.due_batches(clock.now(), free * self._settings.pull_batch + len(in_hand))
-        fresh = [batch for ids in batches if (batch := [i for i in ids if i not in in_hand])]
-        # The look at MongoDB may have taken longer than the lease lasts.
-        if not fresh or not self._lease.hold():
-            return 0
-        self._enqueue(fresh[:free])
-        return len(fresh[:free])
+    def look(self) -> Sight | None:
+        """Queue what is due, as long as not too much waits already; None: another updater does."""
+        try:
+            return self._look() if self._held() else None
+        except LostLeaseError:
+            # It took so long that another one took over: he decides anew.
+            _log.warning("lease_lost")
+            self._known = False
+            return None
+        except BaseException:
+            self._known = False  # what was sent may have had its effect
+            raise
 
     def hold(self) -> bool:
-        """Renew the lease between two looks."""
-        return self._lease.hold()
+        """Take or renew the lease between two looks."""
+        return self._held()
 
     def release(self) -> None:
         """Hand over to the standby."""
         self._lease.release()
 
-    def _waiting(self) -> int:
-        """Return the length of the queue, and forget what has been pulled."""
-        with self._client.pipeline(transaction=False) as pipe:
-            pipe.llen(keys.queue(Queue.PULL_SYSTEM))
-            for job_id in self._queued:
-                pipe.hget(keys.job(job_id), "status")
-            length, *states = pipe.execute()
-        for job_id, state in zip(list(self._queued), states, strict=True):
-            if state not in _UNFINISHED:
-                del self._queued[job_id]
-        return int(length)
+    def _held(self) -> bool:
+        held = self._lease.hold()
+        if held is not Held.STILL:
+            self._known = False
+        self.holds = bool(held)
+        return self.holds
 
-    def _in_hand(self) -> frozenset[int]:
-        return frozenset().union(*self._queued.values())
+    def _look(self) -> Sight:
+        if not self._known:
+            self._hand.load()
+            self._hand.count()  # what others saw done says nothing about the pace since then
+            self._forget()
+        elapsed = self._timer() - self._looked
+        self._looked += elapsed
+        count = self._hand.count()
+        self._pace = self._pace.after(count.done, elapsed, busy=count.waiting > 0)
+        choice, sight = self._choose(count, elapsed)
+        batches = self._pulls.batches(choice.feeds)
+        if self._lease.hold() is not Held.STILL:
+            raise LostLeaseError  # MongoDB took its time
+        refused = self._write(batches, sight)
+        self._known = True
+        self._hosts = choice.hosts
+        if choice.later:
+            self._pulls.put_off(choice.later, clock.now())
+        if refused:
+            _log.info("queue_takes_nothing", batches=refused)
+            return dataclasses.replace(sight, queued=0)
+        if batches:
+            _log.info("feeds_queued", batches=len(batches), feeds=len(choice.feeds))
+        self._backlog = sight.backlog
+        return sight
 
-    def _enqueue(self, batches: Sequence[Sequence[int]]) -> None:
-        jobs = [Job(Task.PULL_SYSTEM, {"feed_ids": list(batch)}, Queue.PULL_SYSTEM) for batch in batches]
-        tickets: list[Ticket] = self._jobs.enqueue_many(jobs)
-        self._queued |= {t.id: frozenset(b) for t, b in zip(tickets, batches, strict=True)}
-        _log.info("feeds_queued", batches=len(batches), feeds=sum(map(len, batches)))
+    def _choose(self, count: Count, elapsed: float) -> tuple[Choice, Sight]:
+        settings, now = self._settings, clock.now()
+        rate = self._pace.rate
+        room = herd.room(rate, count.waiting, settings.pull_batch, settings.updater_work)
+        in_hand = self._hand.feeds
+        # What is in hand is due still, and comes first. Without room one look at the longest due will do.
+        limit = len(in_hand) + _VIEW * room if room else 1
+        due = self._pulls.due(now, limit)
+        look = Look(due, len(due) < limit, in_hand, room)
+        choice = herd.choose(
+            look,
+            self._hosts if room else {},
+            self._rates.of_host,
+            least=self._least,
+            seconds=elapsed,
+            pause=min(TICK, settings.updater_interval),
+        )
+        if not room:
+            choice = Choice([], {}, self._hosts)
+        queued = len(choice.feeds)
+        waiting = count.waiting + queued
+        return choice, Sight(
+            backlog=max(0, self._count_backlog(look, now) - queued - len(choice.later)),
+            late_s=herd.lateness(due, now),
+            waiting=waiting,
+            running=count.running,
+            pace=rate or 0.0,
+            queued_s=waiting / rate if rate else 0.0,
+            queued=queued,
+            put_off=len(choice.later),
+        )
+
+    def _count_backlog(self, look: Look, now: dt.datetime) -> int:
+        """Return how many due feeds are not in hand; of a long backlog what was counted last."""
+        seen = sum(1 for feed in look.due if feed.id not in look.in_hand)
+        if look.all:
+            self._backlog = seen
+        elif not self._backlog or self._timer() >= self._counted + _COUNT_EVERY:
+            self._counted = self._timer()
+            self._backlog = self._pulls.count_due(now, _COUNT_MOST) - (len(look.due) - seen)
+        self._backlog = max(self._backlog, seen)
+        return self._backlog
+
+    def _write(self, batches: Sequence[Sequence[int]], sight: Sight) -> int:
+        """Queue batches and note them in hand, in one step; return how many were refused."""
+        tickets: list[tuple[str, Sequence[int]]] = []
+
+        def fill(pipe: Any) -> None:
+            ids = self._jobs.queue_in(pipe, [pull_of(batch) for batch in batches])
+            tickets.extend(zip(ids, batches, strict=True))
+            self._hand.write(pipe, tickets)
+            pipe.hset(keys.UPDATER_STATS, mapping=sight.to_hash())
+            pipe.expire(keys.UPDATER_STATS, keys.ALIVE_SECONDS)
+
+        replies = self._lease.write(fill)[: len(batches)]
+        self._hand.written(tickets)
+        return sum(1 for fresh, _ in replies if fresh < 0)
 
 
 def run(settings: Settings) -> int:
@@ -139,7 +241,13 @@ def run(settings: Settings) -> int:
     with contextlib.closing(bootstrap.build(settings)) as services, client:
         updater = Updater(settings, client, services.pull, services.jobs)
         ident = f"{socket.gethostname()}-{os.getpid()}"
-        _work(settings, stop, updater, lambda: _sign(client, ident))
+        with watch.serving(settings, services, lambda: updater.holds) as pulse:
+
+            def sign() -> None:
+                pulse.beat()
+                _sign(client, ident)
+
+            _work(settings, stop, updater, sign, lambda: _queue_more(services))
         with contextlib.suppress(*_OUTAGE):
             updater.release()
             client.delete(keys.alive("updater", ident))
@@ -147,25 +255,45 @@ def run(settings: Settings) -> int:
     return 0
 
 
-def _work(settings: Settings, stop: threading.Event, updater: Updater, sign: Any) -> None:
+def _work(
+    settings: Settings,
+    stop: threading.Event,
+    updater: Updater,
+    sign: Callable[[], None],
+    queue_more: Callable[[], None],
+) -> None:
     ready = False
-    # The lease is renewed in time also where the looks are far apart.
-    pause = min(settings.updater_interval, settings.updater_lease / 3, keys.ALIVE_SECONDS / 3)
-    due = time.monotonic()
+    # A standby tries often, so that it takes over as soon as the lease has run out.
+    tick = min(TICK, settings.updater_interval, settings.updater_lease / 3)
+    due = reported = time.monotonic()
     while not stop.is_set():
         try:
             sign()
             if not ready:
                 ready = True
                 _log.info("ready")
-            if time.monotonic() >= due:
-                due = time.monotonic() + settings.updater_interval
-                updater.look()
-            else:
+            if time.monotonic() < due:
                 updater.hold()
+            elif (sight := updater.look()) is not None:
+                due = time.monotonic() + (
+                    tick if sight.backlog and sight.queued else settings.updater_interval
+                )
+                queue_more()
+                if time.monotonic() >= reported:
+                    reported = time.monotonic() + _REPORT_EVERY
+                    _log.info("updater_sight", **dataclasses.asdict(sight))
         except (StoreError, *_OUTAGE) as e:
             _log.warning("store_silent", error=type(e).__name__)
-        stop.wait(pause)
+        stop.wait(tick)
+
+
+def _queue_more(services: bootstrap.Services) -> None:
+    """Queue what pushes wait for, hubs that are to be asked, and the report of the hour that has ended.
+
+    What is queued already stays one job.
+    """
+    services.jobs.enqueue_many(services.websub.due(clock.now(), HUBS_AT_ONCE))
+    services.jobs.enqueue_many(services.report.due(clock.now()))
 
 
 def _sign(client: redis.Redis, ident: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
-import json
-import signal
+import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,123 +21,336 @@ from app.models.jobs import Job, Queue, Task
 from tests.jobs import support
 from workers import endings
 from workers.desk import Desk
-from workers.updater import Lease, Updater
+from workers.endings import Report
+from workers.lease import Lease
+from workers.updater import Sight, Updater
 
 WAITING = keys.queue(Queue.PULL_SYSTEM)
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return dataclasses.replace(
-        settings, pull_batch=4, updater_backlog=3, updater_interval=0.2, updater_lease=1.0
-    )
+    # While nothing is known of the workers' pace, four batches may wait: sixteen feeds.
+    return dataclasses.replace(settings, pull_batch=4, updater_interval=0.2, updater_lease=1.0)
+
+
+class World:
+    """Feeds, updaters and a worker's desk."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        services: bootstrap.Services,
+        db: Database[dict[str, Any]],
+        client: redis.Redis,
+    ) -> None:
+        self.settings, self.services, self.client, self._db = settings, services, client, db
+        self.now = 0.0
+        self.desk: Desk = support.desk(client, settings)
+
+    def feeds(self, start: int, end: int, *, host: str = "") -> set[int]:
+        """Make feeds that are due, each of a host of its own or all of one."""
+        find = self.services.gateways.feeds.get_or_create
+        moment = clock.now() - dt.timedelta(hours=1)
+        made = {find(f"https://{host or n}.example/{n}", now=moment).id for n in range(start, end)}
+        self._db.feeds.update_many({}, {"$set": {"subscribers": 1}})
+        return made
+
+    def pulled(self, ids: set[int]) -> None:
+        """Let these feeds be pulled: they are not due any more."""
+        later = clock.now() + dt.timedelta(hours=1)
+        self._db.feeds.update_many({"_id": {"$in": list(ids)}}, {"$set": {"next_check_at": later}})
+
+    def updater(self) -> Updater:
+        services = self.services
+        return Updater(self.settings, self.client, services.pull, services.jobs, timer=lambda: self.now)
+
+    def take(self, most: int = 100) -> list[Any]:
+        return self.desk.take(most, {}, ())
+
+    def finish(self, jobs: list[Any]) -> None:
+        self.desk.finish([endings.finished(job, None, self.settings) for job in jobs])
+
+    def queued(self) -> collections.Counter[int]:
+        """How often each feed is in a job that has not ended."""
+        found: collections.Counter[int] = collections.Counter()
+        with contextlib.closing(RedisJobs(self.settings)) as jobs:
+            for key in self.client.scan_iter(keys.JOB + "*"):
+                if jobs.status(key.decode().removeprefix(keys.JOB)).state in ("queued", "started"):
+                    data: Any = self.client.hget(key, "data")
+                    found.update(support.feed_ids(data))
+        return found
+
+    def stats(self) -> dict[str, float]:
+        rows: Any = self.client.hgetall(keys.UPDATER_STATS)
+        return {name.decode(): float(value) for name, value in rows.items()}
 
 
 @pytest.fixture
-def updater(settings: Settings, services: bootstrap.Services, redis_client: redis.Redis) -> Updater:
-    return Updater(settings, redis_client, services.pull, services.jobs)
-
-
-def _feeds(services: bootstrap.Services, db: Database[dict[str, Any]], count: int) -> set[int]:
-    now = clock.now()
-    made = [services.gateways.feeds.get_or_create(f"https://{n}.example/feed", now=now) for n in range(count)]
-    db.feeds.update_many({}, {"$set": {"subscribers": 1}})
-    return {feed.id for feed in made}
-
-
-def _take(client: redis.Redis, settings: Settings) -> tuple[Desk, list[Any]]:
-    desk = support.desk(client, settings)
-    return desk, desk.take(100, {}, ())
-
-
-def test_due_feeds_are_queued_once_while_they_are_in_hand(
-    updater: Updater,
+def world(
+    settings: Settings,
     services: bootstrap.Services,
     db: Database[dict[str, Any]],
     redis_client: redis.Redis,
-    settings: Settings,
-) -> None:
-    ids = _feeds(services, db, 10)
-    assert updater.look() == 3
-    desk, taken = _take(redis_client, settings)
-    assert {i for job in taken for i in job.args["feed_ids"]} == ids
-    assert sum(len(job.args["feed_ids"]) for job in taken) == 10
+) -> World:
+    return World(settings, services, db, redis_client)
+
+
+def _look(updater: Updater) -> Sight:
+    sight = updater.look()
+    assert sight is not None
+    return sight
+
+
+def test_due_feeds_are_queued_once_while_they_are_in_hand(world: World) -> None:
+    ids, updater = world.feeds(0, 10), world.updater()
+    assert _look(updater).queued == 10
+    taken = world.take()
+    assert sorted(i for job in taken for i in job.args["feed_ids"]) == sorted(ids)
     assert {job.task for job in taken} == {Task.PULL_SYSTEM}
+    assert len(taken) == 3
     # Nothing waits, all is being pulled: the same feeds are not queued again …
-    assert updater.look() == 0
-    desk.finish([endings.finished(job, None, settings) for job in taken])
+    assert _look(updater).queued == 0
+    world.finish(taken)
     # … until their jobs have ended, and they are due still.
-    assert updater.look() == 3
+    assert _look(updater).queued == 10
 
 
-def test_the_queue_is_kept_short(
-    updater: Updater, services: bootstrap.Services, db: Database[dict[str, Any]], redis_client: redis.Redis
-) -> None:
-    _feeds(services, db, 40)
-    assert updater.look() == 3
-    assert updater.look() == 0
-    assert redis_client.llen(WAITING) == 3
-    redis_client.lpop(WAITING)
-    assert updater.look() == 1
-    assert redis_client.llen(WAITING) == 3
+def test_the_queue_is_kept_short(world: World) -> None:
+    world.feeds(0, 60)
+    updater = world.updater()
+    assert _look(updater).queued == 16
+    assert _look(updater).queued == 0
+    assert world.client.llen(WAITING) == 4
+    world.take(1)
+    assert _look(updater).queued == 0  # more than half of it waits still
+    world.take(1)
+    assert _look(updater).queued == 8
+    assert max(world.queued().values()) == 1
 
 
-def test_only_the_holder_of_the_lease_queues(
-    updater: Updater,
-    services: bootstrap.Services,
-    db: Database[dict[str, Any]],
-    redis_client: redis.Redis,
-    settings: Settings,
-) -> None:
-    _feeds(services, db, 4)
-    other = Lease(redis_client, keys.UPDATER_LEASE, 60)
+def test_the_queue_holds_as_much_as_the_workers_manage_in_a_minute(world: World) -> None:
+    world.feeds(0, 400)
+    updater = world.updater()
+    _look(updater)
+    for _ in range(12):  # four feeds each two seconds
+        world.now += 2
+        taken = world.take(1)
+        world.pulled({i for job in taken for i in job.args["feed_ids"]})
+        world.finish(taken)
+        sight = _look(updater)
+    assert sight.pace == pytest.approx(2, rel=0.2)
+    assert sight.waiting == pytest.approx(120, abs=30)
+    assert sight.queued_s <= 120
+    # Half-way through a batch its progress counts, before it ends.
+    batch = world.take(1)
+    world.desk.report([Report(batch[0], {"feeds": 2, "skipped": 1, "put_off": 1})])
+    world.now += 2
+    before = sight.pace
+    assert _look(updater).pace == pytest.approx(before, rel=0.1)
+
+
+def test_only_the_holder_of_the_lease_queues(world: World) -> None:
+    world.feeds(0, 4)
+    updater = world.updater()
+    other = Lease(world.client, keys.UPDATER_LEASE, 60)
     assert other.hold()
-    assert updater.look() == 0
+    assert updater.look() is None
     assert not updater.hold()
     other.release()
-    assert updater.look() == 1
+    assert _look(updater).queued == 4
     assert not other.hold()
     other.release()  # of a lease that is somebody else's: nothing happens
     assert updater.hold()
 
 
-def test_a_standby_takes_over_from_a_killed_updater(
-    services: bootstrap.Services,
-    db: Database[dict[str, Any]],
-    redis_client: redis.Redis,
-    settings: Settings,
-    eventually: Any,
+def test_the_next_updater_knows_what_the_last_one_queued(world: World) -> None:
+    """Other feeds have become due, so its batches would be others, under other ids."""
+    world.feeds(0, 6)
+    _look(world.updater())
+    running = world.take(1)
+    world.client.delete(keys.UPDATER_LEASE)  # it was killed, and its lease ran out
+    world.feeds(6, 10)
+    second = world.updater()
+    assert _look(second).queued == 4
+    assert len(world.queued()) == 10
+    assert max(world.queued().values()) == 1
+    # What ended before anybody looked is let go.
+    world.finish(running)
+    world.client.delete(keys.UPDATER_LEASE)
+    third = world.updater()
+    assert _look(third).queued == len(running[0].args["feed_ids"])
+    assert max(world.queued().values()) == 1
+
+
+def _pass_on(world: World, ids: set[int]) -> Callable[[], None]:
+    """The lease runs out, and another updater does all that there is to do."""
+
+    def pass_on() -> None:
+        world.client.delete(keys.UPDATER_LEASE)
+        assert _look(world.updater()).queued == len(ids)
+
+    return pass_on
+
+
+def test_an_updater_that_lost_its_lease_while_it_looked_queues_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _feeds(services, db, 4)
-    with (
-        support.running("workers.updater", settings, "first") as first,
-        support.running("workers.updater", settings, "second") as second,
-    ):
-        eventually(lambda: _alive(redis_client) == {first.pid, second.pid}, timeout=90)
-        eventually(lambda: redis_client.llen(WAITING) == 1)
-        holder = next(p for p in (first, second) if "feeds_queued" in p.log.read_text())
-        standby = second if holder is first else first
-        assert "feeds_queued" not in standby.log.read_text()
-        holder.stop(signal.SIGKILL)
-        _desk, taken = _take(redis_client, settings)
-        assert len(taken) == 1
-        redis_client.delete(keys.job(taken[0].id))
-        eventually(lambda: "feeds_queued" in standby.log.read_text(), timeout=30)
-        assert standby.stop() == 0
-    # Its sign and its lease are gone at once; those of the killed one run out.
-    assert standby.pid not in _alive(redis_client)
-    assert redis_client.get(keys.UPDATER_LEASE) is None
+    ids = world.feeds(0, 8)
+    zombie = world.updater()
+    _freeze(monkeypatch, world.services.pull, "due", _pass_on(world, ids))
+    assert zombie.look() is None
+    assert world.queued() == collections.Counter(ids)
 
 
-def _alive(client: redis.Redis) -> set[int]:
-    signs = [client.get(key) for key in client.scan_iter(keys.alive("updater", "*"))]
-    return {json.loads(sign)["pid"] for sign in signs if sign}  # type: ignore[arg-type]
-
-
-def test_waiting_pulls_of_people_do_not_count(
-    updater: Updater, services: bootstrap.Services, db: Database[dict[str, Any]], settings: Settings
+def test_a_zombie_queues_nothing_even_between_its_last_check_and_its_writing(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _feeds(services, db, 4)
-    with contextlib.closing(RedisJobs(settings)) as jobs:
-        jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [n]}, Queue.PULL) for n in range(50)])
-    assert updater.look() == 1
+    ids = world.feeds(0, 8)
+    zombie = world.updater()
+    before = world.client.llen(WAITING)
+    _freeze(monkeypatch, world.services.jobs, "queue_in", _pass_on(world, ids))
+    assert zombie.look() is None
+    assert world.queued() == collections.Counter(ids)
+    assert before == 0
+    # Nor does it let go of what the other one has in hand.
+    world.finish(world.take())
+    assert zombie.look() is None
+    assert world.client.hlen(keys.UPDATER_HAND) == 2
+
+
+def _freeze(monkeypatch: pytest.MonkeyPatch, part: Any, name: str, meanwhile: Callable[[], None]) -> None:
+    """Let something happen in the middle of the next call of a method."""
+    real = getattr(part, name)
+
+    def frozen(*args: Any) -> Any:
+        monkeypatch.setattr(part, name, real)
+        meanwhile()
+        return real(*args)
+
+    monkeypatch.setattr(part, name, frozen)
+
+
+def test_a_lease_that_ran_out_and_was_taken_by_nobody_voids_the_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.feeds(0, 4)
+    updater = world.updater()
+
+    def expire() -> None:
+        world.client.delete(keys.UPDATER_LEASE)
+
+    _freeze(monkeypatch, world.services.pull, "due", expire)
+    assert updater.look() is None
+    assert not world.queued()
+    assert _look(updater).queued == 4
+
+
+def test_the_feeds_of_a_batch_that_was_taken_apart_stay_in_hand(world: World) -> None:
+    ids, updater = world.feeds(0, 4), world.updater()
+    _look(updater)
+    (batch,) = world.take()
+    # As workers.middleware.split does after a crash: parts first, then the batch ends.
+    parts = [Job(Task.PULL_SYSTEM, {"feed_ids": [i]}, Queue.SUSPECTS) for i in sorted(ids)]
+    world.client.hset(keys.job(batch.id), "crashes", 1)
+    tickets = world.services.jobs.enqueue_many(parts)
+    world.finish([batch])
+    assert _look(updater).queued == 0
+    assert world.queued() == collections.Counter(ids)
+    # The next updater knows of them too, even when the batch's own record is gone …
+    world.client.delete(keys.UPDATER_LEASE, keys.job(batch.id))
+    second = world.updater()
+    assert _look(second).queued == 0
+    # … and each is free when its part has ended.
+    done = world.take(1)
+    world.finish(done)
+    assert _look(second).queued == 1
+    assert {ticket.id for ticket in tickets} >= {job.id for job in done}
+    assert max(world.queued().values()) == 1
+
+
+def test_a_batch_whose_record_vanished_may_have_been_taken_apart(world: World) -> None:
+    world.feeds(0, 4)
+    _look(world.updater())
+    (batch,) = world.take()
+    parts = [Job(Task.PULL_SYSTEM, {"feed_ids": [i]}, Queue.SUSPECTS) for i in batch.args["feed_ids"]]
+    world.services.jobs.enqueue_many(parts)
+    world.finish([batch])
+    world.client.delete(keys.job(batch.id), keys.UPDATER_LEASE)
+    assert _look(world.updater()).queued == 0
+
+
+def test_after_redis_was_emptied_everything_due_is_queued_again(world: World) -> None:
+    ids, updater = world.feeds(0, 8), world.updater()
+    _look(updater)
+    world.client.flushall()
+    assert _look(updater).queued == 8
+    assert world.queued() == collections.Counter(ids)
+
+
+def test_a_queue_that_is_drained_gets_nothing(world: World) -> None:
+    world.feeds(0, 8)
+    updater = world.updater()
+    world.client.sadd(keys.DRAINING, Queue.PULL_SYSTEM)
+    assert [_look(updater).queued for _ in range(3)] == [0, 0, 0]
+    assert not world.queued()
+    world.client.srem(keys.DRAINING, Queue.PULL_SYSTEM)
+    assert _look(updater).queued == 8
+
+
+def test_what_it_saw_is_in_redis(world: World) -> None:
+    world.feeds(0, 40)
+    updater = world.updater()
+    sight = _look(updater)
+    assert (sight.queued, sight.backlog, sight.waiting, sight.running) == (16, 24, 16, 0)
+    assert 3600 <= sight.late_s < 4000
+    assert world.stats() == {k: pytest.approx(v) for k, v in dataclasses.asdict(sight).items()}
+    ms: Any = world.client.pttl(keys.UPDATER_STATS)
+    assert 0 < ms <= keys.ALIVE_SECONDS * 1000
+    world.take(2)
+    assert _look(updater).backlog == 16
+    # Nobody may take the figures of one who does nothing for those of the holder.
+    standby = world.updater()
+    before = world.stats()
+    assert standby.look() is None
+    assert world.stats() == before
+
+
+def test_a_host_with_many_feeds_hides_nobody(world: World) -> None:
+    crowd = world.feeds(0, 120, host="big")
+    others = world.feeds(120, 130)
+    updater, seen = world.updater(), set[int]()
+    for _ in range(6):
+        world.now += 1
+        _look(updater)
+        taken = world.take()
+        ids = {i for job in taken for i in job.args["feed_ids"]}
+        seen |= ids
+        world.pulled(ids)
+        world.finish(taken)
+    assert others <= seen
+    assert seen & crowd
+    # What was put off has not been asked, nor lost: it is due a little later, one after the other.
+    times = [world.services.gateways.feeds.get(i).next_check_at for i in crowd - seen]
+    assert len(set(times)) > len(times) / 2
+
+
+def test_waiting_pulls_of_people_do_not_count(world: World) -> None:
+    world.feeds(0, 4)
+    world.services.jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [n]}, Queue.PULL) for n in range(50)])
+    assert _look(world.updater()).queued == 4
+
+
+def test_what_redis_refused_is_queued_later(world: World) -> None:
+    ids, updater = world.feeds(0, 8), world.updater()
+    _look(updater)
+    world.pulled(ids)
+    world.feeds(8, 12)
+    world.client.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(redis.RedisError):
+            updater.look()
+    finally:
+        world.client.config_set("maxmemory", 0)
+    assert _look(updater).queued == 4
+    assert max(world.queued().values()) == 1

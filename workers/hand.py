@@ -1,0 +1,148 @@
+"""What the updater has in hand: the jobs it queued that have not ended, and their feeds. In Redis.
+
+It is written in the same transaction as the jobs, so that the next updater knows of each job what the
+last one knew, and no feed is in two batches. It needs no expiry: a job that is not there any more has
+ended, and in an emptied Redis nothing is in hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import redis
+
+from app.jobs import job_id
+from app.models import keys
+from app.models.jobs import Job, Queue, State, Task
+
+_UNFINISHED = {State.QUEUED, State.STARTED, State.SCHEDULED}
+_FIELDS = ("status", "progress", "crashes")
+#: Counts of a pull's progress that together say how many of its feeds are done.
+_DONE = ("feeds", "skipped", "put_off")
+
+
+@dataclasses.dataclass(slots=True)
+class _Held:
+    """One job in hand; ``done`` of its feeds are counted already."""
+
+    feeds: tuple[int, ...]
+    done: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Count:
+    """What happened to the jobs in hand since they were looked at last.
+
+    Attributes:
+        done: feeds that were pulled.
+        waiting: feeds in jobs that no worker has taken, and other jobs of the queue.
+        running: feeds in jobs that a worker has.
+    """
+
+    done: int
+    waiting: int
+    running: int
+
+
+class Hand:
+    """The jobs in hand, as the holder of the lease knows them."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._jobs: dict[str, _Held] = {}
+        #: Entries of the hash that are to go, since their jobs have ended.
+        self._ended: set[str] = set()
+        #: … and those that are to come, since a batch was taken apart.
+        self._parts: dict[str, tuple[int, ...]] = {}
+
+    def load(self) -> None:
+        """Read what the last holder of the lease left."""
+        rows: Mapping[bytes, bytes] = self._client.hgetall(keys.UPDATER_HAND)  # type: ignore[assignment]
+        self._jobs = {job.decode(): _Held(_ids(text)) for job, text in rows.items()}
+        self._ended, self._parts = set(), {}
+
+    @property
+    def feeds(self) -> frozenset[int]:
+        """Feeds that must not be queued now."""
+        return frozenset(feed for held in self._jobs.values() for feed in held.feeds)
+
+    def count(self) -> Count:
+        """Look at the jobs in hand, and let go of those that have ended."""
+        with self._client.pipeline(transaction=False) as pipe:
+            pipe.llen(keys.queue(Queue.PULL_SYSTEM))
+            for job in self._jobs:
+                pipe.hmget(keys.job(job), _FIELDS)
+            length, *rows = pipe.execute()
+        done, waiting, queued = 0, 0, 0
+        suspects: dict[str, tuple[int, ...]] = {}
+        for (job, held), (status, progress, crashes) in zip(list(self._jobs.items()), rows, strict=True):
+            state = status.decode() if status else State.MISSING
+            reached = len(held.feeds) if state in (State.FINISHED, State.FAILED) else _reached(progress)
+            done += max(0, reached - held.done)
+            held.done = max(held.done, reached)
+            if state == State.QUEUED:
+                waiting, queued = waiting + len(held.feeds), queued + 1
+            elif state not in _UNFINISHED:
+                self._let_go(job)
+                # A batch that crashed its worker ends by being taken apart; without its record, who knows.
+                if len(held.feeds) > 1 and (not status or int(crashes or 0)):
+                    suspects.update(_parts(held.feeds))
+        self._keep(suspects)
+        running = sum(len(held.feeds) for held in self._jobs.values()) - waiting
+        return Count(done, waiting + max(0, length - queued), running)
+
+    def write(self, pipe: Any, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
+        """Add to a transaction what changed since the last one, and new jobs with their feeds."""
+        new = {job: tuple(feeds) for job, feeds in tickets}
+        entries = {job: ",".join(map(str, feeds)) for job, feeds in (self._parts | new).items()}
+        if gone := self._ended - entries.keys():
+            pipe.hdel(keys.UPDATER_HAND, *gone)
+        if entries:
+            pipe.hset(keys.UPDATER_HAND, mapping=entries)
+
+    def written(self, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
+        """Note that the transaction took effect."""
+        self._jobs |= {job: _Held(tuple(feeds)) for job, feeds in tickets}
+        self._ended, self._parts = set(), {}
+
+    def _let_go(self, job: str) -> None:
+        del self._jobs[job]
+        self._parts.pop(job, None)
+        self._ended.add(job)
+
+    def _keep(self, parts: Mapping[str, tuple[int, ...]]) -> None:
+        """Take those of these jobs into hand that have not ended."""
+        if not parts:
+            return
+        with self._client.pipeline(transaction=False) as pipe:
+            for job in parts:
+                pipe.hget(keys.job(job), "status")
+            states = pipe.execute()
+        for (job, feeds), status in zip(parts.items(), states, strict=True):
+            if status and status.decode() in _UNFINISHED:
+                self._jobs[job] = _Held(feeds)
+                self._parts[job] = feeds
+
+
+def pull_of(feeds: Sequence[int]) -> Job:
+    """Return the job that pulls a batch."""
+    return Job(Task.PULL_SYSTEM, {"feed_ids": list(feeds)}, Queue.PULL_SYSTEM)
+
+
+def _parts(feeds: Sequence[int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the jobs that a batch is taken apart into: their ids follow from what they do."""
+    for feed in feeds:
+        job = pull_of([feed])
+        yield job_id(job.task, job.args), (feed,)
+
+
+def _ids(text: bytes) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(b","))
+
+
+def _reached(progress: bytes | None) -> int:
+    counts = json.loads(progress) if progress else {}
+    return sum(int(counts.get(name, 0)) for name in _DONE)

@@ -1,0 +1,216 @@
+"""What the updater decides: how much to queue, which feeds of which hosts, whom to put off. Pure.
+
+After hours of downtime everything is due at once. The herd is worked off at the pace that the workers
+show, the longest due first, all hosts in turn; ``app.feeds.schedule`` gives each feed its old place in
+the hour back, so that the herd does not return as one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from app.models.feed import DueFeed
+from app.models.hosts import HostRate
+
+#: Over so many seconds the measured pace forgets, and so long it takes until it is believed.
+MEMORY, SETTLE = 60.0, 10.0
+#: Batches that wait while nothing is known of the pace.
+FIRST = 4
+#: A feed read by 2, 4, 8, … people goes before others that are due so many seconds longer.
+POPULAR = 60.0
+
+RateOf = Callable[[str], HostRate]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What a look found.
+
+    Attributes:
+        due: feeds that are due, those in hand included, the longest due first.
+        all: whether ``due`` is all there is.
+        in_hand: feeds that are in jobs which have not ended.
+        room: feeds to queue at most.
+    """
+
+    due: Sequence[DueFeed]
+    all: bool
+    in_hand: Collection[int]
+    room: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Host:
+    """What the updater remembers of a host or group of hosts between two looks.
+
+    Attributes:
+        share: feeds of it that may be in hand.
+        held: feeds of it that were in hand after the last look.
+        promised: seconds from the last look until its next time not promised to a feed.
+    """
+
+    share: int
+    held: int = 0
+    promised: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """What is done after a look: feeds to queue, feeds → seconds to put off, hosts to remember."""
+
+    feeds: list[DueFeed]
+    later: dict[int, float]
+    hosts: dict[str, Host]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the workers are, as seen from what ends.
+
+    Attributes:
+        mean: feeds per second over the last minute.
+        seconds: time over which it was seen.
+    """
+
+    mean: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float | None:
+        """Feeds per second that the workers manage, None while that is not known."""
+        return self.mean if self.mean and self.seconds >= SETTLE else None
+
+    def after(self, done: int, seconds: float, *, busy: bool) -> Pace:
+        """Return the pace with ``done`` feeds more in so many seconds.
+
+        Feeds end in bursts, as batches do: so it is the plain mean at first, and forgets slowly then.
+
+        Args:
+            busy: something waited all the time. Else the workers might have managed more, so that what
+                they did is no reason to expect less of them.
+        """
+        total = self.seconds + seconds
+        if seconds <= 0 or not (done or busy or self.seconds):
+            return self
+        weight = max(seconds / total, 1 - math.exp(-seconds / MEMORY))
+        mean = self.mean + (done / seconds - self.mean) * weight
+        return Pace(mean if busy or self.rate is None else max(self.mean, mean), total)
+
+
+def room(rate: float | None, waiting: int, batch: int, work: float) -> int:
+    """Return how many feeds to queue now.
+
+    Args:
+        rate: feeds per second that the workers manage.
+        waiting: feeds that wait in the queue.
+        batch: feeds per job.
+        work: seconds of work that may wait in the queue.
+    """
+    most = FIRST * batch if rate is None else int(rate * work)
+    if waiting == 0:
+        return max(1, most)  # never nothing: only work that is done shows how much can be done
+    # Refilled when half of it is gone: asking for a few feeds costs as much as asking for many.
+    return most - waiting if waiting <= most / 2 else 0
+
+
+def choose(
+    look: Look, hosts: Mapping[str, Host], rate_of: RateOf, *, least: int, seconds: float, pause: float
+) -> Choice:
+    """Say which due feeds are queued now.
+
+    The longest due come first, a popular one some minutes before its time. Of a host only as many are in
+    hand as end in good time even when each takes its longest: ``least``. A host that is done with all of
+    them by the next look gets twice as many, up to what its rate allows.
+
+    Where one host's feeds fill the whole view and hide what comes after them, those above its share are
+    put off, one after the other.
+
+    Args:
+        hosts: what the last choice said to remember.
+        least: feeds of one host that always may be in hand.
+        seconds: since the last look; pause: until the next.
+    """
+    group_of = _Groups(rate_of)
+    held = Counter(group_of(feed.host).group for feed in look.due if feed.id in look.in_hand)
+    known = {name: _seen(host, held[name], least, seconds) for name, host in hosts.items()}
+    chosen: list[DueFeed] = []
+    crowd: dict[str, list[DueFeed]] = defaultdict(list)
+    for feed in sorted((f for f in look.due if f.id not in look.in_hand), key=_rank):
+        rate = group_of(feed.host)
+        if held[rate.group] >= _share(known.get(rate.group), rate, least, pause):
+            crowd[rate.group].append(feed)
+        elif len(chosen) < look.room:
+            chosen.append(feed)
+            held[rate.group] += 1
+    later: dict[int, float] = {}
+    if not look.all and len(chosen) < look.room:
+        for name, feeds in crowd.items():
+            rate = group_of(feeds[0].host)
+            waits, promised = _turns(len(feeds), known.get(name, Host(least)), rate, pause)
+            later |= zip((feed.id for feed in feeds), waits, strict=True)
+            known[name] = dataclasses.replace(known.get(name, Host(least)), promised=promised)
+    for name, count in held.items():
+        known[name] = dataclasses.replace(known.get(name, Host(least)), held=count)
+    return Choice(chosen, later, {n: h for n, h in known.items() if h.held or h.promised})
+
+
+def lateness(due: Sequence[DueFeed], now: dt.datetime) -> float:
+    """Return for how many seconds the longest due feed has been due."""
+    return max(((now - feed.due_at).total_seconds() for feed in due if feed.due_at), default=0.0)
+
+
+def host_share(timeout: float, fetch: float, per_host: int) -> int:
+    """Return how many feeds of a host end within three quarters of a job's time, each as slow as can be.
+
+    Args:
+        timeout: longest run of a job; fetch: longest fetch; per_host: fetches at once from one host.
+    """
+    return max(1, int(timeout * 0.75 / fetch) * per_host)
+
+
+class _Groups(dict[str, HostRate]):
+    def __init__(self, rate_of: RateOf) -> None:
+        super().__init__()
+        self._rate_of = rate_of
+
+    def __call__(self, host: str) -> HostRate:
+        return self[host]
+
+    def __missing__(self, host: str) -> HostRate:
+        found = self[host] = self._rate_of(host)
+        return found
+
+
+def _rank(feed: DueFeed) -> float:
+    due = feed.due_at.timestamp() if feed.due_at else 0.0
+    return due - POPULAR * math.log2(max(1, feed.readers))
+
+
+def _seen(host: Host, held: int, least: int, seconds: float) -> Host:
+    """Return what is known of a host at this look: double its share when it was quick."""
+    share = host.share
+    if host.held and not held:
+        share *= 2
+    elif held > host.held / 2:
+        share = least
+    return Host(share, held, max(0.0, host.promised - seconds))
+
+
+def _share(host: Host | None, rate: HostRate, least: int, pause: float) -> int:
+    share = host.share if host else least
+    if rate.rate:
+        # Twice what its tokens allow until the next look: the rest would only be put off.
+        share = min(share, max(least, math.ceil(rate.rate * pause * 2)))
+    return share
+
+
+def _turns(count: int, host: Host, rate: HostRate, pause: float) -> tuple[list[float], float]:
+    """Return when each of ``count`` feeds of a host may come back, and the time after the last of them."""
+    speed = _share(host, rate, host.share, pause) / pause
+    step = 1 / (min(speed, rate.rate) if rate.rate else speed)
+    first = max(pause, host.promised)
+    return [first + step * n for n in range(count)], first + step * count
