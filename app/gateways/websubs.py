@@ -1,0 +1,244 @@
+"""Hubs: who is asked for which feed, what they confirm, and how far their pushes are trusted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from app import logs
+from app.config import Settings
+from app.errors import NotFoundError
+from app.feeds import websub
+from app.mappers.websubs import WebsubMapper
+from app.models.fetched import Fetched, FetchRequest
+from app.models.websub import Ask, Heard, HubNote, HubState, HubSubscription, Intent, Mode, Pushed, PushPull
+
+log = logs.get(__name__)
+
+#: A pull for a push that never ended (its worker was lost for good) is due again after so long.
+PULL_LEASE = dt.timedelta(minutes=3)
+
+
+class WebsubGateway:
+    """Business rules of subscriptions at hubs.
+
+    Args:
+        rng: draws the jitter of renewals.
+    """
+
+    def __init__(self, websubs: WebsubMapper, settings: Settings, rng: random.Random | None = None) -> None:
+        self._websubs = websubs
+        self._callbacks = f"{settings.own_origin}/websub/"
+        self._interval = dt.timedelta(seconds=settings.websub_interval)
+        self._poll_soon = dt.timedelta(seconds=settings.poll_min)
+        self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
+
+    # -- what pulls tell
+
+    def heard(self, heard: Sequence[Heard], now: dt.datetime) -> None:
+        """Take in what a pull learnt: hubs come, change and go; entries came announced or not."""
+        known = self._websubs.current([h.feed_id for h in heard])
+        for each in heard:
+            subscription = known.get(each.feed_id)
+            if subscription is None:
+                self._want(each, now)
+            elif (each.hub, each.topic) != (subscription.hub, subscription.topic):
+                self._change(subscription, each, now)
+            elif each.new and subscription.state is HubState.ACTIVE:
+                self._judge(subscription, now)
+
+    def _want(self, heard: Heard, now: dt.datetime) -> None:
+        if heard.hub is None or heard.topic is None or not self._websubs.readers(heard.feed_id):
+            return
+        token, secret = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        if self._websubs.add(heard.feed_id, heard.hub, heard.topic, token, secret, now):
+            log.info("hub_found", feed_id=heard.feed_id, host=_host(heard.hub))
+
+    def _change(self, old: HubSubscription, heard: Heard, now: dt.datetime) -> None:
+        if heard.hub is not None and now < old.created + websub.CHANGE_REST:
+            return
+        self.leave(old.feed_id, now)
+        self._want(heard, now)
+
+    def _judge(self, subscription: HubSubscription, now: dt.datetime) -> None:
+        """Note whether a push had told of the entries that a pull just brought."""
+        if subscription.pull_at is None:
+            self._websubs.miss(subscription.id, now)
+            if self._websubs.distrust(subscription.feed_id, now + self._poll_soon):
+                log.info("push_missed", feed_id=subscription.feed_id, host=_host(subscription.hub))
+            return
+        after = self._websubs.credit(subscription.id)
+        if after is not None:
+            self._trust(after, now)
+
+    def _trust(self, subscription: HubSubscription, now: dt.datetime) -> None:
+        if subscription.lease_until is not None and websub.is_proven(subscription, now):
+            self._websubs.trust(subscription.feed_id, subscription.lease_until)
+
+    def leave(self, feed_id: int, now: dt.datetime) -> None:
+        """End a feed's subscription, if it has one; the hub is told by the next :meth:`begin`."""
+        if self._websubs.leave(feed_id, now):
+            self._websubs.distrust(feed_id, now + self._poll_soon)
+            log.info("hub_left", feed_id=feed_id)
+
+    def leave_if_unread(self, feed_id: int, now: dt.datetime) -> None:
+        """End a feed's subscription when nobody reads the feed any more."""
+        if not self._websubs.readers(feed_id):
+            self.leave(feed_id, now)
+
+    # -- asking hubs
+
+    def due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
+        """Return at most ``limit`` each: subscriptions to be tended, feeds to be pulled for a push."""
+        return self._websubs.due(now, limit), self._websubs.due_pulls(now, limit)
+
+    def begin(self, sub_id: int, now: dt.datetime) -> Ask | None:
+        """Decide what a subscription needs; None: no request, and what there was to do is done."""
+        subscription = self._websubs.get(sub_id)
+        if subscription is None or subscription.tend_at is None or subscription.tend_at > now:
+            return None
+        if subscription.lease_until is not None and subscription.lease_until <= now:
+            self._lapse(subscription, now)
+        if subscription.state is not HubState.LEAVING:
+            self.leave_if_unread(subscription.feed_id, now)
+            subscription = self._websubs.get(sub_id) or subscription
+        mode = websub.next_ask(subscription, now)
+        feed = self._websubs.address(subscription.feed_id)
+        if mode is None or feed is None:
+            self._websubs.forget(sub_id)
+            return None
+        failures = subscription.failures + websub.unanswered(subscription)
+        self._websubs.ask(sub_id, mode, now, now + websub.RETRY_FIRST, failures)
+        form = websub.form(subscription, mode, self._callbacks + subscription.token)
+        # The feed named the hub: a private address stays refused unless it is the feed's own host.
+        request = FetchRequest(subscription.hub, key=sub_id, referred_by=feed, form=form)
+        return Ask(sub_id, mode, now, failures, subscription.lease_until, request)
+
+    def _lapse(self, subscription: HubSubscription, now: dt.datetime) -> None:
+        self._websubs.lapse(subscription.id)
+        self._websubs.distrust(subscription.feed_id, now + self._poll_soon)
+        log.info("hub_lease_over", feed_id=subscription.feed_id, host=_host(subscription.hub))
+
+    def end(self, ask: Ask, fetched: Fetched, now: dt.datetime) -> None:
+        """Note what became of a request; what the hub has confirmed meanwhile stays as it is."""
+        failures = ask.failures + (fetched.error is not None)
+        pause = websub.retry_in(failures, self._rng) if failures else websub.CONFIRM_SOON
+        if fetched.error is None:
+            pause = max(pause, websub.CONFIRM_SOON)
+        pause = max(pause, dt.timedelta(seconds=fetched.retry_after or 0))
+        tend_at = now + pause
+        if ask.lease_until is not None and now < ask.lease_until < tend_at:
+            tend_at = ask.lease_until  # its end is to be seen when it comes: polls must return
+        word = fetched.error.word if fetched.error else ""
+        self._websubs.asked(ask.id, ask.at, tend_at, failures, word)
+        log.info(
+            "hub_asked", id=ask.id, mode=ask.mode.value, status=fetched.status, error=word, failures=failures
+        )
+
+    # -- what hubs say
+
+    def answer(self, token: str, intent: Intent, now: dt.datetime) -> str:
+        """Take in what a hub says at a callback and return the body of the answer.
+
+        Raises:
+            NotFoundError: no such callback, or nothing like that was asked for.
+        """
+        subscription = self._websubs.by_token(token)
+        if subscription is None:
+            raise NotFoundError
+        if websub.is_denial(subscription, intent):
+            self._deny(subscription, intent.reason, now)
+            return ""
+        confirmed = websub.confirm(subscription, intent, now)
+        if confirmed is None:
+            log.warning("hub_intent_refused", id=subscription.id, feed_id=subscription.feed_id)
+            raise NotFoundError
+        if confirmed.mode is Mode.UNSUBSCRIBE:
+            self._websubs.let_go(subscription.id, now)
+        else:
+            self._activate(subscription, confirmed.lease, now)
+        log.info("hub_confirmed", id=subscription.id, mode=confirmed.mode.value)
+        return intent.challenge
+
+    def _activate(self, subscription: HubSubscription, lease: dt.timedelta, now: dt.datetime) -> None:
+        renew_at = now + websub.renew_in(lease, self._rng)
+        after = self._websubs.verified(subscription.id, now, now + lease, renew_at)
+        if after is None:
+            raise NotFoundError
+        self._trust(after, now)
+
+    def _deny(self, subscription: HubSubscription, reason: str, now: dt.datetime) -> None:
+        said = "".join(c for c in reason[: websub.MAX_REASON] if c.isprintable())
+        self._websubs.denied(subscription.id, now + websub.RETRY_MOST, said)
+        self._websubs.distrust(subscription.feed_id, now + self._poll_soon)
+        log.info("hub_denied", id=subscription.id, feed_id=subscription.feed_id, reason=said)
+
+    # -- pushes
+
+    def take_push(self, token: str, signature: str, read: Callable[[], bytes], now: dt.datetime) -> Pushed:
+        """Check a push and plan the feed's pull. What is not signed right is ignored, and counted (§7.1).
+
+        Raises:
+            NotFoundError: no such callback, or its feed is not wanted any more.
+        """
+        subscription = self._websubs.by_token(token)
+        if subscription is None or subscription.state is HubState.LEAVING:
+            raise NotFoundError
+        if not websub.is_signed(signature, subscription.secret, read()):
+            self._websubs.forged(subscription.id)
+            log.warning("push_forged", id=subscription.id, feed_id=subscription.feed_id)
+            return Pushed(None)
+        after = self._websubs.pushed(subscription.id, now, self._interval, websub.LATE)
+        if after is None:
+            raise NotFoundError
+        self._trust(after, now)
+        ready = after.pull_at is not None and after.pull_at <= now
+        return Pushed(after.feed_id if ready else None)
+
+    def begin_pull(self, feed_id: int, now: dt.datetime, *, last: bool = False) -> HubSubscription | None:
+        """Begin the pull that pushes wait for; None: none does. ``last``: it is not tried again.
+
+        A feed that crashes workers rests, whoever pushes it.
+        """
+        rests = not last and self._websubs.crashes(feed_id, now)
+        begun = self._websubs.begin_pull(feed_id, now, None if last or rests else now + PULL_LEASE)
+        return None if rests else begun
+
+    def end_pull(self, begun: HubSubscription, outcome: PushPull, now: dt.datetime) -> None:
+        """End a pull for pushes."""
+        began = begun.pulled_at or now
+        after_push = max(now, began + self._interval)
+        looks = begun.looks + 1
+        pause = websub.look_again_in(looks, outcome, self._interval)
+        again = None if pause is None else now + pause
+        self._websubs.end_pull(begun.id, began, after_push, again, looks)
+
+    # -- for people
+
+    def note(self, feed_id: int, until: dt.datetime | None, now: dt.datetime) -> HubNote | None:
+        """Return who pushes a feed while that is trusted (``until``), else None."""
+        if until is None or until <= now:
+            return None
+        subscription = self._websubs.current([feed_id]).get(feed_id)
+        if subscription is None or subscription.since is None:
+            return None
+        return HubNote(_host(subscription.hub), subscription.since)
+
+
+def intent_of(parameters: Mapping[str, str]) -> Intent:
+    """Read the query of a hub's request; what is missing or no number shows when it is judged."""
+    lease = parameters.get("hub.lease_seconds", "")
+    return Intent(
+        parameters.get("hub.mode", ""),
+        parameters.get("hub.topic", ""),
+        parameters.get("hub.challenge", ""),
+        int(lease) if lease.isascii() and lease.isdigit() and len(lease) <= 12 else None,
+        parameters.get("hub.reason", ""),
+    )
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""

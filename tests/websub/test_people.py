@@ -1,0 +1,44 @@
+"""What people see of hubs: a line on the feed's page, and what ``eventr doctor`` says."""
+
+from __future__ import annotations
+
+import pytest
+from flask import Flask
+
+from app.bootstrap import Services
+from app.commands.doctor import Word, check_websub
+from app.config import Settings
+from tests.support.reader import add_user
+from tests.web.conftest import Visitor
+from tests.websub.conftest import URL, Now, Reader
+
+
+def test_the_feed_page_says_who_pushes_while_that_is_trusted(
+    alice: Reader, services: Services, app: Flask, now: Now
+) -> None:
+    services.subscriptions.subscribe(add_user(services, "ann"), URL)
+    ann = Visitor(app.test_client())
+    assert ann.log_in().status_code == 303
+    page = f"/feeds/{alice.feed_id}"
+    alice.subscribed()
+    assert "Pushed by" not in ann.get(page).text
+    alice.prove()
+    assert "Pushed by hub.example since" in " ".join(ann.get(page).text.split())
+    alice.poll("unannounced")
+    assert "Pushed by" not in ann.get(page).text
+
+
+@pytest.mark.parametrize(
+    ("base_url", "websub", "word", "text"),
+    [
+        ("https://reader.example.org", "auto", Word.OK, "subscribed at their hubs"),
+        ("https://reader.example.org", "off", Word.OK, "EVENTR_WEBSUB=off"),
+        ("http://192.168.1.5:8080", "auto", Word.OK, "polled only"),
+        ("", "auto", Word.OK, "polled only"),
+        ("http://nas.local", "on", Word.WARN, "not of the internet"),
+    ],
+)
+def test_the_doctor_says_whether_hubs_are_asked(base_url: str, websub: str, word: Word, text: str) -> None:
+    finding = check_websub(Settings(base_url=base_url, websub=websub))
+    assert (finding.check, finding.word) == ("websub", word)
+    assert text in finding.text
