@@ -1,0 +1,302 @@
+"""The admin port of a process: whether it lives, whether it can work, and its figures for Prometheus.
+
+    GET /healthz   200 while the process' loop turns, else 503: whoever watches it should start it anew
+    GET /readyz    200 when all it needs is there, else 503; either way JSON names what is missing
+    GET /metrics   the figures, in Prometheus' text form
+
+It runs in a thread with an event loop of its own: a process whose main loop hangs still says so. Off by
+default. Without a token it serves this machine alone, and only under an address or ``localhost``: a page in a
+browser here may make a name of its own mean this port. What a proxy says about its client is not looked
+at, so nobody comes in by claiming to be somebody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import ipaddress
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, TypeVar
+
+from app import logs
+from app.config import Settings
+
+_log = logs.get(__name__)
+T = TypeVar("T")
+
+#: Returns the names of the parts that do not answer.
+Missing = Callable[[], Awaitable[list[str]]]
+#: Returns the figures as Prometheus reads them.
+Figures = Callable[[], Awaitable[bytes]]
+
+#: Each process of a machine has a port of its own: that of the setting, and the next ones.
+OFFSETS: Final = {"manager": 0, "controller": 1, "updater": 2}
+#: A loop that has not turned for so long hangs, seconds; the updater waits for its stores in its loop.
+HUNG: Final = {"manager": 15.0, "controller": 15.0, "updater": 60.0}
+#: Longest request head, bytes; most connections at once; longest exchange, and making of an answer, seconds.
+_HEAD, _OPEN, _EXCHANGE, _MAKING = 8192, 16, 10.0, 8.0
+_BEAT = 1.0
+#: The text form that Prometheus 2 and 3 read.
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+_JSON = "application/json"
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    503: "Service Unavailable",
+}
+
+Answer = tuple[int, str, bytes]
+
+
+class Pulse:
+    """When a loop turned last; any thread may ask."""
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+
+    def beat(self) -> None:
+        """The loop has turned."""
+        self._at = time.monotonic()
+
+    @property
+    def age(self) -> float:
+        """Seconds since then."""
+        return time.monotonic() - self._at
+
+
+def place(settings: Settings, process: str) -> tuple[str, int]:
+    """Return address and port at which a process of this machine listens; port 0: any that is free."""
+    host, _, port = settings.metrics_listen.rpartition(":")
+    return host.strip("[]"), int(port) + OFFSETS[process] if int(port) else 0
+
+
+def url(settings: Settings, process: str) -> str:
+    """Return the address of a process' admin port for people; empty when it is off."""
+    if not settings.metrics_listen:
+        return ""
+    host, port = place(settings, process)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class Admin:
+    """Serves the admin port of one process.
+
+    Args:
+        process: its name, a key of :data:`OFFSETS`.
+        pulse: of its main loop.
+        missing, figures: called in the loop of the server; must not block it.
+    """
+
+    def __init__(
+        self, settings: Settings, process: str, pulse: Pulse, missing: Missing, figures: Figures
+    ) -> None:
+        self._settings, self._process, self._pulse = settings, process, pulse
+        self._missing, self._figures = missing, figures
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="admin", daemon=True)
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.Task[None]] = set()
+        #: Where it listens, 0 when it does not.
+        self.port = 0
+
+    def start(self) -> None:
+        """Listen. A process works without it all the same: what is wrong is logged."""
+        self._thread.start()
+        try:
+            self._server = self._call(self._listen())
+        except OSError as e:
+            _log.error("admin_unavailable", where=url(self._settings, self._process), error=str(e))
+            return
+        self.port = self._server.sockets[0].getsockname()[1]
+        _log.info("admin_listens", host=place(self._settings, self._process)[0], port=self.port)
+
+    def stop(self) -> None:
+        """Hang up."""
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _call(self, work: Awaitable[T]) -> T:
+        async def run() -> T:
+            return await work
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    async def _listen(self) -> asyncio.Server:
+        host, port = place(self._settings, self._process)
+        return await asyncio.start_server(self._on_connection, host, port, limit=_HEAD)
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        await self._loop.shutdown_default_executor()
+
+    # -- one connection
+
+    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 — asyncio runs each connection in one
+        try:
+            if len(self._open) < _OPEN:
+                self._open.add(task)
+                async with asyncio.timeout(_EXCHANGE):
+                    await self._exchange(reader, writer)
+        except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            _log.debug("admin_lost")
+        finally:
+            self._open.discard(task)
+            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, (status, kind, body) = await self._answer(head)
+        lines = [
+            f"HTTP/1.1 {status} {_REASONS[status]}",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(body)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+        ]
+        if status == 401:
+            lines.append("WWW-Authenticate: Bearer")
+        writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if method == "HEAD" else body))
+        await writer.drain()
+
+    async def _answer(self, head: bytes) -> tuple[str, Answer]:
+        try:
+            method, path, fields = _read(head)
+        except ValueError:
+            return "", _said(400, error="This is no request.")
+        if refused := self._refusal(fields):
+            return method, refused
+        if method not in ("GET", "HEAD"):
+            return method, _said(405, error="Only GET and HEAD are answered here.")
+        match path.partition("?")[0]:
+            case "/healthz":
+                return method, self._health()
+            case "/readyz":
+                return method, await self._readiness()
+            case "/metrics":
+                return method, await self._metrics()
+        return method, _said(404, error="There are /healthz, /readyz and /metrics.")
+
+    def _refusal(self, fields: dict[str, str]) -> Answer | None:
+        token = self._settings.metrics_token
+        if token:
+            given = fields.get("authorization", "").encode()
+            if hmac.compare_digest(given, f"Bearer {token}".encode()):
+                return None
+            return _said(401, error="The token is missing or wrong.")
+        return None if _is_literal(fields.get("host", "")) else _said(403, error="Use the address itself.")
+
+    # -- answers
+
+    def _health(self) -> Answer:
+        age = self._pulse.age
+        well = age < HUNG[self._process]
+        return _said(200 if well else 503, ok=well, process=self._process, turned_s=round(age, 1))
+
+    async def _readiness(self) -> Answer:
+        try:
+            async with asyncio.timeout(_MAKING):
+                missing = await self._missing()
+        except TimeoutError:
+            missing = ["process"]
+        return _said(503 if missing else 200, ready=not missing, process=self._process, missing=missing)
+
+    async def _metrics(self) -> Answer:
+        try:
+            async with asyncio.timeout(_MAKING):
+                return 200, _PROMETHEUS, await self._figures()
+        except TimeoutError:
+            return _said(503, error="The process does not answer.")
+        except Exception as e:  # noqa: BLE001 — whatever is wrong with figures must not look like silence
+            _log.error("metrics_failed", exc_info=True, error=type(e).__name__)
+            return _said(503, error="The figures cannot be made; the log says why.")
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    settings: Settings, process: str, missing: Missing, figures: Figures
+) -> AsyncIterator[None]:
+    """Serve the admin port of a process with an event loop for the time of a block, if it is on.
+
+    Args:
+        missing, figures: called in the loop of the caller.
+    """
+    if not settings.metrics_listen:
+        yield
+        return
+    loop, pulse = asyncio.get_running_loop(), Pulse()
+    beating = asyncio.create_task(_beat(pulse))
+    admin = Admin(settings, process, pulse, _in(loop, missing), _in(loop, figures))
+    admin.start()
+    try:
+        yield
+    finally:
+        beating.cancel()
+        # In a thread: what it waits for may need this loop.
+        await asyncio.to_thread(admin.stop)
+
+
+async def _beat(pulse: Pulse) -> None:
+    while True:
+        pulse.beat()
+        await asyncio.sleep(_BEAT)
+
+
+def _in(loop: asyncio.AbstractEventLoop, work: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+    """Let work be done in another thread's loop."""
+
+    async def run() -> T:
+        return await work()
+
+    async def call() -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), loop))
+
+    return call
+
+
+def _said(status: int, **fields: object) -> Answer:
+    return status, _JSON, json.dumps(fields).encode() + b"\n"
+
+
+def _read(head: bytes) -> tuple[str, str, dict[str, str]]:
+    """Return method, path and fields of a request; ValueError: it is none."""
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    method, path, version = first.split(" ")
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        name = name.lower()
+        if not colon or not version.startswith("HTTP/1.") or (name in fields and name in _ONCE):
+            raise ValueError(first)
+        fields[name] = value.strip()
+    return method, path, fields
+
+
+_ONCE = ("host", "authorization")
+
+
+def _is_literal(host: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    if name.lower() == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,31 @@
+"""``eventr report``: the hourly report, printed or sent now."""
+
+from __future__ import annotations
+
+import contextlib
+
+import click
+
+from app import logs
+from app.commands.stores import require_stores
+from app.config import Settings
+
+
+@click.command()
+@click.option("--now", is_flag=True, help="Send it to EVENTR_REPORT_URLS.")
+@click.option("--dry-run", is_flag=True, help="Only print it, which is also done without any option.")
+def report(now: bool, dry_run: bool) -> None:
+    """Report the running hour: pulls, jobs, errors, waits, queues, memory."""
+    if now and dry_run:
+        raise click.UsageError("--now sends and --dry-run does not: take one of them.")
+    from app import bootstrap  # all of Eventr
+
+    settings = Settings.from_env()
+    logs.configure(settings.log_level, settings.log_format)
+    with contextlib.closing(bootstrap.build(require_stores(settings))) as services:
+        if now:
+            done = services.report.send_now()
+            click.echo(f"Sent to {done['sent']} of {done['sent'] + done['refused']} addresses.")
+        else:
+            text = services.report.write()
+            click.echo(f"{text.title}\n\n{text.body}")

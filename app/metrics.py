@@ -1,0 +1,240 @@
+"""The names of all figures that Prometheus can read, and how a process tells its own.
+
+Import it where the admin port is on: the client library takes 12 MB. What a figure is about is one of
+
+    system    everything together, from Redis: each manager says the same, and totals outlive processes
+    manager   this manager and its workers
+    process   the process that is asked
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from app import errors
+from app.models import hours
+from app.models.jobs import Queue, Task
+
+#: What stands for names that we do not know: what comes from Redis must not make a thousand series.
+OTHER: Final = "other"
+ENDS: Final = ("finished", "failed", "retry", "returned", "suspect")
+#: Upper bounds of the histograms as powers of two in ms: waits 4 ms to 9 h, runs 4 ms to 17 min.
+WAITS: Final = tuple(range(2, 26))
+RUNS: Final = tuple(range(2, 21, 2))
+#: Words of failures that are in no table of :mod:`app.errors`.
+_WORDS: Final = frozenset(("unexpected", "crashed", "bad_arguments", "bad_result", "unknown_task"))
+_HTTP = re.compile(r"http_([45])[0-9]{2}")
+_KINDS = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Figure:
+    """One row of the table of figures."""
+
+    name: str
+    kind: str
+    about: str
+    labels: tuple[str, ...]
+    help: str
+
+
+def _rows(about: str, *rows: tuple[str, str, str, str]) -> list[Figure]:
+    return [Figure(f"eventr_{name}", kind, about, tuple(of.split()), text) for name, kind, of, text in rows]
+
+
+#: All figures of ours, as docs/operations.md shows them; ``process_*`` come from the client library.
+TABLE: Final[Mapping[str, Figure]] = {
+    figure.name: figure
+    for figure in [
+        *_rows(
+            "system",
+            ("queue_length", "gauge", "queue", "Jobs that wait or whose next try is due"),
+            ("queue_oldest_seconds", "gauge", "queue", "How long the first of them has waited"),
+            ("queue_running", "gauge", "queue", "Jobs that some worker holds"),
+            ("queue_paused", "gauge", "queue", "1 while nobody takes from it"),
+            ("queue_draining", "gauge", "queue", "1 while it accepts nothing new"),
+            ("dead_tasks", "gauge", "", "Tasks that failed for good and wait for somebody to decide"),
+            ("managers", "gauge", "", "Queue managers that are alive"),
+            ("jobs_total", "counter", "task end", "Attempts by how they ended; suspect: its worker crashed"),
+            ("job_failures_total", "counter", "error", "Attempts that went wrong, by error word"),
+            ("job_wait_seconds", "histogram", "class", "Wait of a job until its first start"),
+            ("job_seconds", "histogram", "task", "Time that attempts ran"),
+            ("feeds_pulled_total", "counter", "", "Feeds asked for"),
+            ("polls_unmodified_total", "counter", "", "… that answered 304: nothing sent, nothing read"),
+            ("polls_unchanged_total", "counter", "", "… without anything new: 304, or the same body again"),
+            ("feed_errors_total", "counter", "", "… that ended in an error"),
+            ("entries_new_total", "counter", "", "Entries stored"),
+            ("updater_up", "gauge", "", "1 while an updater works"),
+            ("updater_backlog", "gauge", "", "Feeds that are due and not queued"),
+            ("updater_late_seconds", "gauge", "", "How long the longest due feed has been due"),
+            ("updater_queued_seconds", "gauge", "", "Work that waits in the queue of system pulls"),
+            ("updater_pace", "gauge", "", "Feeds per second that the workers manage"),
+        ),
+        *_rows(
+            "manager",
+            ("workers", "gauge", "group state", "Workers: starting, ready, leaving, killed"),
+            ("workers_wanted", "gauge", "group", "Workers that the load asks for"),
+            ("worker_resident_bytes", "gauge", "group", "Resident memory of the workers together"),
+            ("worker_jobs", "gauge", "group", "Jobs that the workers run now"),
+        ),
+        *_rows(
+            "process",
+            ("info", "gauge", "process version python", "1"),
+            ("lease_held", "gauge", "", "Updater: 1 while it is the one that works"),
+            ("event_streams", "gauge", "", "Controller: open streams to browsers"),
+        ),
+    ]
+}
+
+
+class _Collected(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def family(name: str, values: Mapping[tuple[str, ...], float] | float) -> Metric:
+    """Return a figure with its values.
+
+    Args:
+        values: by the values of its labels; a number where it has none.
+    """
+    figure = TABLE[name]
+    found: Any = _KINDS[figure.kind](name, figure.help, labels=figure.labels)
+    for labels, value in (values if isinstance(values, Mapping) else {(): values}).items():
+        found.add_metric(list(labels), value)
+    return found  # type: ignore[no-any-return]
+
+
+def own(process: str) -> list[Metric]:
+    """Return what each process says of itself: memory, CPU time, open files, version."""
+    label = (process, metadata.version("eventr"), platform.python_version())
+    return [
+        family("eventr_info", {label: 1}),
+        *ProcessCollector(registry=None, pid=os.getpid).collect(),
+    ]
+
+
+def render(families: Iterable[Metric]) -> bytes:
+    """Return figures in Prometheus' text form."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(list(families)))
+    return generate_latest(registry)
+
+
+def totals(counters: Mapping[str, int]) -> list[Metric]:
+    """Return what was counted since Redis was last empty; see :mod:`app.models.hours` for the counters."""
+    ends: dict[tuple[str, ...], float] = {}
+    failures: dict[tuple[str, ...], float] = {}
+    for key, value in counters.items():
+        what, _, rest = key.partition(":")
+        if what == "end":
+            end, _, task = rest.partition(":")
+            _add(ends, (_known(task, set(Task)), _known(end, ENDS)), value)
+        elif what == "error":
+            _add(failures, (_word(rest),), value)
+    pulls = {
+        "eventr_feeds_pulled_total": "feeds",
+        "eventr_polls_unmodified_total": "not_modified",
+        "eventr_polls_unchanged_total": "unchanged",
+        "eventr_feed_errors_total": "errors",
+        "eventr_entries_new_total": "new",
+    }
+    return [
+        family("eventr_jobs_total", ends),
+        family("eventr_job_failures_total", failures),
+        *(family(name, counters.get(f"pull:{what}", 0)) for name, what in pulls.items()),
+        _histogram("eventr_job_wait_seconds", counters, "wait", ("user", "system"), WAITS),
+        _histogram("eventr_job_seconds", counters, "run", set(Task), RUNS),
+    ]
+
+
+def _histogram(
+    name: str, counters: Mapping[str, int], what: str, known: Iterable[str], powers: Sequence[int]
+) -> Metric:
+    figure = TABLE[name]
+    found = HistogramMetricFamily(name, figure.help, labels=figure.labels)
+    known = set(known)
+    times: dict[str, dict[int, int]] = {}
+    sums: dict[tuple[str, ...], float] = {}
+    for key, value in counters.items():
+        kind, _, rest = key.partition(":")
+        if kind == what:
+            of, _, number = rest.rpartition(":")
+            of_one = times.setdefault(_known(of, known), {})
+            of_one[int(number)] = of_one.get(int(number), 0) + value
+        elif kind == f"{what}_ms":
+            _add(sums, (_known(rest, known),), value / 1000)
+    for of, buckets in sorted(times.items()):
+        bounds = [(f"{bound:g}", float(count)) for bound, count in hours.within(buckets, powers)]
+        everything = [*bounds, ("+Inf", float(sum(buckets.values())))]
+        found.add_metric([of], everything, sums.get((of,), 0.0))
+    return found
+
+
+def queues(rows: Iterable[Mapping[str, Any]]) -> list[Metric]:
+    """Return the queues as ``Controls.queues`` tells them."""
+    fields = {
+        "eventr_queue_length": "length",
+        "eventr_queue_oldest_seconds": "oldest_s",
+        "eventr_queue_running": "running",
+        "eventr_queue_paused": "paused",
+        "eventr_queue_draining": "draining",
+    }
+    known = {row["name"]: row for row in rows if row["name"] in set(Queue)}
+    return [
+        family(name, {(queue,): float(row[field]) for queue, row in known.items()})
+        for name, field in fields.items()
+    ]
+
+
+def updater(sight: Mapping[str, str]) -> list[Metric]:
+    """Return what the updater that works saw at its last look; of none nothing but that there is none."""
+    fields = {
+        "eventr_updater_backlog": "backlog",
+        "eventr_updater_late_seconds": "late_s",
+        "eventr_updater_queued_seconds": "queued_s",
+        "eventr_updater_pace": "pace",
+    }
+    seen = [family(name, float(sight[field])) for name, field in fields.items() if field in sight]
+    return [family("eventr_updater_up", 1 if sight else 0), *seen]
+
+
+def _add(values: dict[tuple[str, ...], float], labels: tuple[str, ...], value: float) -> None:
+    values[labels] = values.get(labels, 0) + value
+
+
+def _known(name: str, names: Iterable[str]) -> str:
+    return name if name in names else OTHER
+
+
+def _word(word: str) -> str:
+    """Return an error word; those of HTTP as ``http_4xx`` and ``http_5xx``."""
+    if match := _HTTP.fullmatch(word):
+        return f"http_{match[1]}xx"
+    return (
+        word
+        if word in _WORDS or word in errors.FEED_MESSAGES or word in _codes(errors.EventrError)
+        else OTHER
+    )
+
+
+def _codes(root: type[errors.EventrError]) -> set[str]:
+    return {root.code}.union(*(_codes(kind) for kind in root.__subclasses__()))

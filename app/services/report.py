@@ -1,0 +1,98 @@
+"""The hourly report: when it is due, what it says, and that it goes out once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import InvalidError, UnsentError
+from app.models import report
+from app.models.hours import HOUR_MS
+from app.models.jobs import Job, Queue, Task
+from app.models.report import Report, Situation
+
+_log = logs.get(__name__)
+
+#: What happened at the very end of an hour is counted some seconds later.
+_COUNTED = dt.timedelta(seconds=30)
+
+
+class Figures(Protocol):
+    """Where figures come from; ``app.figures.RedisFigures``. All raise StoreError."""
+
+    def situation(self, hour: int) -> Situation: ...
+    def reported(self) -> int: ...
+    def set_reported(self, hour: int) -> None: ...
+
+
+class Notifier(Protocol):
+    """Who sends; ``app.notify.AppriseNotifier``."""
+
+    def send(self, title: str, body: str) -> tuple[int, int]: ...
+
+
+class ReportService:
+    """There is no actor: the administrator has set whom to tell."""
+
+    def __init__(self, figures: Figures, notifier: Notifier, settings: Settings) -> None:
+        self._figures, self._notifier, self._settings = figures, notifier, settings
+        self._queued = 0
+
+    def due(self, now: dt.datetime) -> list[Job]:
+        """Return the job that reports the hour that has ended, if that is to be queued now.
+
+        However many processes ask: the job's identity is its hour, and what was sent is noted.
+        """
+        hour = _number(now - _COUNTED) - 1
+        if not self._settings.report_urls or hour <= self._queued:
+            return []
+        self._queued = hour
+        if self._figures.reported() >= hour:
+            return []
+        return [Job(Task.REPORT, {"hour": hour}, Queue.MAINTENANCE)]
+
+    def write(self) -> Report:
+        """Return the report about the running hour as far as it has come."""
+        return self._compose(_number(clock.now()))
+
+    def send(self, hour: int) -> dict[str, int]:
+        """Send the report about an hour unless that was done; returns ``sent`` and ``refused`` addresses.
+
+        It may be sent twice when a worker dies between sending and noting it.
+
+        Raises:
+            UnsentError: no address took it.
+        """
+        if self._figures.reported() >= hour:
+            return {"sent": 0, "refused": 0}
+        done = self._send(self._compose(hour))
+        self._figures.set_reported(hour)
+        return done
+
+    def send_now(self) -> dict[str, int]:
+        """Send a report about the running hour; returns and raises as :meth:`send`.
+
+        Raises:
+            InvalidError: there is no address to send to.
+        """
+        if not self._settings.report_urls:
+            raise InvalidError("There is nobody to send to: set EVENTR_REPORT_URLS.")
+        return self._send(self.write())
+
+    def _send(self, what: Report) -> dict[str, int]:
+        sent, refused = self._notifier.send(what.title, what.body)
+        if not sent:
+            raise UnsentError
+        _log.info("report_sent", sent=sent, refused=refused)
+        return {"sent": sent, "refused": refused}
+
+    def _compose(self, hour: int) -> Report:
+        name = urlsplit(self._settings.own_origin).hostname or "here"
+        return report.compose(self._figures.situation(hour), name)
+
+
+def _number(moment: dt.datetime) -> int:
+    return int(moment.timestamp() * 1000) // HOUR_MS

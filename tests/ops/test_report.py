@@ -1,0 +1,219 @@
+"""The hourly report: what it says, that each hour is reported once, and that no address leaks."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from app import bootstrap, clock
+from app.bootstrap import Services
+from app.config import Settings
+from app.errors import InvalidError
+from app.jobs import job_id
+from app.models import hours, keys, report
+from app.models.hours import HOUR_MS
+from app.models.jobs import Job, Queue, Task
+from app.models.report import Situation
+from tests.jobs import support
+from tests.support.imports import REPO
+from tests.support.manager import environment
+from tests.support.rawserver import RawServer, Reply
+
+Eventually = Callable[..., Any]
+SECRET = "canary-3f9a"
+MAINTENANCE = '\n[maintenance]\nqueues = ["maintenance"]\nmode = "solo"\nmin_workers = 0\nmax_workers = 1\n'
+COUNTERS = {
+    "end:finished:feeds.pull_system": 400,
+    "end:failed:feeds.discover": 3,
+    "end:retry:feeds.pull": 2,
+    "end:suspect:feeds.pull": 1,
+    "error:timeout": 2,
+    "error:crashed": 4,
+    "pull:feeds": 20_000,
+    "pull:not_modified": 15_000,
+    "pull:unchanged": 16_000,
+    "pull:new": 321,
+    "pull:errors": 12,
+    "wait:user:40": 10,
+    "memory:a": 300 << 20,
+}
+STORED: dict[Any, Any] = dict(COUNTERS)
+HOUR = int(dt.datetime(2026, 5, 4, 17, tzinfo=dt.UTC).timestamp() * 1000) // HOUR_MS
+
+
+def _situation(**changes: Any) -> Situation:
+    usual = Situation(
+        hour=HOUR,
+        until=dt.datetime(2026, 5, 4, 18, tzinfo=dt.UTC),
+        counters=COUNTERS,
+        waiting={"feed-pull": (0, 0.0), "feed-pull-sys": (7, 12.4)},
+        dead=5,
+        updater={"backlog": "3", "late_s": "41.5"},
+    )
+    return dataclasses.replace(usual, **changes)
+
+
+def test_what_the_report_says() -> None:
+    found = report.compose(_situation(), "reader.example")
+    assert found.title == "Eventr reader.example 17:00–18:00 UTC: 3 jobs failed; 1 jobs crashed their worker"
+    assert found.body.splitlines() == [
+        "Pulls: 20000 feeds, 16000 unchanged (75 % of them by 304), 321 new entries, 12 with errors",
+        "Jobs: 403 ended, 3 failed, 2 tried again, 1 crashed",
+        "Errors: crashed 4, timeout 2",
+        "Waits: people 0.939 s, 95 of 100 up to 0.939 s",
+        "Queues now: feed-pull-sys 7 (first for 12 s)",
+        "Due and not queued: 3 feeds; the longest due is 42 s late",
+        "Dead tasks: 5 (eventr repl: dead)",
+        "Memory: 300 MB at most, all workers of a server together",
+    ]
+
+
+def test_an_hour_without_anything() -> None:
+    found = report.compose(_situation(counters={}, waiting={}, dead=0), "here")
+    assert found.title.endswith("all well")
+    assert "Pulls: 0 feeds, 0 unchanged, 0 new entries" in found.body
+    assert "Queues now: empty" in found.body
+    assert report.compose(_situation(counters={}, updater={}), "x").title.endswith("no updater works")
+
+
+@pytest.fixture
+def inbox() -> Iterator[RawServer]:
+    """Takes what apprise's json:// sends; /refuse does not."""
+    with RawServer(default=Reply(status=200)) as server:
+        server.set(f"/refuse/{SECRET}", Reply(status=500))
+        yield server
+
+
+def _urls(inbox: RawServer, *paths: str) -> str:
+    return " ".join(f"json://user:{SECRET}@127.0.0.1:{inbox.port}{path}/{SECRET}" for path in paths)
+
+
+def _received(inbox: RawServer, path: str = "/in") -> list[Any]:
+    return [json.loads(request.body) for request in inbox.requests if request.path.startswith(f"{path}/")]
+
+
+@pytest.fixture
+def settings(settings: Settings, inbox: RawServer) -> Settings:
+    table = support.groups(settings, extra=MAINTENANCE)
+    urls = _urls(inbox, "/refuse", "/in")
+    return dataclasses.replace(settings, queues_file=table, report_urls=urls, log_level="debug")
+
+
+def test_each_hour_is_reported_once_by_a_worker(
+    settings: Settings,
+    services: Services,
+    redis_client: redis.Redis,
+    inbox: RawServer,
+    eventually: Eventually,
+) -> None:
+    now = clock.now()
+    hour = int((now - dt.timedelta(seconds=30)).timestamp() * 1000) // HOUR_MS - 1
+    redis_client.hset(keys.hour(hour), mapping=STORED)
+    with (
+        support.running("workers.updater", settings, "updater") as updater,
+        support.running("workers.updater", settings, "standby") as standby,
+        support.running("queue_manager.main", settings, "manager") as manager,
+    ):
+        eventually(lambda: redis_client.get(keys.REPORTED) == str(hour).encode(), timeout=90)
+        (sent,) = _received(inbox)
+        # Another updater takes over, or somebody asks by hand: it is done.
+        updater.stop()
+        again = services.jobs.enqueue(Job(Task.REPORT, {"hour": hour}, Queue.MAINTENANCE))
+        (outcome,) = services.jobs.await_many([again], 60)
+        assert outcome.value == {"sent": 0, "refused": 0}
+        logs = "".join(process.log.read_text() for process in (updater, standby, manager))
+    assert len(_received(inbox)) == 1
+    assert "20000 feeds" in sent["message"]
+    assert "3 jobs failed" in sent["title"]
+    # At the most talkative level of the logs no address is in them.
+    assert "report_undelivered" in logs
+    assert "place=1 kind=JSON" in logs
+    assert SECRET not in logs
+
+
+def test_what_nobody_takes_is_tried_again(
+    settings: Settings,
+    services: Services,
+    redis_client: redis.Redis,
+    inbox: RawServer,
+    eventually: Eventually,
+) -> None:
+    only = dataclasses.replace(settings, report_urls=_urls(inbox, "/refuse") + " nonsense://" + SECRET)
+    job = Job(Task.REPORT, {"hour": HOUR}, Queue.MAINTENANCE)
+    with support.running("queue_manager.main", only, "manager") as manager:
+        (outcome,) = services.jobs.await_many([services.jobs.enqueue(job)], 90)
+        assert outcome.error == "unsent"
+        assert len(_received(inbox, "/refuse")) == only.job_retries
+        log = manager.log.read_text()
+    assert redis_client.get(keys.REPORTED) is None
+    assert "kind=unknown" in log
+    assert SECRET not in log
+    record: Any = redis_client.hgetall(keys.job(job_id(job.task, job.args)))
+    assert SECRET.encode() not in b"".join(record.values())
+
+
+def test_the_hour_that_has_ended_is_due_half_a_minute_later(services: Services) -> None:
+    def hours_due(*moments: dt.datetime) -> list[int]:
+        with contextlib.closing(bootstrap.build(services.settings)) as fresh:
+            return [job.args["hour"] for moment in moments for job in fresh.report.due(moment)]
+
+    def at(minute: int, second: int) -> dt.datetime:
+        return dt.datetime(2026, 5, 4, 18, minute, second, tzinfo=dt.UTC)
+
+    assert hours_due(at(0, 29)) == [HOUR - 1]
+    assert hours_due(at(0, 30), at(0, 31), at(59, 59)) == [HOUR]
+    assert hours_due(at(0, 29), at(0, 30), at(30, 0)) == [HOUR - 1, HOUR]
+    services.figures.set_reported(HOUR)
+    assert hours_due(at(0, 30)) == []
+    silent = dataclasses.replace(services.settings, report_urls="")
+    with contextlib.closing(bootstrap.build(silent)) as nobody:
+        assert nobody.report.due(at(40, 0)) == []
+        with pytest.raises(InvalidError, match="EVENTR_REPORT_URLS"):
+            nobody.report.send_now()
+
+
+def _eventr(settings: Settings, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app", *words],
+        cwd=REPO,
+        env={**os.environ, **environment(settings)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_by_hand_it_is_printed_or_sent(
+    settings: Settings, redis_client: redis.Redis, inbox: RawServer
+) -> None:
+    now = int(clock.now().timestamp() * 1000) // HOUR_MS
+    for number in (now, now + 1):  # the hour may turn meanwhile
+        redis_client.hset(keys.hour(number), mapping=STORED)
+    printed = _eventr(settings, "report", "--dry-run")
+    assert printed.returncode == 0, printed.stderr
+    assert "Pulls: 20000 feeds" in printed.stdout
+    assert not inbox.requests
+    sent = _eventr(settings, "report", "--now")
+    assert (sent.returncode, sent.stdout) == (0, "Sent to 1 of 2 addresses.\n"), sent.stderr
+    (message,) = _received(inbox)
+    assert message["message"].splitlines()[0] == printed.stdout.splitlines()[2]
+    shown = _eventr(settings, "settings").stdout
+    assert "EVENTR_REPORT_URLS = •••" in shown
+    assert SECRET not in printed.stdout + printed.stderr + sent.stdout + sent.stderr + shown
+
+
+def test_the_counters_of_a_report_are_those_that_are_counted() -> None:
+    rows = [(HOUR * HOUR_MS, {b"kind": b"finished", b"task": b"feeds.pull"}, {"feeds": 4, "not_modified": 3})]
+    counters = hours.tally(rows)[HOUR]
+    assert "Pulls: 4 feeds" in report.compose(_situation(counters=counters), "x").body
