@@ -1,0 +1,113 @@
+"""``eventr repl``: talk to a running queue manager."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.cli import print_json
+from app.commands.repl import link, tables
+from app.commands.repl.link import Link
+from app.config import Settings
+from app.errors import EventrError, InvalidError
+
+TAIL = "tail"
+
+
+@click.command()
+@click.option("-c", "--command", "commands", multiple=True, help="Run this and end; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Answers as JSON, one document per line.")
+@click.option("--manager", "pid", type=int, help="Process id of the manager, when several run here.")
+@click.option("--list", "list_them", is_flag=True, help="List the managers that run here.")
+@click.option("--connect", "address", help="HOST:PORT of a manager with EVENTR_REPL_LISTEN.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="Token for --connect; default: HOME/repl_token.",
+)
+def repl(
+    commands: tuple[str, ...],
+    as_json: bool,
+    pid: int | None,
+    list_them: bool,
+    address: str | None,
+    token_file: Path | None,
+) -> None:
+    """Talk to a running queue manager: from a terminal, by -c, or with commands from a pipe."""
+    settings = Settings.from_env()
+    if list_them:
+        _list(settings, as_json)
+        return
+    dial = link.remote(settings, address, token_file) if address else link.local(settings, pid)
+    manager = Link(dial)
+    try:
+        if commands:
+            run_all(manager, commands, as_json)
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            from app.commands.repl.shell import Shell  # loads prompt_toolkit: scripts start without
+
+            Shell(manager, settings.home).run()
+        else:
+            run_all(manager, sys.stdin, as_json)
+    except BrokenPipeError:
+        # `eventr repl -c tail | head` has seen enough; the interpreter must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    finally:
+        manager.close()
+
+
+def run_all(manager: Link, lines: Iterable[str], as_json: bool) -> None:
+    """Run commands one after the other and print their answers; the first error ends it.
+
+    Raises:
+        EventrError: what the manager said, or why it cannot be asked.
+    """
+    for line in lines:
+        run(manager, words_of(line), as_json)
+
+
+def run(manager: Link, words: list[str], as_json: bool) -> None:
+    """Run one command and print its answer; ``tail`` prints until Ctrl-C."""
+    if words[:1] == [TAIL]:
+        for event in manager.follow(words):
+            click.echo(_json(event) if as_json else tables.event(event))
+    elif words:
+        result = manager.call(words)
+        click.echo(_json(result) if as_json else tables.text(words[0], result))
+
+
+def words_of(line: str) -> list[str]:
+    """Split a line as a shell would; empty for an empty line or a comment.
+
+    Raises:
+        InvalidError: a quote is not closed.
+    """
+    try:
+        return [word for word in shlex.split(line, comments=True) if word]
+    except ValueError as e:
+        raise InvalidError("A quote is not closed.") from e
+
+
+def _json(document: Any) -> str:
+    # ASCII: what comes from Redis may hold characters that steer a terminal.
+    return json.dumps(document)
+
+
+def _list(settings: Settings, as_json: bool) -> None:
+    rows = link.managers(settings)
+    if as_json:
+        print_json(rows)
+    else:
+        click.echo(tables.managers(rows))
+
+
+def said(error: EventrError) -> None:
+    """Print an error as the command line does."""
+    click.echo(f"eventr: {error.message}", err=True)

@@ -1,0 +1,246 @@
+"""The line from the command line to one queue manager. Blocking; one command at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from app.config import Settings
+from app.errors import EventrError, InvalidError, StartupError, StoreError
+from queue_manager import listening
+
+#: Longest answer, bytes; a thousand dead tasks with their arguments fit.
+_ANSWER_MAX = 128 << 20
+#: The manager answers within 30 s, whatever a command does; longer, and it is frozen.
+_PATIENCE = 40.0
+_LOST = (
+    "The manager hung up before it answered: whether the command was carried out is not known. "
+    "Look before you repeat it."
+)
+
+Dial = Callable[[], socket.socket]
+
+
+class RemoteError(EventrError):
+    """The manager said no."""
+
+    def __init__(self, word: str, message: str) -> None:
+        super().__init__(message)
+        self._word = word
+
+    @property
+    def word(self) -> str:
+        return self._word
+
+
+class Link:
+    """Talks to one manager, and finds it again when it was restarted.
+
+    Args:
+        dial: opens a connection, or raises StartupError with a sentence; called again after a loss.
+    """
+
+    def __init__(self, dial: Dial) -> None:
+        self._dial = dial
+        self._line: socket.socket | None = None
+        self._rest = b""
+        self._number = 0
+        self._lock = threading.Lock()
+        #: What the manager said of itself: ``manager``, ``host``, ``pid``, ``since``.
+        self.manager: dict[str, Any] = {}
+
+    def connect(self) -> bool:
+        """Make sure that somebody listens; returns whether it is another manager than before.
+
+        Raises:
+            StartupError: none does; says what to do.
+            RemoteError: it takes no more clients.
+        """
+        with self._lock:
+            return self._connect()
+
+    def call(self, words: Sequence[str]) -> Any:
+        """Run a command and return its result.
+
+        Raises:
+            RemoteError: the manager refused, with its word and sentence.
+            StoreError: it hung up, or does not answer.
+        """
+        with self._lock:
+            self._connect()
+            return self._ask(words)
+
+    def follow(self, words: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield events until the caller stops; the line is closed then, as that ends a tail.
+
+        Raises: see :meth:`call`.
+        """
+        with self._lock:
+            self._connect()
+            try:
+                self._ask(words)
+                while True:
+                    yield self._read(None)["event"]
+            finally:
+                self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._line is not None:
+            self._line.close()
+        self._line, self._rest = None, b""
+
+    def _connect(self) -> bool:
+        if self._line is not None and _is_open(self._line):
+            return False
+        self.close()
+        before, self._line = self.manager.get("manager"), self._dial()
+        try:
+            self.manager = self._result(self._read(_PATIENCE))
+        except BaseException:
+            self.close()
+            raise
+        return before is not None and before != self.manager["manager"]
+
+    def _ask(self, words: Sequence[str]) -> Any:
+        self._number += 1
+        text = json.dumps({"id": self._number, "cmd": list(words)})
+        assert self._line is not None  # noqa: S101 — it has been connected
+        try:
+            self._line.sendall(text.encode() + b"\n")
+            return self._result(self._read(_PATIENCE))
+        except OSError as e:
+            self.close()
+            raise StoreError(_LOST) from e
+        except KeyboardInterrupt:
+            self.close()  # the answer would be taken for that of the next command
+            raise
+
+    def _result(self, answer: dict[str, Any]) -> Any:
+        if answer["ok"]:
+            return answer["result"]
+        raise RemoteError(answer["error"]["word"], answer["error"]["message"])
+
+    def _read(self, timeout: float | None) -> dict[str, Any]:
+        assert self._line is not None  # noqa: S101 — it has been connected
+        self._line.settimeout(timeout)
+        parts = [self._rest]
+        while b"\n" not in parts[-1]:
+            try:
+                part = self._line.recv(1 << 16)
+            except TimeoutError as e:
+                self.close()
+                raise StoreError("The manager does not answer: it may be frozen. See its log.") from e
+            except ConnectionError as e:
+                self.close()
+                raise StoreError(_LOST) from e
+            if not part or sum(map(len, parts)) > _ANSWER_MAX:
+                self.close()
+                raise StoreError(_LOST)
+            parts.append(part)
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        document = json.loads(line)
+        if not isinstance(document, dict):
+            raise StoreError("This is no queue manager.")
+        return document
+
+
+def _is_open(line: socket.socket) -> bool:
+    """Whether the manager has not hung up meanwhile, as it does after five minutes of silence."""
+    # What it says unasked is why it hangs up.
+    return not select.select([line], [], [], 0)[0]
+
+
+def local(settings: Settings, pid: int | None) -> Dial:
+    """Return how to reach a manager of this host: the named one, or the only one."""
+
+    def dial() -> socket.socket:
+        chosen = pid if pid is not None else _only(listening.running(settings))
+        path = listening.socket_path(settings, chosen)
+        try:
+            return listening.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError) as e:
+            raise StartupError(f"No manager runs as process {chosen}: 'eventr repl --list' shows all.") from e
+        except PermissionError as e:
+            raise StartupError(
+                f"{path} is for the user who runs the manager, and for root: run this as one of them."
+            ) from e
+        except OSError as e:
+            raise StartupError(f"The manager at {path} does not answer: {e.strerror or e}.") from e
+
+    return dial
+
+
+def remote(settings: Settings, address: str, token_file: Path | None) -> Dial:
+    """Return how to reach a manager by its loopback port, here or through a tunnel.
+
+    Raises:
+        InvalidError: the address has no port.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidError(f"{address} is no address: say HOST:PORT.")
+    path = token_file or listening.token_path(settings)
+
+    def dial() -> socket.socket:
+        try:
+            token = path.read_text().strip()
+        except OSError as e:
+            raise StartupError(f"The token in {path} cannot be read: {e.strerror}.") from e
+        try:
+            line = socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE)
+        except OSError as e:
+            raise StartupError(f"No manager listens at {address}: {e.strerror or e}.") from e
+        line.sendall(f"AUTH {token}\n".encode())
+        try:
+            if line.recv(1, socket.MSG_PEEK):
+                return line
+        except OSError:
+            pass
+        line.close()
+        raise StartupError(f"The manager at {address} refused the token in {path}.")
+
+    return dial
+
+
+def _only(pids: list[int]) -> int:
+    if not pids:
+        raise StartupError("No manager runs here: start 'eventr up' or 'eventr manager', or set EVENTR_HOME.")
+    if len(pids) > 1:
+        raise StartupError(
+            f"{len(pids)} managers run here, as processes {', '.join(map(str, pids))}: "
+            "choose one with --manager."
+        )
+    return pids[0]
+
+
+def managers(settings: Settings) -> list[dict[str, Any]]:
+    """Return the managers of this host, each with what it says of itself."""
+    found = []
+    for pid in listening.running(settings):
+        link = Link(local(settings, pid))
+        try:
+            link.connect()
+            found.append(link.manager)
+        except EventrError as e:
+            found.append({"manager": e.message, "host": "", "pid": pid, "since": ""})
+        finally:
+            link.close()
+    return found
+
+
+def own_file(path: Path) -> None:
+    """Make a file that only this user can read, or make it one.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o600)

@@ -1,0 +1,72 @@
+"""What can be typed next: commands, then the names that a manager knows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from app.commands.repl.link import Link
+from app.errors import EventrError
+from queue_manager.commands import ALL, TABLE
+
+#: Names of the manager are asked for again after so long, seconds.
+_FRESH = 5.0
+#: Command → kinds of names, argument by argument; what is in quotes here is meant as it stands.
+_ARGUMENTS: Mapping[str, Sequence[Sequence[str]]] = {
+    "help": (("commands",),),
+    "settings": (("groups", "queues"),),
+    "set": (("settings",),),
+    "reset": (("settings",),),
+    "pause": (("queues",),),
+    "drain": (("queues",),),
+    "resume": (("queues",),),
+    "kill": (("workers",), ("'gently'",)),
+    "retry": (("dead", f"'{ALL}'"),),
+    "drop": (("dead", f"'{ALL}'"),),
+    "tail": (("queues", "workers", "'finished'", "'failed'", "'retry'", "'started'"),) * 8,
+}
+#: For completion alone; people need not see it.
+HIDDEN = frozenset({"words"})
+
+
+class Names(Completer):
+    """Completes commands and names; a manager that does not answer leaves the commands."""
+
+    def __init__(self, manager: Link) -> None:
+        self._manager = manager
+        self._names: Mapping[str, Sequence[str]] = {}
+        self._asked = float("-inf")
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield what starts with the word before the cursor."""
+        before, _, started = document.text_before_cursor.rpartition(" ")
+        for name in self._fitting(before.split()):
+            if name.startswith(started):
+                yield Completion(name, start_position=-len(started))
+
+    def _fitting(self, before: Sequence[str]) -> Sequence[str]:
+        if not before:
+            return [*(name for name in TABLE if name not in HIDDEN), "exit"]
+        kinds = _ARGUMENTS.get(before[0], ())
+        if len(before) > len(kinds):
+            return []
+        return [name for kind in kinds[len(before) - 1] for name in self._of(kind)]
+
+    def _of(self, kind: str) -> Sequence[str]:
+        if kind.startswith("'"):
+            return [kind.strip("'")]
+        if kind == "commands":
+            return [name for name in TABLE if name not in HIDDEN]
+        return self._known().get(kind, ())
+
+    def _known(self) -> Mapping[str, Sequence[str]]:
+        if time.monotonic() - self._asked > _FRESH:
+            self._asked = time.monotonic()
+            try:
+                self._names = self._manager.call(["words"])
+            except EventrError:
+                self._names = {}  # what is wrong is said when a command is run
+        return self._names

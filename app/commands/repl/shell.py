@@ -1,0 +1,92 @@
+"""The REPL in a terminal: line editing, completion, and a history that is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from app.commands.repl.command import TAIL, run, said, words_of
+from app.commands.repl.link import Link, own_file
+from app.commands.repl.names import Names
+from app.errors import EventrError, StartupError
+
+HISTORY = "repl_history"
+#: A history that has grown beyond this is cut to its newer half at the next start, bytes.
+HISTORY_MAX = 256 << 10
+_LEAVE = frozenset({"exit", "quit"})
+
+
+class Shell:
+    """Reads commands from a terminal until Ctrl-D or ``exit``.
+
+    Args:
+        home: folder in which the history is kept.
+    """
+
+    def __init__(self, manager: Link, home: Path) -> None:
+        self._manager = manager
+        self._session: PromptSession[str] = PromptSession(
+            history=history(home / HISTORY),
+            completer=ThreadedCompleter(Names(manager)),
+            complete_while_typing=False,
+            auto_suggest=AutoSuggestFromHistory(),
+        )
+
+    def run(self) -> None:
+        """Work until the person leaves.
+
+        Raises:
+            StartupError: no manager answers at the start.
+        """
+        self._manager.connect()
+        known = self._manager.manager
+        click.echo(f"Queue manager on {known['host']}, process {known['pid']}.")
+        click.echo("“help” lists the commands, Tab completes, Ctrl-D leaves.")
+        while True:
+            try:
+                line = self._session.prompt(f"eventr {self._manager.manager['pid']}> ")
+            except KeyboardInterrupt:
+                continue  # as a shell does: the line is given up, not the session
+            except EOFError:
+                return
+            if line.strip() in _LEAVE:
+                return
+            try:
+                self._run(line)
+            except KeyboardInterrupt:
+                click.echo()  # behind the ^C; it ends a tail, or the waiting for an answer
+
+    def _run(self, line: str) -> None:
+        try:
+            words = words_of(line)
+            if words and self._manager.connect():
+                click.echo(f"The manager was restarted: this is process {self._manager.manager['pid']}.")
+            if words[:1] == [TAIL]:
+                click.echo("Events follow; Ctrl-C ends them.")
+            run(self._manager, words, as_json=False)
+        except EventrError as e:
+            said(e)
+
+
+def history(path: Path) -> History:
+    """Return the history in a file that only this user can read; in memory where there can be none."""
+    try:
+        own_file(path)
+        _shorten(path)
+    except OSError as e:
+        said(StartupError(f"The history is not kept: {path} cannot be written to ({e.strerror})."))
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def _shorten(path: Path) -> None:
+    text = path.read_bytes()
+    if len(text) > HISTORY_MAX:
+        # An entry starts with an empty line and a comment with its time.
+        start = text.find(b"\n# ", len(text) // 2)
+        path.write_bytes(text[start:] if start >= 0 else b"")
