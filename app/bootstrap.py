@@ -17,9 +17,13 @@ from functools import cached_property
 import redis
 
 from app import embedded
+from app.budgets import RedisBudget
 from app.config import Settings
+from app.events import RedisEvents
+from app.feeds import websub
 from app.feeds.fetch import Fetcher
 from app.feeds.parse import Limits
+from app.figures import RedisFigures
 from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
 from app.gateways.discoveries import DiscoveryGateway
@@ -31,6 +35,7 @@ from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.websubs import WebsubGateway
 from app.jobs import RedisJobs
 from app.limits import RedisLimiter
 from app.mappers import indexes
@@ -47,15 +52,21 @@ from app.mappers.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.store import Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.users import UserMapper
+from app.mappers.websubs import WebsubMapper
 from app.models.subscription import StartRule
+from app.notify import AppriseNotifier
 from app.services.accounts import AccountService
 from app.services.discovery import DiscoveryService
 from app.services.folders import FolderService
+from app.services.live import LiveService
 from app.services.passwords import Hasher
 from app.services.pull import PullService
+from app.services.readiness import Readiness
 from app.services.reading import ReadingService
+from app.services.report import ReportService
 from app.services.sign_in import SignInService
 from app.services.subscriptions import SubscriptionService
+from app.services.websub import WebsubService
 
 
 class Mappers:
@@ -76,6 +87,7 @@ class Mappers:
         self.sessions = SessionMapper(database)
         self.invites = InviteMapper(database)
         self.discoveries = DiscoveryMapper(database)
+        self.websubs = WebsubMapper(database)
 
 
 class Gateways:
@@ -87,7 +99,9 @@ class Gateways:
         keep = settings.retention_entries
         writer = EntryWriter(store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep)
         merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
-        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep)
+        self.websubs = WebsubGateway(m.websubs, settings)
+        hubs = self.websubs if websub.is_on(settings) else None
+        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
         self.subscriptions = SubscriptionGateway(
             store, m.feeds, m.entries, m.subscriptions, m.undos, start=start, most=settings.subscriptions_max
         )
@@ -118,6 +132,11 @@ class Services:
         return RedisJobs(self.settings)
 
     @cached_property
+    def events(self) -> RedisEvents:
+        """What people's browsers are told through."""
+        return RedisEvents(self.settings)
+
+    @cached_property
     def mappers(self) -> Mappers:
         """For gateways only."""
         return Mappers(self.store)
@@ -138,6 +157,7 @@ class Services:
             g.folders,
             g.entries,
             g.streams,
+            self.events,
             page_size=s.page_size,
             snapshot_ttl=s.snapshot_ttl,
             undo_ttl=s.undo_ttl,
@@ -147,7 +167,12 @@ class Services:
     def subscriptions(self) -> SubscriptionService:
         """Subscribe, edit, refresh, unsubscribe."""
         g = self.gateways
-        return SubscriptionService(g.subscriptions, g.feeds, g.folders, self.jobs)
+        return SubscriptionService(g.subscriptions, g.feeds, g.folders, self.jobs, self.events, g.websubs)
+
+    @cached_property
+    def live(self) -> LiveService:
+        """Passes to the stream of events."""
+        return LiveService(self.gateways.subscriptions, self.events)
 
     @cached_property
     def folders(self) -> FolderService:
@@ -158,7 +183,17 @@ class Services:
     @cached_property
     def pull(self) -> PullService:
         """Which feeds are due, and pulling them; for workers and the updater."""
-        return PullService(self.gateways.feeds, self.settings)
+        return PullService(self.gateways.feeds, self.settings, budget=self.budget, events=self.events)
+
+    @cached_property
+    def websub(self) -> WebsubService:
+        """Hubs: their callback, whom to ask, pulls for pushes."""
+        return WebsubService(self.gateways.websubs, self.pull, self.jobs, on=websub.is_on(self.settings))
+
+    @cached_property
+    def budget(self) -> RedisBudget:
+        """How often each host may be asked."""
+        return RedisBudget(self.settings)
 
     @cached_property
     def discovery(self) -> DiscoveryService:
@@ -197,9 +232,24 @@ class Services:
         for mapper in (m.users, m.sessions, m.invites, m.discoveries):
             mapper.ensure_indexes()
 
+    @cached_property
+    def figures(self) -> RedisFigures:
+        """What was counted."""
+        return RedisFigures(self.settings)
+
+    @cached_property
+    def report(self) -> ReportService:
+        """The hourly report."""
+        return ReportService(self.figures, AppriseNotifier(self.settings), self.settings)
+
+    @cached_property
+    def readiness(self) -> Readiness:
+        """Whether the stores answer."""
+        return Readiness({"mongodb": self.store.ping, "redis": self.jobs.ping})
+
     def close(self) -> None:
         """Close the connections that were opened."""
-        for name in ("limiter", "jobs", "store"):
+        for name in ("limiter", "budget", "figures", "events", "jobs", "store"):
             if (part := self.__dict__.get(name)) is not None:
                 part.close()
 

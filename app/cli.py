@@ -16,6 +16,8 @@ COMMANDS: dict[str, str] = {
     "controller": "app.commands.processes:controller",
     "doctor": "app.commands.doctor:doctor",
     "manager": "app.commands.processes:manager",
+    "repl": "app.commands.repl.command:repl",
+    "report": "app.commands.report:report",
     "settings": "app.commands.settings:settings",
     "up": "app.commands.up:up",
     "updater": "app.commands.processes:updater",

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -35,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A setting of the developer's shell must not change what is tested.
     for name in [n for n in os.environ if n.startswith("EVENTR_") and n not in _FOR_TESTS]:
         del os.environ[name]
+    # What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 _FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}

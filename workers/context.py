@@ -44,11 +44,13 @@ class Context:
 
     Attributes:
         job: the attempt; ``job.token`` names it and no other, for claims in MongoDB.
-        settings: of this process.
+        settings: of this process, with what the job's queue sets for itself.
+        limit: longest run of this attempt, seconds.
     """
 
     job: Taken
     settings: Settings
+    limit: float
     _resources: Resources
     _sink: Callable[[Report], None]
 

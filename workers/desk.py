@@ -18,6 +18,7 @@ from rq.utils import now, utcformat
 
 from app.errors import StoreError
 from app.models import keys
+from app.models.jobs import USER_QUEUES
 from workers.endings import Ending, Report
 from workers.taken import Taken, read
 
@@ -31,6 +32,13 @@ def connect(redis_url: str) -> redis.Redis:
     return redis.Redis.from_url(redis_url, retry=Retry(NoBackoff(), 0))
 
 
+def script(name: str) -> str:
+    """Return a script of ours, with what those that end tasks share in front of it."""
+    text = resources.files("workers").joinpath(f"{name}.lua").read_text()
+    shared = resources.files("app").joinpath("bury.lua").read_text() if name == "finish" else ""
+    return shared + text
+
+
 class Desk:
     """Takes and ends jobs in the name of one worker. One call at a time per instance.
 
@@ -38,32 +46,41 @@ class Desk:
         StoreError: by each method, when Redis does not answer; the call may have had its effect.
     """
 
-    def __init__(self, client: redis.Redis, worker: str, queues: Sequence[str]) -> None:
-        self._client = client
+    def __init__(
+        self, client: redis.Redis, worker: str, queues: Sequence[str], dead_max: int = 10_000
+    ) -> None:
+        self._client, self._dead_max = client, dead_max
         self._worker = worker
         self._queues = tuple(queues)
         self._inflight = keys.inflight(worker)
         self._doubtful = False
         self._take, self._finish, self._orphans, self._progress = (
-            client.register_script(resources.files("workers").joinpath(f"{name}.lua").read_text())
-            for name in ("take", "finish", "orphans", "progress")
+            client.register_script(script(name)) for name in ("take", "finish", "orphans", "progress")
         )
 
-    def take(self, most: int, caps: Mapping[str, int], held: Iterable[str]) -> list[Taken]:
+    def serve(self, queues: Sequence[str]) -> None:
+        """Take from these queues from now on, by priority."""
+        self._queues = tuple(queues)
+
+    def take(
+        self, most: int, caps: Mapping[str, int], held: Iterable[str], system: int | None = None
+    ) -> list[Taken]:
         """Take up to ``most`` jobs, by priority, of each queue at most its cap.
 
         Args:
+            system: most jobs of all system queues together; None: no such limit.
             held: ids of the jobs that this worker knows to hold. After a lost reply they tell which
                 jobs it holds without knowing.
 
         Raises:
             UnregisteredError: this worker may not take any more.
         """
-        names = [self._inflight, keys.WORKERS, keys.EVENTS]
+        names = [self._inflight, keys.WORKERS, keys.EVENTS, keys.PAUSED]
+        args: list[Any] = [self._worker, most, utcformat(now()), keys.EVENTS_KEPT]
+        args.append(most if system is None else system)
         for queue in self._queues:
             names += [keys.queue(queue), keys.SCHEDULED + queue]
-        limits = [min(most, caps.get(queue, most)) for queue in self._queues]
-        args: list[Any] = [self._worker, most, utcformat(now()), keys.EVENTS_KEPT, *limits]
+            args += [caps.get(queue, most), int(queue not in USER_QUEUES)]
         try:
             if self._doubtful:
                 self._orphans(keys=[self._inflight], args=list(held))
@@ -109,7 +126,7 @@ class Desk:
             raise StoreError from e
 
     def _names(self, job: Taken) -> list[str]:
-        return [keys.job(job.id), self._inflight, keys.results(job.id), keys.EVENTS]
+        return [keys.job(job.id), self._inflight, keys.results(job.id), keys.EVENTS, keys.DEAD]
 
     def _args(self, ending: Ending, stamp: str) -> list[Any]:
         job = ending.job
@@ -122,9 +139,10 @@ class Desk:
             ending.message,
             ending.body,
             ending.seconds if ending.kind == "retry" else int(ending.seconds),
-            ending.line,
+            ending.where,
             self._worker,
             job.token,
             keys.EVENTS_KEPT,
             keys.WAKE,
+            self._dead_max,
         ]

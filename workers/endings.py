@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 from app.config import Settings
-from app.errors import EventrError, StoreError
+from app.errors import EventrError, StoreError, UnsentError
 from app.models.jobs import State
 from workers.taken import Taken
 
@@ -51,7 +51,7 @@ class Ending:
         kind: ``finished``, ``failed`` (for good), ``retry`` or ``returned`` (uncounted, to the front).
         seconds: how long result or failure is kept; of a retry the delay.
         body: result or report as RQ's result streams hold it: base64, reports compressed.
-        line: JSON line for the job's history, empty when nothing went wrong.
+        where: type and places of the error for the job's history, empty when nothing went wrong.
     """
 
     job: Taken
@@ -60,7 +60,7 @@ class Ending:
     body: str = ""
     error: str = ""
     message: str = ""
-    line: str = ""
+    where: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,25 +92,27 @@ def failed(job: Taken, error: BaseException, settings: Settings, rng: random.Ran
     again = is_temporary(error) and job.failures + 1 < settings.job_retries
     word = error.word if isinstance(error, EventrError) else "unexpected"
     message = error.message if isinstance(error, EventrError) else EventrError.default
-    line = json.dumps({"attempt": job.attempt, "error": word, "where": where(error)})
+    place = where(error)
     if again:
-        delay = backoff(job.failures, settings.job_backoff, rng)
-        return Ending(job, RETRY, delay, error=word, message=message, line=line)
-    body = base64.b64encode(zlib.compress(f"{word}: {message}\n{where(error)}".encode())).decode()
-    return Ending(job, State.FAILED, settings.failure_ttl, body, word, message, line)
+        delay = backoff(job.failures, settings, rng)
+        return Ending(job, RETRY, delay, error=word, message=message, where=place)
+    body = base64.b64encode(zlib.compress(f"{word}: {message}\n{place}".encode())).decode()
+    return Ending(job, State.FAILED, settings.failure_ttl, body, word, message, place)
 
 
 def is_temporary(error: BaseException) -> bool:
     """Whether another try can help: not after an answer like "no such feed" or "not a feed"."""
-    if isinstance(error, StoreError | JobTimeoutError):
+    if isinstance(error, StoreError | UnsentError | JobTimeoutError):
         return True
     return not isinstance(error, EventrError)
 
 
-def backoff(failures: int, first: float, rng: random.Random | None = None) -> float:
-    """Seconds until the next try: doubles with each failure, ±20 % so that a herd spreads."""
-    spread = (rng or random).uniform(0.8, 1.2)
-    return float(first) * 2.0**failures * spread
+def backoff(failures: int, settings: Settings, rng: random.Random | None = None) -> float:
+    """Seconds until the next try: longer with each failure up to a limit, then spread by the jitter."""
+    # The exponent has a limit too: no number may grow out of bounds on the way to it.
+    wait = settings.job_backoff * settings.job_backoff_factor ** min(failures, 64)
+    jitter = settings.job_backoff_jitter
+    return float(min(wait, settings.job_backoff_most)) * (rng or random).uniform(1 - jitter, 1 + jitter)
 
 
 def where(error: BaseException) -> str:

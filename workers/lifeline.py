@@ -1,4 +1,4 @@
-"""The worker's line to its manager: messages up, and an end when the manager ends, however it ends."""
+"""The worker's line to its manager: messages up, new orders down, an end when the manager ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import socket
 import threading
 from multiprocessing.connection import Connection
 
-from app.models.workers import Message, encode
+from app.models.workers import Message, WorkerSpec, decode_orders, encode
 
+_PACKET = 1 << 16
 #: Exit code of a worker whose manager is gone.
 ORPHANED = 75
 
@@ -26,6 +27,18 @@ class Link:
         if self._line is not None:
             with contextlib.suppress(BlockingIOError, ConnectionError):
                 self._line.send(encode(message), socket.MSG_DONTWAIT)
+
+    def fileno(self) -> int | None:
+        """Becomes readable when there are orders; None without a manager."""
+        return None if self._line is None else self._line.fileno()
+
+    def receive(self) -> WorkerSpec | None:
+        """Return the newest orders that have come since the last call, if any; never blocks."""
+        newest = None
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            while self._line is not None and (packet := self._line.recv(_PACKET, socket.MSG_DONTWAIT)):
+                newest = decode_orders(packet)
+        return newest
 
 
 def watch(pipe: Connection) -> None:

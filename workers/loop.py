@@ -9,9 +9,10 @@ round trips.
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from workers import endings
 from workers.desk import Desk, UnregisteredError
 from workers.endings import Ending, Report
 from workers.lifeline import Link
+from workers.limits import limit
 from workers.runner import Runner
 from workers.taken import Taken
 
@@ -58,6 +60,8 @@ class LoopWorker:
         self._kick = asyncio.Event()  # a slot is free, a job has come, or it is time to leave
         self._news = asyncio.Event()  # something is to be recorded
         self._loop = asyncio.get_running_loop()
+        self._born = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
 
     def kick(self) -> None:
         """Look for jobs now; for wake-up hints, from any thread."""
@@ -71,6 +75,16 @@ class LoopWorker:
             _log.info("worker_leaving", reason=reason, running=len(self._running))
             self._kick.set()
 
+    def follow(self, spec: WorkerSpec) -> None:
+        """Work by new orders; what runs goes on. Mode and name are for life."""
+        self._spec = spec
+        self._desk.serve(spec.queues)
+        limit(spec.memory)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._born + spec.lifetime, self.leave, "lifetime")
+        self._kick.set()
+
     def report(self, report: Report) -> None:
         """Publish progress with the next record; from any thread."""
         self._loop.call_soon_threadsafe(self._note, report)
@@ -80,10 +94,11 @@ class LoopWorker:
         with ThreadPoolExecutor(1, "take") as taking, ThreadPoolExecutor(1, "record") as recording:
             recorder = asyncio.create_task(self._record_all(recording))
             ticker = asyncio.create_task(self._tick_all())
-            timer = self._loop.call_later(self._spec.lifetime, self.leave, "lifetime")
+            self.follow(self._spec)
             await self._take_all(taking, runner)
             await self._drain()
-            timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             ticker.cancel()
             self._drained = True
             self._news.set()
@@ -108,12 +123,12 @@ class LoopWorker:
             free -= len(self._unrecorded)
         if free <= 0:
             return []
-        system = sum(1 for job, _ in self._running.values() if job.queue not in USER_QUEUES)
-        cap = max(0, self._spec.system_slots - system)
-        caps = {queue: cap for queue in self._spec.queues if queue not in USER_QUEUES}
+        of = collections.Counter(job.queue for job, _ in self._running.values())
+        system = sum(count for queue, count in of.items() if queue not in USER_QUEUES)
+        left = max(0, self._spec.system_slots - system)
         held = [*self._running, *(ending.job.id for ending in self._unrecorded)]
         try:
-            return await self._in(thread, partial(self._desk.take, free, caps, held))
+            return await self._in(thread, partial(self._desk.take, free, caps(self._spec, of), held, left))
         except UnregisteredError:
             # Our list is somebody else's now: no end of ours would be accepted any more.
             self._cancel()
@@ -124,7 +139,7 @@ class LoopWorker:
         return []
 
     def _start(self, job: Taken, runner: Runner) -> None:
-        self._link.send(Began(job.id, runner.limit(job)))
+        self._link.send(Began(job.id, runner.limit(job), job.task, job.queue))
         attempt = asyncio.create_task(runner.run(job))
         self._running[job.id] = job, attempt
         attempt.add_done_callback(partial(self._end, job, runner))
@@ -206,3 +221,9 @@ class LoopWorker:
 
     async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(thread, call)
+
+
+def caps(spec: WorkerSpec, held: Mapping[str, int]) -> dict[str, int]:
+    """Return how many more jobs of each queue with a buffer of its own may be taken."""
+    rules = spec.rules.items()
+    return {q: max(0, rule.buffer - held.get(q, 0)) for q, rule in rules if rule.buffer is not None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import sys
 from multiprocessing.connection import Connection
@@ -14,6 +13,7 @@ from app import logs
 from app.config import Settings
 from app.models.workers import WorkerSpec
 from workers import lifeline, registry
+from workers.limits import limit, settle
 from workers.worker import EventrWorker, connected
 
 registry.load()
@@ -31,15 +31,9 @@ def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: 
     logs.configure(settings.log_level, settings.log_format)
     setproctitle.setproctitle(f"eventr worker {spec.group}")
     limit(spec.memory)
+    settle()
     with logs.bind(worker=spec.name):
         EventrWorker(spec, settings, connected(settings), lifeline.Link(line)).work()
     sys.stderr.flush()
     # All ends are recorded. Threads of plain tasks that outlived the grace must not keep the process.
     os._exit(0)
-
-
-def limit(memory: int) -> None:
-    """Refuse more data than 1.5 × ``memory`` bytes, so that a hog gets a MemoryError; write no cores."""
-    most = memory + memory // 2
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.config import Settings
+from app.models.workers import QueueRules
 from workers import endings
 from workers.context import Context, Resources
 from workers.endings import BadJobError, Ending, Report
@@ -24,37 +26,53 @@ class Runner:
     """Runs attempts.
 
     Args:
+        rules: of the queues; those without follow the settings alone.
         sink: takes progress reports; called from any thread.
         inline: plain functions run in the calling thread (solo mode) instead of one of their own.
     """
 
     def __init__(
-        self, settings: Settings, resources: Resources, sink: Callable[[Report], None], *, inline: bool
+        self,
+        settings: Settings,
+        rules: Mapping[str, QueueRules],
+        resources: Resources,
+        sink: Callable[[Report], None],
+        *,
+        inline: bool,
     ) -> None:
         self._settings, self._resources, self._sink, self._inline = settings, resources, sink, inline
         self._call = compose(self._body)
+        self.follow(rules)
+
+    def follow(self, rules: Mapping[str, QueueRules]) -> None:
+        """Attempts that start from now on follow these rules, and so do all ends."""
+        self._rules = rules
+        self._of = {queue: settings_of(self._settings, rule) for queue, rule in rules.items()}
 
     async def run(self, job: Taken) -> Any:
         """Return what the task returns; raises what it raises."""
-        return await self._call(job, Context(job, self._settings, self._resources, self._sink))
+        settings = self._of.get(job.queue, self._settings)
+        return await self._call(job, Context(job, settings, self._limit(job), self._resources, self._sink))
 
     def limit(self, job: Taken) -> float:
         """Seconds after which the manager may end the worker for this job."""
-        return limit_of(find(job.task), self._settings) + HARD_GRACE
+        return self._limit(job) + HARD_GRACE
+
+    def _limit(self, job: Taken) -> float:
+        return limit_of(find(job.task), self._settings, self._rules.get(job.queue))
 
     def ending(self, job: Taken, attempt: asyncio.Future[Any], *, stopping: bool) -> Ending:
         """Read the end of a task that is done."""
+        settings = self._of.get(job.queue, self._settings)
         if attempt.cancelled():
             # Cancelled by us: back to the queue. By itself: a fault like any other.
             return (
-                endings.returned(job)
-                if stopping
-                else endings.failed(job, asyncio.CancelledError(), self._settings)
+                endings.returned(job) if stopping else endings.failed(job, asyncio.CancelledError(), settings)
             )
         error = attempt.exception()
         if error is not None:
-            return endings.failed(job, error, self._settings)
-        return endings.finished(job, attempt.result(), self._settings)
+            return endings.failed(job, error, settings)
+        return endings.finished(job, attempt.result(), settings)
 
     async def _body(self, job: Taken, ctx: Context) -> Any:
         spec = find(job.task)
@@ -69,3 +87,17 @@ class Runner:
         if self._inline:
             return spec.body(ctx, **job.args)
         return await asyncio.to_thread(spec.body, ctx, **job.args)
+
+
+def settings_of(settings: Settings, rules: QueueRules) -> Settings:
+    """Return the settings as a job of a queue with these rules sees them."""
+    return dataclasses.replace(
+        settings,
+        job_retries=rules.retries,
+        job_backoff=rules.backoff_first,
+        job_backoff_factor=rules.backoff_factor,
+        job_backoff_most=rules.backoff_most,
+        job_backoff_jitter=rules.backoff_jitter,
+        result_ttl=rules.result_ttl,
+        failure_ttl=rules.failure_ttl,
+    )

@@ -1,5 +1,8 @@
 """Solo mode: one job at a time in the main thread, for CPU work and for code that blocks.
 
+With more than one slot it holds the next ones in hand: one TAKE for all of them, which is worth it for
+short jobs. Before each job it looks for new orders.
+
 Nothing can be done here while a job runs, so the manager holds its deadline and ends the process when
 a stop takes longer than the grace; the job then goes back uncounted.
 """
@@ -7,6 +10,7 @@ a stop takes longer than the grace; the job then goes back uncounted.
 from __future__ import annotations
 
 import asyncio
+import collections
 import threading
 import time
 from typing import Any
@@ -14,15 +18,18 @@ from typing import Any
 from app import logs
 from app.errors import StoreError
 from app.models.workers import Began, Ended, Leaving, Tick, WorkerSpec
+from workers import endings
 from workers.desk import Desk, UnregisteredError
 from workers.endings import Ending, Report
 from workers.lifeline import Link
-from workers.loop import IDLE
+from workers.limits import limit
+from workers.loop import IDLE, caps
 from workers.runner import Runner
 from workers.taken import Taken
 
 _log = logs.get(__name__)
 _OUTAGE_PAUSE = 0.25
+_TICK = 0.5
 
 
 class SoloWorker:
@@ -30,8 +37,10 @@ class SoloWorker:
 
     def __init__(self, spec: WorkerSpec, desk: Desk, link: Link) -> None:
         self._spec, self._desk, self._link = spec, desk, link
-        self._until = time.monotonic() + spec.lifetime
+        self._born = time.monotonic()
+        self._hand: collections.deque[Taken] = collections.deque()
         self._done = 0
+        self._ticked = 0.0
         self._reason: str | None = None
         self._kick = threading.Event()
 
@@ -44,6 +53,12 @@ class SoloWorker:
         self._reason = self._reason or reason
         self._kick.set()
 
+    def follow(self, spec: WorkerSpec) -> None:
+        """Work by new orders from the next job on."""
+        self._spec = spec
+        self._desk.serve(spec.queues)
+        limit(spec.memory)
+
     def report(self, report: Report) -> None:
         """Publish progress now; what cannot be published is dropped."""
         try:
@@ -52,55 +67,66 @@ class SoloWorker:
             _log.warning("progress_dropped", job_id=report.job.id)
 
     def work(self, runner: Runner) -> None:
-        """Take and run jobs; returns when the last end is recorded."""
-        with asyncio.Runner() as loop:
+        """Take and run jobs; returns when the last end is recorded and the rest is given back."""
+        with asyncio.Runner() as owner:
+            loop = owner.get_loop()  # its own run() sets and restores signal handlers for each job
             while self._reason is None:
                 self._kick.clear()
-                self._link.send(Tick(self._done))
-                job = self._take()
-                if job is None:
+                self._tick()
+                if (orders := self._link.receive()) is not None:
+                    self.follow(orders)
+                    runner.follow(orders.rules)
+                if not self._hand and not self._take():
                     self._kick.wait(IDLE)
                     continue
-                self._record(self._run(job, runner, loop))
+                self._record([self._run(self._hand.popleft(), runner, loop)])
                 self._retire()
+        # Backwards: each goes to the front of its queue, so the first taken is the first again.
+        self._record([endings.returned(job) for job in reversed(self._hand)])
         self._link.send(Leaving(self._reason))
         _log.info("worker_leaving", reason=self._reason)
+
+    def _tick(self) -> None:
+        """Give a sign of life; where jobs are short, their beginnings and ends are signs enough."""
+        now = time.monotonic()
+        if now - self._ticked >= _TICK:
+            self._ticked = now
+            self._link.send(Tick(self._done))
 
     def _retire(self) -> None:
         if self._done >= self._spec.max_jobs:
             self.leave("max_jobs")
-        elif time.monotonic() > self._until:
+        elif time.monotonic() > self._born + self._spec.lifetime:
             self.leave("lifetime")
 
-    def _take(self) -> Taken | None:
+    def _take(self) -> bool:
         try:
-            jobs = self._desk.take(1, {}, ())
+            self._hand += self._desk.take(self._spec.slots, caps(self._spec, {}), (), self._spec.system_slots)
         except UnregisteredError:
             self.leave("unregistered")
-            return None
         except StoreError:
             _log.warning("redis_silent", while_="taking")
             time.sleep(_OUTAGE_PAUSE)
-            return None
-        return jobs[0] if jobs else None
+        return bool(self._hand)
 
-    def _run(self, job: Taken, runner: Runner, loop: asyncio.Runner) -> Ending:
-        self._link.send(Began(job.id, runner.limit(job)))
-        attempt = loop.run(_await_end(runner, job))
+    def _run(self, job: Taken, runner: Runner, loop: asyncio.AbstractEventLoop) -> Ending:
+        self._link.send(Began(job.id, runner.limit(job), job.task, job.queue))
+        attempt = loop.run_until_complete(_await_end(runner, job))
         self._link.send(Ended(job.id))
         self._done += 1
         return runner.ending(job, attempt, stopping=False)
 
-    def _record(self, ending: Ending) -> None:
-        while True:
+    def _record(self, batch: list[Ending]) -> None:
+        while batch:
             try:
-                (kept,) = self._desk.finish([ending])
+                kept = self._desk.finish(batch)
             except StoreError:
                 _log.warning("redis_silent", while_="recording")
                 time.sleep(_OUTAGE_PAUSE)
                 continue
-            if not kept:
-                _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
+            for ending, ours in zip(batch, kept, strict=True):
+                if not ours:
+                    _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
             return
 
 

@@ -24,6 +24,7 @@ from app.models import keys
 from app.models.workers import Ready, WorkerSpec
 from workers.context import Resources
 from workers.desk import Desk, connect
+from workers.endings import Report
 from workers.lifeline import Link
 from workers.loop import LoopWorker
 from workers.runner import Runner
@@ -73,17 +74,30 @@ class EventrWorker(BaseWorker):
         for number in _SIGNALS:
             signal.signal(number, lambda *_: worker.leave("signal"))
         self._begin(worker.kick)
-        worker.work(Runner(self._settings, self._resources, worker.report, inline=True))
+        worker.work(self._runner(worker.report, inline=True))
 
     async def _loop(self) -> None:
         worker = LoopWorker(self._spec, (self._desk(), self._desk()), self._link)
         for number in _SIGNALS:
             asyncio.get_running_loop().add_signal_handler(number, worker.leave, "signal")
         self._begin(worker.kick)
-        await worker.work(Runner(self._settings, self._resources, worker.report, inline=False))
+        runner = self._runner(worker.report, inline=False)
+        if (line := self._link.fileno()) is not None:
+            asyncio.get_running_loop().add_reader(line, self._heed, worker, runner)
+        await worker.work(runner)
+
+    def _heed(self, worker: LoopWorker, runner: Runner) -> None:
+        orders = self._link.receive()
+        if orders is not None:
+            worker.follow(orders)
+            runner.follow(orders.rules)
+
+    def _runner(self, sink: Callable[[Report], None], *, inline: bool) -> Runner:
+        return Runner(self._settings, self._spec.rules, self._resources, sink, inline=inline)
 
     def _desk(self) -> Desk:
-        return Desk(connect(self._settings.redis_url), self.name, self._spec.queues)
+        settings = self._settings
+        return Desk(connect(settings.redis_url), self.name, self._spec.queues, settings.dead_max)
 
     def _begin(self, kick: Callable[[], None]) -> None:
         threading.Thread(target=self._listen, args=(kick,), daemon=True, name="wake").start()

@@ -26,6 +26,7 @@ from app.commands.stores import short
 from app.config import Settings
 from app.embedded import programs
 from app.errors import EventrError
+from app.feeds import websub
 from app.models import keys
 
 #: Below so much free space the word is "warn"; MongoDB stops writing when there is none.
@@ -72,6 +73,7 @@ def examine() -> Iterator[Finding]:
         yield Finding("settings", Word.FAIL, e.message)
         return
     yield from check_settings(settings)
+    yield check_websub(settings)
     yield from check_libraries()
     yield from check_disk(settings)
     yield from check_mongodb(settings)
@@ -98,6 +100,21 @@ def check_settings(settings: Settings) -> Iterator[Finding]:
         yield Finding("settings", Word.WARN, text)
     else:
         yield Finding("settings", Word.OK, "All settings fit.")
+
+
+def check_websub(settings: Settings) -> Finding:
+    """Say whether feeds are subscribed at hubs, and whether hubs can answer."""
+    origin = settings.own_origin
+    if settings.websub == "off":
+        return Finding("websub", Word.OK, "Feeds are polled only (EVENTR_WEBSUB=off).")
+    if websub.is_reachable(settings.base_url):
+        text = f"Feeds are subscribed at their hubs, which call {origin}/websub/…."
+        return Finding("websub", Word.OK, text)
+    if settings.websub == "on":
+        text = f"EVENTR_WEBSUB is on, but {origin} is not of the internet: only hubs beside it can call it."
+        return Finding("websub", Word.WARN, text)
+    text = f"Hubs cannot reach {origin}, so feeds are polled only; EVENTR_BASE_URL names a public address."
+    return Finding("websub", Word.OK, text)
 
 
 def check_libraries() -> Iterator[Finding]:

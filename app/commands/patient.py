@@ -24,6 +24,8 @@ from typing import Any
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from app.commands.handover import Handover
+
 #: A head is at most so long; gunicorn's own limits per line and field hold within it.
 HEAD_BYTES = 32 << 10
 #: A body up to this size is waited for too. Longer ones (uploads) are read by a thread, with a limit.
@@ -60,6 +62,13 @@ class PatientWorker(ThreadWorker):
         #: Who has a thread that may have to wait for bytes, and who waits for such a thread.
         self._partial: set[TConn] = set()
         self._queued: dict[TConn, float] = {}
+        self._handover: Handover | None = None
+
+    def init_process(self) -> None:
+        """Begin, in the worker's own process."""
+        path = getattr(self.app, "handover", None)
+        self._handover = Handover(path) if path else None
+        super().init_process()
 
     def enqueue_req(self, conn: TConn) -> None:
         """Take a connection on which a request is expected."""
@@ -117,7 +126,10 @@ class PatientWorker(ThreadWorker):
             return
         seen = _buffered(conn) + (fresh or b"")
         if is_complete(seen):
-            self._answer(conn, seen)
+            if self._handover is not None and self._handover.take(conn.sock, seen, _buffered(conn)):
+                self._drop(conn)  # only our end: the controller has its own
+            else:
+                self._answer(conn, seen)
         elif fresh == b"":
             self._drop(conn)  # closed by the client
         elif len(seen) >= HEAD_BYTES and b"\r\n\r\n" not in seen:

@@ -56,7 +56,8 @@ def controller() -> None:
     """Run the controller, which passes events on to whoever waits for them."""
     from controller.main import run
 
-    _run("controller", run)
+    _allow_many_connections(16_384)
+    _run("controller", lambda settings: run(with_secret_key(settings)))
 
 
 @click.command()
@@ -91,10 +92,10 @@ def ensure_indexes(settings: Settings) -> None:
         services.ensure_indexes()
 
 
-def _allow_many_connections() -> None:
+def _allow_many_connections(wanted: int = 4096) -> None:
     # A worker waits for a thousand clients at once, and the usual limit of open files is just that.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
@@ -102,7 +103,11 @@ def _allow_many_connections() -> None:
 def _gunicorn(settings: Settings) -> None:
     from gunicorn.app.base import BaseApplication
 
+    from controller.messages import handover_path
+
     class Server(BaseApplication):
+        handover = handover_path(settings)  # for app.commands.patient
+
         def load_config(self) -> None:
             for name, value in gunicorn_options(settings).items():
                 self.cfg.set(name, value)

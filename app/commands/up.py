@@ -19,7 +19,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app import embedded, logs
+from app import admin, embedded, logs
 from app.commands import address, ports
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
@@ -163,8 +163,16 @@ def _welcome(settings: Settings, layout: embedded.Layout) -> str:
         f"Eventr runs at {address.public(settings)}\n"
         f"  data: {layout.home / 'data'}\n"
         f"  logs: {layout.log}\n"
+        f"{_admin_ports(settings)}"
         "  stop: Ctrl-C"
     )
+
+
+def _admin_ports(settings: Settings) -> str:
+    if not settings.metrics_listen:
+        return ""
+    ports = (f"{admin.url(settings, name)} ({name})" for name in admin.OFFSETS)
+    return f"  metrics: {', '.join(ports)}\n"
 
 
 def _log_to_file(layout: embedded.Layout) -> None:

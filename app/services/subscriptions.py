@@ -10,11 +10,12 @@ from app.errors import ExistsError, feed_message
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
 from app.models.feed import FeedHealth
 from app.models.jobs import Job, Queue, Task, Ticket
 from app.models.subscription import Subscribed, Subscription
-from app.ports import JobPort
+from app.ports import EventPort, JobPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids
 
@@ -34,11 +35,15 @@ class SubscriptionService:
         feeds: FeedGateway,
         folders: FolderGateway,
         jobs: JobPort,
+        events: EventPort,
+        websubs: WebsubGateway,
     ) -> None:
         self._subscriptions = subscriptions
         self._feeds = feeds
         self._folders = folders
         self._jobs = jobs
+        self._events = events
+        self._websubs = websubs
 
     def subscribe(
         self, actor: Actor, url: str, *, title: str | None = None, folder_id: int | None = None
@@ -67,6 +72,7 @@ class SubscriptionService:
         except ExistsError:
             subscription, existed = self._subscriptions.get(actor.user_id, feed.id), True
         ticket = None if feed.last_seq else self._pull([feed.id])[0].id
+        self._events.follows(actor.user_id, added=[feed.id])
         log.info("subscribed", user_id=actor.user_id, feed_id=feed.id, existed=existed)
         return Subscribed(subscription, existed, ticket)
 
@@ -87,6 +93,8 @@ class SubscriptionService:
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
         self._subscriptions.remove(actor.user_id, an_id(feed_id, "feed_id"))
+        self._websubs.leave_if_unread(feed_id, clock.now())
+        self._events.follows(actor.user_id, removed=[feed_id])
         log.info("unsubscribed", user_id=actor.user_id, feed_id=feed_id)
 
     def edit(
@@ -135,4 +143,5 @@ class SubscriptionService:
             fetches=tuple(self._feeds.fetches(feed.id, FETCHES)),
             message=feed_message(feed.error) if feed.error else None,
             next_check_at=feed.next_check_at,
+            pushed_by=self._websubs.note(feed.id, feed.push_until, clock.now()),
         )

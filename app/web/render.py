@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -96,7 +95,7 @@ def seen_word(word: str) -> str:
 def outcome(fetch: FetchRecord) -> str:
     """Return a fetch's outcome in words."""
     word = seen_word(fetch.error) if fetch.error else None
-    return chart.label(dataclasses.replace(fetch, error=word))
+    return chart.label(fetch._replace(error=word))
 
 
 def measured(fetch: FetchRecord) -> bool:

@@ -29,6 +29,15 @@ def public(view: View) -> View:
     return view
 
 
+def for_programs(view: View) -> View:
+    """Mark a public view that other servers call: no cookie, no form token, bodies that are no forms.
+
+    It must know by itself who may do what, and how long a body may be.
+    """
+    view.for_programs = True  # type: ignore[attr-defined]
+    return public(view)
+
+
 def install(app: Flask) -> None:
     """Recognise the visitor before each request, guard it, and set the cookie after it."""
     app.before_request(_recognise)
@@ -37,7 +46,7 @@ def install(app: Flask) -> None:
 
 
 def _recognise() -> None:
-    if request.endpoint == "static_files.file":
+    if request.endpoint == "static_files.file" or _is_for_programs():
         return
     token = request.cookies.get(cookie_name(web().secure), "")
     g.token = token if _TOKEN.fullmatch(token) else None
@@ -48,6 +57,8 @@ def _recognise() -> None:
 def _guard() -> None:
     view = web_view()
     hosts.check_name(request, web().settings)
+    if _is_for_programs():
+        return
     hosts.check_body(request, web().settings)
     if request.mimetype == "multipart/form-data":
         # No form here takes a file, and parts would be parsed before anything else is looked at (W16).
@@ -55,6 +66,10 @@ def _guard() -> None:
     csrf.check(request, web().secret_key, g.get("token"))
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:
         raise AuthRequiredError
+
+
+def _is_for_programs() -> bool:
+    return bool(getattr(web_view(), "for_programs", False))
 
 
 def web_view() -> Callable[..., object] | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import redis
@@ -18,7 +21,10 @@ import redis
 from app.config import Settings, env_name
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
+from queue_manager.recovery import Recovery
 from workers.desk import Desk, connect
+
+T = TypeVar("T")
 
 REPO = Path(__file__).resolve().parents[2]
 #: Worker groups of most tests: small and quick to start.
@@ -43,7 +49,7 @@ class Process:
     """One of our processes as ``eventr`` would start it, with its log in a file."""
 
     def __init__(self, module: str, settings: Settings, log: Path) -> None:
-        names = (
+        names: tuple[str, ...] = (
             "home",
             "redis_url",
             "mongodb_uri",
@@ -51,9 +57,12 @@ class Process:
             "queues_file",
             "job_retries",
             "job_backoff",
+            "repl_listen",
         )
         names += ("worker_memory", "worker_stall", "stop_grace", "updater_interval", "updater_lease")
-        ours = {env_name(n): str(v) for n in names if (v := getattr(settings, n)) is not None}
+        names += ("metrics_listen", "metrics_token", "report_urls", "log_level")
+        names += ("pull_batch", "updater_work", "fetch_allow", "fetch_ports", "job_timeout")
+        ours = {env_name(n): _text(v) for n in names if (v := getattr(settings, n)) is not None}
         self.log = log
         with log.open("a") as out:
             self.popen = subprocess.Popen(
@@ -73,6 +82,10 @@ class Process:
         """Send a signal and wait for the end."""
         self.popen.send_signal(number)
         return self.popen.wait(timeout)
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 @contextlib.contextmanager
@@ -102,7 +115,20 @@ def groups(settings: Settings, *, workers: int = 1, slots: int = 8, extra: str =
 def desk(client: redis.Redis, settings: Settings, worker: str = "w1") -> Desk:
     """A registered worker's desk, without a process."""
     client.hset(keys.WORKERS, worker, "test:1:1")
-    return Desk(connect(settings.redis_url), worker, [str(q) for q in Queue])
+    return Desk(connect(settings.redis_url), worker, [str(q) for q in Queue], settings.dead_max)
+
+
+def linked(settings: Settings, work: Callable[[Recovery], Awaitable[T]]) -> T:
+    """Do something as a manager would, without one: with its connection to Redis."""
+
+    async def run() -> T:
+        link = Recovery(settings, "test:1:1")
+        try:
+            return await work(link)
+        finally:
+            await link.close()
+
+    return asyncio.run(run())
 
 
 def effects(count: int, seconds: float = 0.0, start: int = 0) -> list[Job]:
@@ -163,3 +189,9 @@ def is_alive(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def feed_ids(data: bytes) -> list[int]:
+    """The feeds of a pull, read from the ``data`` of its job."""
+    found: list[int] = json.loads(zlib.decompress(data))[3]["feed_ids"]
+    return found

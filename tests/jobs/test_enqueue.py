@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import threading
 from typing import Any
@@ -209,19 +210,19 @@ def test_J06_arguments_have_a_limit(jobs: RedisJobs, redis_client: redis.Redis) 
 
 
 def test_a_silent_redis_is_a_named_error(settings: Settings, tmp_path: Any) -> None:
-    import dataclasses
-
     away = RedisJobs(dataclasses.replace(settings, redis_url=f"unix://{tmp_path}/no.sock"))
     with pytest.raises(StoreError):
         away.enqueue(_job())
 
 
-def test_backoff_doubles_and_spreads() -> None:
+def test_backoff_grows_to_its_limit_and_spreads(settings: Settings) -> None:
+    settings = dataclasses.replace(
+        settings, job_backoff=2.0, job_backoff_factor=3.0, job_backoff_most=50.0, job_backoff_jitter=0.1
+    )
     rng = random.Random(7)
-    waits = [endings.backoff(n, 2.0, rng) for n in range(4)]
-    for n, wait in enumerate(waits):
-        assert 0.8 * 2.0 * 2**n <= wait <= 1.2 * 2.0 * 2**n
-    assert len({endings.backoff(0, 2.0, rng) for _ in range(20)}) > 10
+    for failures, plain in [(0, 2.0), (1, 6.0), (2, 18.0), (3, 50.0), (99, 50.0), (10**6, 50.0)]:
+        assert 0.9 * plain <= endings.backoff(failures, settings, rng) <= 1.1 * plain
+    assert len({endings.backoff(0, settings, rng) for _ in range(20)}) > 10
 
 
 def test_a_result_that_json_cannot_hold_is_a_failure(settings: Settings) -> None:

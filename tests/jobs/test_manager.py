@@ -22,6 +22,7 @@ from app.errors import SettingsError
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
+from app.models.workers import QueueRules
 from queue_manager import groups, main
 from tests.jobs import support
 
@@ -53,7 +54,9 @@ def test_a_clean_stop_returns_jobs_and_leaves_nothing(
     views = [jobs.status(job_id) for job_id in ids]
     assert {(view.crashes, view.failures) for view in views} == {(0, 0)}
     left = {key.decode() for key in redis_client.scan_iter("eventr:*")}
-    assert left == {keys.EVENTS}
+    left -= {key.decode() for key in redis_client.scan_iter(keys.STATS + "*")}  # what happened stays known
+    # What happened is kept and counted; no lock and no sign of life is.
+    assert {key for key in left if not key.startswith(keys.STATS)} <= {keys.EVENTS, keys.TOTALS}
     assert redis_client.zcard(keys.FAILED + Queue.PULL) == 0
 
 
@@ -207,7 +210,7 @@ def _ends(process: subprocess.Popen[bytes]) -> None:
 def test_a_wrong_queue_table_is_one_sentence(settings: Settings, tmp_path: Path) -> None:
     table = tmp_path / "wrong.toml"
     table.write_text('[feeds]\nqueues = ["feed-pull"]\nworker = 3\n')
-    with pytest.raises(SettingsError, match="group feeds has no setting worker"):
+    with pytest.raises(SettingsError, match=r"line 3, \[feeds\]: worker is no setting"):
         main.run(dataclasses.replace(settings, queues_file=table))
 
 
@@ -216,14 +219,35 @@ def test_a_wrong_queue_table_is_one_sentence(settings: Settings, tmp_path: Path)
     [
         ("", "names no group"),
         ("[feeds", "cannot be read"),
-        ("feeds = 1", "is no table"),
-        ("[feeds]\nworkers = 1", "needs queues"),
-        ('[feeds]\nqueues = ["nonsense"]', "needs queues"),
-        ('[feeds]\nqueues = ["feed-pull"]\nmode = "both"', "must have the mode"),
-        ('[feeds]\nqueues = ["feed-pull"]\nslots = 0', "positive number as slots"),
-        ('[feeds]\nqueues = ["feed-pull"]\nslots = true', "positive number as slots"),
-        ('[feeds]\nqueues = ["feed-pull"]\ngrace = -1', "positive number as grace"),
-        ('[feeds]\nqueues = ["feed-pull"]\nname = "x"', "has no setting name"),
+        ("feeds = 1", r"line 1, \[feeds\] must be a table"),
+        ("[feeds]\nworkers = 1", r"\[feeds\]: queues must be a list"),
+        ('[feeds]\nqueues = ["nonsense"]', r"line 2, \[feeds\]: queues must be a list, some of discovery"),
+        ('[feeds]\nqueues = ["feed-pull"]\nmode = "both"', "line 3, .*: mode must be loop or solo"),
+        (
+            '[feeds]\nqueues = ["feed-pull"]\n\nslots = 0',
+            "line 4, .*: slots must be a whole number between 1",
+        ),
+        ('[feeds]\nqueues = ["feed-pull"]\nslots = 1.5', "slots must be a whole number"),
+        ('[feeds]\nqueues = ["feed-pull"]\nslots = true', "slots must be a whole number"),
+        ('[feeds]\nqueues = ["feed-pull"]\nslots = nan', "slots must be a whole number"),
+        ('[feeds]\nqueues = ["feed-pull"]\ngrace = -1', "grace must be a number between 0 and 600"),
+        ('[feeds]\nqueues = ["feed-pull"]\ngrace = inf', "grace must be a number between 0 and 600"),
+        ('[feeds]\nqueues = ["feed-pull"]\nname = "x"', "name is no setting; there are"),
+        (
+            '[feeds]\nqueues = ["feed-pull"]\nmin_workers = 3\nmax_workers = 2',
+            "line 3, .* at most max_workers, 2",
+        ),
+        ('[feeds]\nqueues = ["feed-pull"]\nmin_workers = 3\nworkers = 2', "workers excludes min_workers"),
+        ("[queue.nonsense]", r"line 1, \[queue.nonsense\] is no queue; there are discovery"),
+        (
+            "[queue.import]\nretries = 0",
+            r"line 2, \[queue.import\]: retries must be a whole number between 1",
+        ),
+        (
+            '[queue."import"]\nslots = 1',
+            r"line 2, \[queue.import\]: slots is no setting; there are backoff_fac",
+        ),
+        ("queue = 1", r"line 1, \[queue\] holds tables"),
     ],
 )
 def test_queue_tables_are_checked(settings: Settings, tmp_path: Path, text: str, words: str) -> None:
@@ -235,14 +259,24 @@ def test_queue_tables_are_checked(settings: Settings, tmp_path: Path, text: str,
 
 def test_the_built_in_table_serves_every_queue_and_documents_every_setting() -> None:
     settings = Settings()
-    loaded = groups.load(settings)
+    loaded = groups.load(settings).groups
     assert {queue for group in loaded for queue in group.queues} == set(Queue)
     text = (support.REPO / "queue_manager" / "queues.toml").read_text()
-    for field in dataclasses.fields(groups.Group):
-        assert field.name == "name" or f"#   {field.name} " in text
+    for name in ("queues", "mode", *groups.OF_GROUPS, *groups.OF_QUEUES):
+        assert f"#   {name} " in text
+    assert {f.name for f in dataclasses.fields(groups.Group)} == {"name", "queues", "mode", *groups.OF_GROUPS}
+    assert {f.name for f in dataclasses.fields(QueueRules)} == set(groups.OF_QUEUES)
     feeds = next(group for group in loaded if group.name == "feeds")
     assert feeds.system_slots == settings.pull_batches < feeds.slots
+    assert feeds.min_workers < feeds.max_workers
     assert [group.slots for group in loaded if Queue.SUSPECTS in group.queues] == [1]
+
+
+def test_the_short_workers_is_always_so_many(settings: Settings) -> None:
+    (group, _) = groups.load(
+        dataclasses.replace(settings, queues_file=support.groups(settings, workers=3))
+    ).groups
+    assert (group.min_workers, group.max_workers) == (3, 3)
 
 
 def test_a_status_is_given_while_a_job_waits_to_be_tried_again(

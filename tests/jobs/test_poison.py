@@ -26,14 +26,14 @@ _FAULTY = """
 import ctypes
 from app.feeds import parse as package
 
-_parse = package.parse
+_load = package.load
 
-def parse(body, **options):
+def load(body, *args, **options):
     if b"poison" in body:
         ctypes.string_at(0)
-    return _parse(body, **options)
+    return _load(body, *args, **options)
 
-package.parse = parse
+package.load = load
 """
 
 

@@ -23,12 +23,21 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_BASE, _BASE),
     "app.ports": _BASE,
     "app.limits": _BASE,
+    # Tokens of hosts, counted in Redis for all workers.
+    "app.budgets": (*_BASE, "app.ports"),
+    # What every process can say of itself, and the names of all figures.
+    "app.admin": _BASE,
+    "app.metrics": _BASE,
+    "app.figures": _BASE,
+    "app.notify": _BASE,
     "app.feeds": _BASE,
     "app.mappers": _BASE,
     "app.gateways": (*_BASE, "app.mappers", "app.feeds"),
     "app.services": (*_BASE, "app.gateways", "app.ports"),
     # The port through which jobs are enqueued, and how their ends are awaited.
     "app.jobs": (*_BASE, "app.ports", "controller.client"),
+    # Where people's browsers are told from.
+    "app.events": (*_BASE, "app.ports"),
     # The one place that builds everything.
     "app.bootstrap": (
         *_BASE,
@@ -38,7 +47,11 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.gateways",
         "app.services",
         "app.jobs",
+        "app.events",
         "app.limits",
+        "app.budgets",
+        "app.figures",
+        "app.notify",
         "app.embedded",
         "controller.client",
     ),
@@ -49,9 +62,18 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "app.cli": _EVERYTHING,
     "app.__main__": _EVERYTHING,
     "app.commands": _EVERYTHING,
-    "workers": (*_BASE, "app.bootstrap", "app.services", "app.ports", "app.jobs", "controller.client"),
-    "queue_manager": _BASE,
-    "controller": _BASE,
+    "workers": (
+        *_BASE,
+        "app.bootstrap",
+        "app.services",
+        "app.ports",
+        "app.jobs",
+        "app.admin",
+        "app.metrics",
+        "controller.client",
+    ),
+    "queue_manager": (*_BASE, "app.admin", "app.metrics"),
+    "controller": (*_BASE, "app.admin", "app.metrics"),
 }
 
 _COMMANDS = ("app.embedded", "app.commands")
@@ -66,13 +88,24 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "bson": ("app.mappers",),
     "gridfs": (),
     "rq": ("workers", "queue_manager", "app.jobs"),
-    "redis": (*_PROCESSES, "app.jobs", "app.limits", "app.bootstrap", *_COMMANDS),
+    "redis": (
+        *_PROCESSES,
+        "app.jobs",
+        "app.events",
+        "app.limits",
+        "app.budgets",
+        "app.figures",
+        "app.bootstrap",
+        *_COMMANDS,
+    ),
     # Feeds are fetched in one place, where every address is checked (security.md S01).
     "pycurl": ("app.feeds.fetch",),
     "socket": ("app.feeds.fetch", *_PROCESSES, *_COMMANDS),
     "http.client": _COMMANDS,
     "urllib.request": (),
     "requests": (),
+    # Its addresses are secrets, and it takes much memory.
+    "apprise": ("app.notify",),
     "httpx": (),
     "aiohttp": (),
     # Reading them runs code.

@@ -45,6 +45,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
 MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/", "GET"): {},
     ("/healthz", "GET"): {},
+    ("/readyz", "GET"): {},
     ("/robots.txt", "GET"): {},
     ("/static/<name>", "GET"): {"": "public"},
     ("/login", "GET"): {},
@@ -80,6 +81,10 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/sessions/end-others", "POST"): {},
     ("/settings/invite", "POST"): {"": "admin"},
     ("/api/counts", "GET"): {},
+    ("/websub/<token>", "GET"): {},
+    ("/websub/<token>", "POST"): {},
+    ("/api/live", "POST"): {},
+    ("/events", "GET"): {},
 }
 
 

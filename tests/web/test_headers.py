@@ -223,12 +223,16 @@ def test_H16_web_addresses_stay_as_they_are() -> None:
 def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:
     public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
     assert public == {
+        "live.events",
         "public.health",
         "public.home",
+        "public.ready",
         "public.robots",
         "sign_in.log_in",
         "sign_in.log_in_page",
         "sign_in.sign_up",
         "sign_in.sign_up_page",
         "static_files.file",
+        "websub.confirm",
+        "websub.push",
     }

@@ -10,15 +10,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.config import Settings
+from app.models.workers import QueueRules
 from workers.context import Context
 from workers.endings import JobTimeoutError
 from workers.registry import TaskSpec, find
 from workers.taken import Taken
 
 
-def limit_of(spec: TaskSpec | None, settings: Settings) -> float:
-    """Seconds that a task may run."""
-    return (spec.timeout if spec else None) or settings.job_timeout
+def limit_of(spec: TaskSpec | None, settings: Settings, rules: QueueRules | None = None) -> float:
+    """Seconds that a task may run: as it says itself, else as all may; its queue can allow less or more."""
+    own = spec.timeout if spec else None
+    most = rules.timeout if rules else None
+    if most is None:
+        return own or settings.job_timeout
+    return min(own, most) if own else most
 
 
 async def timeout(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:
@@ -27,7 +32,7 @@ async def timeout(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awa
     if spec is None or not spec.is_async:
         return await call(job, ctx)
     try:
-        async with asyncio.timeout(limit_of(spec, ctx.settings)) as clock:
+        async with asyncio.timeout(ctx.limit) as clock:
             return await call(job, ctx)
     except TimeoutError as e:
         # A TimeoutError of the task's own passes as what it is.

@@ -8,11 +8,13 @@ from app.web.pages.add import bp as add
 from app.web.pages.api import bp as api
 from app.web.pages.feeds import bp as feeds
 from app.web.pages.folders import bp as folders
+from app.web.pages.live import bp as live
 from app.web.pages.mark import bp as mark
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
 from app.web.pages.settings import bp as settings
 from app.web.pages.sign_in import bp as sign_in
+from app.web.pages.websub import bp as websub
 from app.web.static_files import bp as static_files
 
 BLUEPRINTS: tuple[Blueprint, ...] = (
@@ -26,4 +28,6 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     folders,
     settings,
     api,
+    live,
+    websub,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from flask import Blueprint, Response, make_response, redirect
 
 from app.web.context import services, user
@@ -23,8 +25,17 @@ def home() -> Response | str:
 @bp.get("/healthz")
 @public
 def health() -> Response:
-    """Answer that the process lives; the stores have their own checks (``eventr doctor``)."""
+    """Answer that the process lives."""
     return Response("ok\n", content_type="text/plain; charset=utf-8")
+
+
+@bp.get("/readyz")
+@public
+def ready() -> Response:
+    """Answer whether the stores do: whoever balances the load sends people elsewhere until then."""
+    missing = services().readiness.missing()
+    text = json.dumps({"ready": not missing, "missing": missing}) + "\n"
+    return Response(text, 503 if missing else 200, content_type="application/json")
 
 
 @bp.get("/robots.txt")

@@ -1,0 +1,141 @@
+"""What signals do to a manager, and what its neighbours notice; real processes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from app.config import Settings
+from app.jobs import RedisJobs
+from app.models import keys
+from app.models.jobs import Job, Queue, Task
+from queue_manager.live import Live
+from tests.jobs import support
+
+Eventually = Callable[..., Any]
+
+
+def _sleepers(jobs: RedisJobs, count: int, seconds: float) -> list[str]:
+    wanted = [Job(Task.SLEEP, {"seconds": seconds, "key": key}, Queue.PULL) for key in range(count)]
+    return [ticket.id for ticket in jobs.enqueue_many(wanted)]
+
+
+def _running(client: redis.Redis, ids: list[str]) -> Callable[[], bool]:
+    return lambda: support.states(client, ids) == {"started": len(ids)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_waits_for_no_job_and_loses_none(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually, number: int
+) -> None:
+    # A grace that no test would wait for: it ends only if the second signal cuts it short.
+    settings = dataclasses.replace(settings, stop_grace=600.0)
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        ids = _sleepers(jobs, 5, 25)
+        eventually(_running(redis_client, ids), timeout=60)
+        family = [child.pid for child in manager.family()]
+        manager.popen.send_signal(number)
+        eventually(lambda: "worker_leaving" in manager.log.read_text(), timeout=30)
+        assert support.states(redis_client, ids) == {"started": 5}
+        assert manager.stop(number) == 0
+    eventually(lambda: not any(map(support.is_alive, family)))
+    assert support.states(redis_client, ids) == {"queued": 5}
+    assert {(jobs.status(i).crashes, jobs.status(i).failures) for i in ids} == {(0, 0)}
+    left = {key.decode() for key in redis_client.scan_iter("eventr:*")}
+    assert {key for key in left if not key.startswith(keys.STATS)} <= {keys.EVENTS, keys.TOTALS}
+
+
+def test_hangup_reads_the_settings_again_and_running_jobs_go_on(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    assert settings.queues_file is not None
+    support.groups(settings, slots=2)
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        ids = _sleepers(jobs, 8, 25)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 2, timeout=60)
+        settings.queues_file.write_text("[feeds\n")
+        manager.popen.send_signal(signal.SIGHUP)
+        eventually(lambda: "settings_refused" in manager.log.read_text(), timeout=30)
+        assert "line 1" in manager.log.read_text()
+        support.groups(settings, slots=6)
+        workers = support.pids(manager, "feeds")
+        manager.popen.send_signal(signal.SIGHUP)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 6, timeout=30)
+        assert support.pids(manager, "feeds") == workers
+        assert manager.stop() == 0
+
+
+def test_usr1_logs_the_state(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        ids = _sleepers(jobs, 1, 25)
+        eventually(_running(redis_client, ids), timeout=60)
+        eventually(lambda: support.pids(manager, "suspects"), timeout=30)
+        manager.popen.send_signal(signal.SIGUSR1)
+        eventually(lambda: manager.log.read_text().count("worker_state") == 2, timeout=30)
+        log = manager.log.read_text()
+        assert "group_state group=feeds serving=1 wanted=1" in log
+        assert "running=selftest.sleep" in log
+        (pid,) = support.pids(manager, "feeds")
+        assert f"pid={pid}" in log
+
+
+def test_all_managers_follow_what_one_is_told(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    """Two managers on one host, beside each other; a change reaches workers of both."""
+    support.groups(settings, slots=1)
+    with (
+        support.running("queue_manager.main", settings, "one"),
+        support.running("queue_manager.main", settings, "two"),
+    ):
+        eventually(lambda: len(support.workers(redis_client)) == 4, timeout=60)
+        ids = _sleepers(jobs, 10, 25)
+        eventually(lambda: support.states(redis_client, ids)["started"] == 2, timeout=30)
+        support.linked(settings, lambda link: Live(link.client).write("feeds", "slots", "4"))
+        eventually(lambda: support.states(redis_client, ids)["started"] == 8, timeout=30)
+    assert support.states(redis_client, ids) == {"queued": 10}
+
+
+def test_a_manager_that_is_killed_beside_another_is_inherited_by_it(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
+) -> None:
+    """Manager, fork server and workers all killed at once; the other one is running already."""
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(support.running("queue_manager.main", settings, "first"))
+        ids = _sleepers(jobs, 6, 4)
+        eventually(_running(redis_client, ids), timeout=60)
+        second = stack.enter_context(support.running("queue_manager.main", settings, "second"))
+        eventually(lambda: support.pids(second, "feeds"), timeout=60)
+        family = first.family()
+        for pid in (first.pid, *(child.pid for child in family)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        first.popen.wait(30)
+        eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=90)
+        assert {jobs.status(i).crashes for i in ids} == {0}
+        eventually(lambda: redis_client.zcard(keys.MANAGERS) == 1, timeout=30)
+        assert len(set(support.workers(redis_client).values())) == 1
+    assert set(support.ends(redis_client).values()) == {1}
+
+
+def test_a_job_whose_list_was_lost_is_run_after_all(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually, tmp_path: Path
+) -> None:
+    """Redis has lost the list of a worker that is gone; the manager's own look must find the job."""
+    desk = support.desk(redis_client, settings, "gone")
+    (ticket,) = jobs.enqueue_many(support.effects(1))
+    assert len(desk.take(1, {}, ())) == 1
+    redis_client.delete(keys.inflight("gone"), keys.WORKERS)
+    with support.running("queue_manager.main", settings, "manager") as manager:
+        assert [o.error for o in jobs.await_many([ticket], 60)] == [None]
+        assert f"stray_job job_id={ticket.id} said=started" in manager.log.read_text()
