@@ -11,7 +11,7 @@ ARGS ?=
 # Compiled modules are worth their space here: every process and many a test starts a Python.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test quick lint format types bench docs clean
+.PHONY: help run test quick lint format types bench faults docs clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,9 @@ types: $(VENV)/.dev  ## Types, strictly
 
 bench: $(VENV)/.dev  ## All benchmarks; writes bench/results.json
 	$(BIN)/python -m bench
+
+faults: $(VENV)/.dev  ## Kill all parts many times, long; writes docs/reliability.md (FAULTS_SEED=n repeats a run)
+	FAULTS=long $(BIN)/pytest tests/faults -p no:randomly $(ARGS)
 
 docs: $(VENV)/.run  ## Write the settings table anew
 	$(BIN)/eventr settings --markdown > docs/settings.md

@@ -1,0 +1,48 @@
+"""One running system for all faults of a test process; each test ends with the checks R01–R05.
+
+``FAULTS=long`` runs the long form (``make faults``), which writes docs/reliability.md; ``FAULTS_SEED=n``
+repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults import report
+from tests.faults.system import LONG, System
+
+
+@pytest.fixture(scope="session")
+def _running(request: pytest.FixtureRequest) -> Iterator[System]:
+    seed = int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"FAULTS_SEED={seed}")
+    home = Path(tempfile.mkdtemp(prefix="eventr-faults-"))
+    running = System(home, seed, poll_max=30 if LONG else 2)
+    try:
+        yield running
+        if LONG and not request.session.testsfailed:
+            report.write(running)
+    finally:
+        running.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def system(_running: System) -> Iterator[System]:
+    """The system; after the test all that was promised is checked."""
+    print(f"FAULTS_SEED={_running.seed}")
+    yield _running
+    _running.check()
+
+
+@pytest.fixture(scope="session")
+def scale() -> int:
+    """1 for the short form, 10 for the long one."""
+    return 10 if LONG else 1

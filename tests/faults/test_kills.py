@@ -1,0 +1,157 @@
+"""F01–F06, F14: parts are killed, Redis is emptied, and nothing that was promised is lost."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app.models.actor import Actor
+from tests.faults.browser import Browser
+from tests.faults.system import System
+from tests.jobs import support
+
+pytestmark = pytest.mark.timeout(3000)
+
+#: Weights of the parts among random kills: workers do the work, so most blows are theirs.
+VICTIMS = {"worker": 12, "manager": 3, "controller": 2, "updater": 2, "web": 1}
+KILLS = 50
+
+
+def test_F01_F14_random_kills_during_an_import_of_the_corpus(system: System, scale: int) -> None:
+    """Two people import the same list at once; others' feeds are refreshed; parts die all the time."""
+    urls, kills = (system.farm.corpus(1000), KILLS) if scale > 1 else (system.farm.corpus(40), 4)
+    first, second, other = system.user(), system.user(), system.user()
+    system.subscribe(other, system.farm.growing(10 * scale))
+    with ThreadPoolExecutor(2) as people:
+        imports = [people.submit(system.subscribe, who, urls) for who in (first, second)]
+        blows = _plan(system, kills)
+        if scale > 1:
+            blows[kills // 3] = ("redis emptied",)
+            blows[2 * kills // 3] = ("mongodb",)
+        for blow in blows:
+            if blow == ("redis emptied",):
+                system.empty_redis()
+            else:
+                system.strike(*blow)
+        ids = [done.result() for done in imports]
+    assert ids[0] == ids[1], "one feed for each address, whoever asks"
+    system.wait(lambda: system.stored(urls), "the import is complete")
+    assert system.subscribe(first, urls) == ids[0]
+    for who in (first, second):
+        assert system.db.subscriptions.count_documents({"user_id": who.user_id}) == len(urls)
+
+
+def _plan(system: System, kills: int) -> list[tuple[str, ...]]:
+    """Draw blows; now and then two parts fall at once."""
+    rng, names = system.rng, list(VICTIMS)
+    plan: list[tuple[str, ...]] = []
+    for part in rng.choices(names, list(VICTIMS.values()), k=kills):
+        others = [name for name in names if name != part]
+        plan.append((part,) if rng.random() < 0.8 else (part, rng.choice(others)))
+    return plan
+
+
+def test_F02_killed_managers_take_no_job_along(system: System, scale: int) -> None:
+    start = 1_000_000
+    jobs = system.services.jobs
+    tickets = jobs.enqueue_many(support.effects(60 * scale, seconds=0.2, start=start))
+    for _ in range(scale):
+        system.strike("manager")
+    ends = {o.id: o.error for o in jobs.await_many(tickets, 120)}
+    assert ends == {ticket.id: None for ticket in tickets}
+    wanted = range(start, start + 60 * scale)  # others may have left traces of theirs before
+    traces = [trace for trace in support.traces(system.client) if trace[0] in wanted]
+    assert {key for key, _ in traces} == set(wanted)
+    assert len(set(traces)) == len(traces), "no attempt did its work twice"
+
+
+def test_F03_a_killed_web_tier_keeps_every_mark_that_it_acknowledged(system: System, scale: int) -> None:
+    _mark_under_kills(system, ["web"] * scale)
+
+
+def test_F06_a_killed_mongodb_keeps_every_mark_that_was_acknowledged(system: System, scale: int) -> None:
+    _mark_under_kills(system, ["mongodb"] * (1 + scale // 5))
+
+
+def _mark_under_kills(system: System, parts: list[str]) -> None:
+    """A browser marks entries one by one, as parts are killed; what it was told is what is stored."""
+    actor, browser = _sign_up(system)
+    urls = system.farm.corpus(4)
+    feed_ids = system.subscribe(actor, urls)
+    system.wait(lambda: system.stored(urls), "there is something to read")
+    entries = list(system.db.entries.find({"feed_id": {"$in": feed_ids}}, {"feed_id": 1, "seq": 1}))
+    browser.get("/add")
+    if "mongodb" in parts:
+        _refused_while_mongodb_is_frozen(system, browser, entries[0]["_id"])
+    killing = threading.Thread(target=lambda: [system.strike(part) for part in parts])
+    killing.start()
+    answers: dict[int, int | None] = {}
+    for entry in itertools.cycle(entries):
+        status = answers[entry["_id"]] = browser.post("/entries/mark", entry=entry["_id"], read="true")
+        assert status != 503 or browser.retry_after == "10"
+        if not killing.is_alive() and len(answers) >= min(40, len(entries)):
+            break
+    killing.join()
+    # Done, "not now", or nobody there: never a page that looks as if it were done.
+    assert set(answers.values()) <= {303, 503, None}
+    assert 303 in answers.values()
+    state = {
+        held.feed_id: held.state for held in system.services.mappers.subscriptions.of_user(actor.user_id)
+    }
+    done = [entry for entry in entries if answers.get(entry["_id"]) == 303]
+    assert [entry for entry in done if not state[entry["feed_id"]].is_read(entry["seq"])] == []
+
+
+def _refused_while_mongodb_is_frozen(system: System, browser: Browser, entry: int) -> None:
+    pid = system.up.pids()["mongodb"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        status = browser.post("/entries/mark", entry=entry, read="true")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert (status, browser.retry_after) == (503, "10")
+    system.wait(lambda: browser.get("/add") == 200, "pages are there again")
+
+
+def _sign_up(system: System) -> tuple[Actor, Browser]:
+    browser, name = Browser(system.up.port), f"reader{system.rng.randrange(1 << 40)}"
+    browser.get("/signup")
+    fields = {"name": name, "email": f"{name}@example.org", "password": "a quiet place 17"}
+    assert browser.post("/signup", **fields) == 303
+    user = system.db.users.find_one({"email": fields["email"]})
+    assert user is not None
+    return Actor(user["_id"]), browser
+
+
+def test_F04_who_waits_gets_each_result_over_a_killed_controller(system: System, scale: int) -> None:
+    jobs = system.services.jobs
+    got: list[str] = []
+    tickets = jobs.enqueue_many(support.effects(80 * scale, seconds=0.3, start=2_000_000))
+
+    def wait() -> None:
+        got.extend(outcome.id for outcome in jobs.await_many(tickets, 120))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    for _ in range(scale):
+        system.strike("controller")
+    waiting.join()
+    assert sorted(got) == sorted(ticket.id for ticket in tickets), "each once"
+
+
+def test_F05_a_redis_that_starts_empty_costs_no_feed_its_entries(system: System, scale: int) -> None:
+    reader = system.user()
+    urls = system.farm.growing(20 * scale)
+    system.subscribe(reader, urls)
+    system.strike("redis")
+    more = system.farm.growing(20 * scale)
+    system.subscribe(reader, more)
+    system.empty_redis()
+    # Nobody asks for these: the updater finds in MongoDB what is due.
+    system.wait(lambda: all(system.farm.expected(url) for url in urls + more), "every feed is asked")
+    system.wait(lambda: system.stored(urls + more), "every entry is stored")
