@@ -32,9 +32,14 @@ class Document:
     body: bytes
     entries: int
 
+    @property
+    def is_json(self) -> bool:
+        """Whether it is a JSON Feed, which feedparser cannot read."""
+        return self.body.lstrip()[:1] == b"{"
+
     def with_new(self, number: int) -> bytes:
         """Return the document with its first entry once more in front, under another identity."""
-        if self.body.lstrip()[:1] == b"{":
+        if self.is_json:
             return _json_with_new(self.body, number)
         mark = b"n%d-" % number
         found = _ITEM.search(self.body)
@@ -48,7 +53,7 @@ class Document:
 
 
 def documents() -> tuple[list[Document], list[str]]:
-    """Return set T, without those of it that cannot take part, and the names of these.
+    """Return set T, JSON Feeds last, without those that cannot take part, and the names of these.
 
     Left out is what is no feed on its own (none at present) and what cannot be given exactly one
     entry more by editing bytes: wide encodings, broken markup around the first entry.
@@ -62,7 +67,7 @@ def documents() -> tuple[list[Document], list[str]]:
             left_out.append(row.path)
             continue
         kept.append(dataclasses.replace(document, entries=entries))
-    return kept, left_out
+    return sorted(kept, key=lambda document: document.is_json), left_out
 
 
 def _entries(document: Document) -> int:

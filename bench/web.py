@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from bson.int64 import Int64
@@ -78,9 +79,8 @@ def _site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, s
         web_threads=4,
     )
     cookie = _fill(own, feeds, entries)
-    program = [sys.executable, "-m", "gunicorn", "wsgi:app", "--bind", f"127.0.0.1:{port}", "--threads", "4"]
-    quiet = [*program, "--log-level", "warning", "--no-control-socket"]
-    process = subprocess.Popen(quiet, env={**os.environ, **environment(own), "EVENTR_LOG_LEVEL": "error"})
+    program = [str(Path(sys.executable).with_name("eventr")), "web"]  # as people are served
+    process = subprocess.Popen(program, env={**os.environ, **environment(own), "EVENTR_LOG_LEVEL": "error"})
     try:
         _wait(port)
         yield port, cookie
@@ -94,7 +94,7 @@ def _fill(settings: Settings, feeds: int, entries: int) -> str:
         services.ensure_indexes()
         with MongoClient[Doc](settings.mongodb_uri, tz_aware=True) as client:
             database = client[settings.mongodb_name]
-            Dataset(database, feeds, entries).grow(entries)
+            Dataset(database, feeds).fill(entries)
             _name(database, feeds)
         return services.gateways.accounts.open_session(USER, agent="bench", address="")
 

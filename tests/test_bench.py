@@ -69,6 +69,8 @@ def test_timing_set_is_what_it_says() -> None:
     rows = harness.timing_set()
     assert len(rows) > 150
     assert all(10_000 <= len(row.read()) <= 250_000 for row in rows)
+    assert all(row.genuine for row in rows)
+    assert {row.kind for row in rows} == {"atom", "rss", "rdf", "json", "encoding"}
 
 
 def hourly(entries: int) -> polling.Replay:

@@ -21,7 +21,10 @@ SECURITY_IDS = (
     *(f"H{n:02}" for n in range(1, 12)),
     *(f"W{n:02}" for n in (1, 2, 3, 4, 5, 7, 9, 10, *range(14, 20))),
     "J01",
+    "J04",
     "J06",
+    *(f"R{n:02}" for n in range(1, 6)),
+    *(f"F{n:02}" for n in (*range(1, 7), 8, 12, 13, 14, 16, 17, 18)),
 )
 
 
