@@ -28,6 +28,7 @@ from app.config import Settings
 from app.models import keys
 from app.models.jobs import Outcome, Ticket
 from controller import follower
+from controller.ending import AGAIN, end
 from controller.line import Line
 from controller.messages import Result, socket_path
 from controller.results import TicketKey, found
@@ -144,8 +145,9 @@ class _LineThread:
         self._thread.join()
 
     def _stop(self) -> None:
-        if self._task is not None:
+        if self._task is not None and not self._task.done():
             self._task.cancel()
+            self._loop.call_later(AGAIN, self._stop)  # see controller.ending
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -177,8 +179,7 @@ class AsyncResultReader:
 
     async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end([self._task])
         await self._client.aclose()
 
     async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from app import logs
 from app.models import keys
+from controller.ending import end
 from controller.follower import Follower, connect
 from controller.messages import (
     BEAT_SECONDS,
@@ -152,9 +153,7 @@ class Line:
                         return
             finally:
                 self._way = None
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end(tasks)
 
     async def _follow(self, follower: Follower, results: Results) -> None:
         # Noted already while the position is looked for: results by way of repeated looks come meanwhile.

@@ -146,8 +146,8 @@ def traces(client: redis.Redis) -> list[tuple[int, str]]:
 
 
 def states(client: redis.Redis, ids: Sequence[str]) -> collections.Counter[str]:
-    """How many of these jobs are in which state."""
-    with client.pipeline(transaction=False) as pipe:
+    """How many of these jobs are in which state, all at one moment."""
+    with client.pipeline(transaction=True) as pipe:
         for job_id in ids:
             pipe.hget(keys.job(job_id), "status")
         return collections.Counter((s or b"missing").decode() for s in pipe.execute())

@@ -1,0 +1,29 @@
+"""Tasks end, even where something on the way takes a cancellation for its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+from controller.ending import end
+
+
+def test_a_task_that_swallows_cancellations_ends_all_the_same() -> None:
+    swallowed = []
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if len(swallowed) == 2:
+                    raise
+                swallowed.append("cancelled")
+
+    async def run() -> bool:
+        task, fine = asyncio.create_task(stubborn()), asyncio.create_task(asyncio.Event().wait())
+        await asyncio.sleep(0)
+        await end([task, fine])
+        return task.cancelled() and fine.cancelled()
+
+    assert asyncio.run(run())
+    assert len(swallowed) == 2
