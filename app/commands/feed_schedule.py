@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import json
 import random
@@ -121,7 +120,7 @@ def _count(row: object) -> int:
 def _hints(document: object) -> Hints:
     if not isinstance(document, dict):
         raise InvalidError("'hints' must be an object.")
-    names = [field.name for field in dataclasses.fields(Hints)]
+    names = Hints._fields
     values: dict[str, Any] = {}
     for name, value in document.items():
         if name not in names:

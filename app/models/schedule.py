@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
+from typing import NamedTuple
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Hints:
-    """What a poll told about the future.
+class Hints(NamedTuple):
+    """What a poll told about the future; a tuple, because each poll makes one.
 
     Attributes:
         max_age: seconds the answer may be cached (Cache-Control, Expires), else None.
@@ -28,8 +27,7 @@ class Hints:
     unread_days: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """When to ask again, and why (a word that the feed page explains)."""
 
     next_check_at: dt.datetime

@@ -28,6 +28,8 @@ from app.services.courtesy import Courtesy, asks_for_rest
 log = logs.get(__name__)
 
 FLUSH_FEEDS: Final = 50
+#: Polls without news are small and cost most by the statement.
+FLUSH_RESTS: Final = 100
 FLUSH_BYTES: Final = 4 << 20
 FLUSH_SECONDS: Final = 1.0
 
@@ -221,7 +223,10 @@ def _request(poll: FeedPoll) -> FetchRequest:
 
 
 class _Batch:
-    """Answers that wait to be stored together: 50 feeds, 4 MiB or a second, whatever comes first."""
+    """Answers that wait to be stored together.
+
+    50 feeds with something to digest, 100 without, 4 MiB or a second, whatever comes first.
+    """
 
     def __init__(
         self,
@@ -251,7 +256,8 @@ class _Batch:
         else:
             self._waiting.append((fetched, now))
             self._bytes += len(fetched.body or b"")
-        if len(self._waiting) + len(self._rests) >= FLUSH_FEEDS or self._bytes >= FLUSH_BYTES:
+        full = len(self._waiting) >= FLUSH_FEEDS or len(self._rests) >= FLUSH_RESTS
+        if full or self._bytes >= FLUSH_BYTES:
             self._wake.set()
         if self._bytes >= FLUSH_BYTES:
             self._room.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import random
 from typing import Any
@@ -220,7 +219,7 @@ def test_plan_is_never_in_the_past_and_never_for_good(
 def test_healthy_feed_is_asked_within_two_minutes_and_an_hour(
     history: History, now: dt.datetime, told: Hints, luck: int
 ) -> None:
-    told = dataclasses.replace(told, errors=0, pushed=False, unread_days=29, retry_after=None)
+    told = told._replace(errors=0, pushed=False, unread_days=29, retry_after=None)
     ahead = plan(history, now, told, LIMITS, rng=random.Random(luck)).next_check_at - now
     assert dt.timedelta(seconds=120) <= ahead <= HOUR
 
@@ -228,7 +227,7 @@ def test_healthy_feed_is_asked_within_two_minutes_and_an_hour(
 @given(anything, now_times, hints, hints, st.integers())
 def test_hints_only_put_off(history: History, now: dt.datetime, told: Hints, more: Hints, luck: int) -> None:
     """With the same luck, a larger floor, more skipped hours or a longer rest never mean earlier."""
-    told = dataclasses.replace(told, errors=0)
+    told = told._replace(errors=0)
     larger = Hints(
         max_age=max(told.max_age or 0, more.max_age or 0),
         ttl_minutes=max(told.ttl_minutes or 0, more.ttl_minutes or 0),

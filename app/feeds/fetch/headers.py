@@ -25,6 +25,8 @@ KEEP_METHOD = frozenset([307, 308])
 
 # Values seen in Content-Encoding that name no coding; browsers and curl let them pass as well.
 _NO_CODING = frozenset(["", "identity", "none", "utf-8", "utf8"])
+#: The whole head of most answers: nothing comes before or after it.
+_LAST = b"HTTP/1.1 304 "
 _STATUS = re.compile(rb"HTTP/[0-9.]+ ([0-9]{3})(?: |\r|\n|$)")
 _DIGITS = re.compile(r"[0-9]+")
 
@@ -51,6 +53,8 @@ def read_lines(lines: list[bytes]) -> tuple[int, list[bytes]]:
 
     There may be heads of 1xx before it, and trailers of a chunked body after its empty line.
     """
+    if len(lines) > 1 and lines[0].startswith(_LAST) and len(lines[-1]) <= 2 and b"\r\n" not in lines[1:-1]:
+        return 304, lines[1:-1]
     start = len(lines) - 1
     while start >= 0 and not lines[start].startswith(b"HTTP/"):
         start -= 1
