@@ -53,8 +53,9 @@ def asks_for_rest(fetched: Fetched) -> bool:
 def host_of(url: str) -> str:
     """Return the host of an address in lower case, "" without one."""
     parts = url.split("/", 3)
-    if len(parts) > 2 and parts[2].replace(".", "").replace("-", "").isalnum():
-        return parts[2].lower()  # as nearly all are; a third of the time
+    host = parts[2].partition(":")[0] if len(parts) > 2 and "@" not in parts[2] else ""
+    if host.replace(".", "").replace("-", "").isalnum():
+        return host.lower()  # as nearly all are; a third of the time
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

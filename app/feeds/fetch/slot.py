@@ -16,7 +16,7 @@ import pycurl
 
 from app.config import Settings
 from app.errors import FetchError
-from app.feeds.fetch.headers import read_head, read_lines
+from app.feeds.fetch.headers import read_lines
 from app.feeds.fetch.transfer import Received, Transfer
 from app.feeds.net import Policy
 
@@ -37,6 +37,9 @@ _LONG = 1 << 20
 #: a worker asks thousands of hosts. So most transfers say "never forget"; every so many may tidy up.
 TIDY = 500
 _REMEMBER, _FOREVER = 60, -1  # seconds
+
+#: Bytes that libcurl receives at once.
+RECEIVE = 128 << 10
 
 _ABORT = 0  # fewer bytes taken than given: libcurl ends the transfer
 
@@ -248,10 +251,12 @@ class Slot:
         # libcurl answers no questions inside its callbacks.
         status, fields = read_lines(self._lines)
         self._keep = 200 <= status < 300 and transfer.request.form is None
-        announced = read_head(status, fields).fields.get("content-length", "")
-        if self._keep and announced.isdecimal() and float(announced) > transfer.max_bytes:
-            self._error = FetchError("too_large", f"{announced[:20]} bytes announced")
-            return False
+        announced = [line[15:].strip() for line in fields if line[:15].lower() == b"content-length:"]
+        if self._keep and len(announced) == 1 and announced[0].isdigit():
+            size = announced[0][:20].decode("ascii")
+            if float(size) > transfer.max_bytes:
+                self._error = FetchError("too_large", f"{size} bytes announced")
+                return False
         return True
 
 
@@ -261,6 +266,8 @@ def _handle(setup: Setup) -> pycurl.Curl:
     curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
     curl.setopt(pycurl.FOLLOWLOCATION, 0)
     curl.setopt(pycurl.NOSIGNAL, 1)
+    # All handles of a multi read into one buffer; with the usual 16 KiB a body of 36 KB costs 47 µs more.
+    curl.setopt(pycurl.BUFFERSIZE, RECEIVE)
     curl.setopt(pycurl.DNS_CACHE_TIMEOUT, _FOREVER)
     curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
     curl.setopt(pycurl.USERAGENT, setup.user_agent)
