@@ -271,8 +271,7 @@ def _unread_days(feed: Feed, now: dt.datetime) -> int:
 def _kept(feed: Feed | FeedPoll, fetched: Fetched) -> Validators:
     """Return the validators after an unchanged answer: a 304 may leave out what it does not change."""
     old, new = feed.validators, fetched.validators
-    return dataclasses.replace(
-        old,
+    return old._replace(
         etag=new.etag or old.etag,
         last_modified=new.last_modified or old.last_modified,
         body_hash=new.body_hash or old.body_hash,

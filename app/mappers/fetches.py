@@ -1,6 +1,6 @@
 """The log of fetches: the collection ``fetches``, which forgets after 14 days.
 
-One document holds what a pull stored together, up to fifty feeds: a poll that brings nothing is most of
+One document holds what a pull stored together, up to a hundred feeds: a poll that brings nothing is most of
 all polls, and a document with its index entries for each cost more than all the rest of storing it.
 
     {"at": …, "of": [{"f": feed id, "at": …, "s": status, "ms": …, "b": bytes, "n": new, "e": error word}, …]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from app.errors import FetchError
 
@@ -16,8 +17,7 @@ class Target(enum.StrEnum):
     PAGE = "page"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Validators:
+class Validators(NamedTuple):
     """What lets a server or a hash say "unchanged" (RFC 9110 §13).
 
     ``body_hash`` is the xxh3-128 of the body as it came over the wire, 16 bytes.
