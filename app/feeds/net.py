@@ -123,6 +123,7 @@ class Policy:
         self._networks, self._pairs = _allow_list(settings.fetch_allow)
         # One policy lives as long as its process; the caches go with it.
         self._verdict = functools.lru_cache(8192)(self._judge)
+        self._endpoint = functools.lru_cache(2048)(self._check)
 
     @property
     def allows_private(self) -> bool:
@@ -136,6 +137,9 @@ class Policy:
             FetchError: ``invalid_url`` for a form that is not accepted, ``refused`` for a port, name
                 or address that is.
         """
+        return self._endpoint(url, requested)
+
+    def _check(self, url: str, requested: bool) -> Endpoint:
         scheme, authority, rest = _split(url)
         host, port, address = _authority(authority, scheme)
         listed = bool(self._pairs) and requested and (host, port) in self._pairs
