@@ -44,8 +44,6 @@ class FeedGateway:
         self._merger = merger
         self._keep = keep
         self._hubs = hubs
-        #: Feeds that this process noted as read today.
-        self._touched: tuple[dt.date, set[int]] = (dt.date.min, set())
 
     def find(self, url: str) -> Feed | None:
         """Return the feed of an address, whatever spelling of it is stored; None: not known yet."""
@@ -83,13 +81,12 @@ class FeedGateway:
         """Return what lists need of these feeds, by id."""
         return self._feeds.cards(feed_ids)
 
-    def touch(self, feed_ids: Iterable[int], now: dt.datetime) -> None:
+    def touch(self, cards: Iterable[FeedCard], now: dt.datetime) -> None:
         """Note to the day that somebody read these feeds; what nobody reads is polled less."""
-        if self._touched[0] != now.date():
-            self._touched = (now.date(), set())
-        if fresh := set(feed_ids) - self._touched[1]:
-            self._feeds.touch(list(fresh), now, now - TOUCH)
-            self._touched[1].update(fresh)
+        before = now - TOUCH
+        border = before.timestamp() * 1000
+        if stale := [card.id for card in cards if card.read_ms <= border]:
+            self._feeds.touch(stale, now, before)
 
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that should be polled now, the longest due first."""

@@ -65,15 +65,8 @@ class StreamGateway:
         mine = {s.feed_id: s for s in subscriptions}
         return Sources(mine, self._feeds.cards([*mine, *(f for f in also if f not in mine)]))
 
-    def feeds(self, subscriptions: Mapping[int, Subscription]) -> dict[int, SourceFeed]:
-        """Join subscriptions (by feed) with their feeds' numbers, as a snapshot keeps them."""
-        return {
-            feed_id: SourceFeed.of(feed_id, first, last, newest, subscriptions[feed_id].state)
-            for feed_id, first, last, newest in self._feeds.numbers(list(subscriptions))
-        }
-
-    def feeds_of(self, sources: Sources) -> dict[int, SourceFeed]:
-        """Return the same from cards that were read already."""
+    def feeds(self, sources: Sources) -> dict[int, SourceFeed]:
+        """Return what a snapshot keeps of the subscriptions and their feeds' numbers."""
         mine = sources.subscriptions
         return {
             f: SourceFeed.of(f, card.first_seq, card.last_seq, card.newest, mine[f].state)
@@ -121,7 +114,7 @@ class StreamGateway:
     def newer(self, lasts: Mapping[int, int], feed_ids: Collection[int]) -> int:
         """Return how many entries these feeds have got since a snapshot."""
         wanted = [f for f in lasts if f in feed_ids]
-        return sum(max(0, last - lasts[f]) for f, _, last, _ in self._feeds.numbers(wanted))
+        return sum(max(0, card.last_seq - lasts[f]) for f, card in self._feeds.cards(wanted).items())
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""

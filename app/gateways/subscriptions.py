@@ -12,7 +12,7 @@ from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.store import Session, Store
-from app.mappers.subscriptions import Kept, Replace, SubscriptionMapper
+from app.mappers.subscriptions import Replace, SubscriptionMapper
 from app.models.feed import Feed, FeedCard, Position
 from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
@@ -148,7 +148,7 @@ class SubscriptionGateway:
         feed_ids: Sequence[int] | None,
         seen: Mapping[int, int] | None,
         expires: dt.datetime,
-    ) -> tuple[MassMarked, list[int]]:
+    ) -> tuple[MassMarked, list[FeedCard]]:
         """Mark everything of these feeds (None: of all of the user's) as read.
 
         The states before are written first, so an action that a crash cut short can be taken back too.
@@ -160,31 +160,29 @@ class SubscriptionGateway:
             What it did, and the feeds that it was about.
         """
         token = secrets.token_urlsafe(16)
-        kept = self._subscriptions.kept(user_id, feed_ids)
-        ranges = self._ranges([k.feed_id for k in kept if seen is None or k.feed_id in seen], seen)
+        kept = self._subscriptions.of_user(user_id, feed_ids)
+        cards = self._feeds.cards([k.feed_id for k in kept if seen is None or k.feed_id in seen])
+        ranges = {
+            f: _Range(c.first_seq, c.last_seq, c.last_seq if seen is None else min(c.last_seq, seen[f]))
+            for f, c in cards.items()
+        }
         count = 0
         for _ in range(ROUNDS):
-            replaces = [r for k in kept if (r := _marked(k, ranges.get(k.feed_id), token))]
-            before = {r.kept.feed_id: (r.kept.state, r.kept.mass) for r in replaces}
+            counts, replaces = _marked(kept, ranges, token)
+            before = {r.was.feed_id: (r.was.state, r.was.mass) for r in replaces}
             self._undos.add(Undo(token, user_id, before), expires)
             missed = self._replace(user_id, replaces, token)
-            count += sum(_count(r, ranges[r.kept.feed_id]) for r in replaces if r.kept.feed_id not in missed)
+            count += sum(counts.values()) - sum(counts[f] for f in missed)
             if not missed:
-                return MassMarked(token, count), list(ranges)
-            kept = [k for k in self._subscriptions.kept(user_id, list(missed)) if k.mass != token]
+                return MassMarked(token, count), list(cards.values())
+            kept = [k for k in self._subscriptions.of_user(user_id, list(missed)) if k.mass != token]
         raise ConflictError(user_id=user_id)
-
-    def _ranges(self, feed_ids: Sequence[int], seen: Mapping[int, int] | None) -> dict[int, _Range]:
-        return {
-            f: _Range(first, last, last if seen is None else min(last, seen[f]))
-            for f, first, last, _ in self._feeds.numbers(feed_ids)
-        }
 
     def _replace(self, user_id: int, replaces: Sequence[Replace], token: str) -> set[int]:
         """Write new states; return the feeds of which a single mark came between reading and writing."""
         if self._subscriptions.replace(user_id, replaces) == len(replaces):
             return set()
-        now = self._subscriptions.kept(user_id, [r.kept.feed_id for r in replaces])
+        now = self._subscriptions.of_user(user_id, [r.was.feed_id for r in replaces])
         return {k.feed_id for k in now if k.mass != token}
 
     def undo(self, user_id: int, token: str, now: dt.datetime) -> None:
@@ -200,7 +198,7 @@ class SubscriptionGateway:
         if undo is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         for _ in range(ROUNDS):
-            kept = [k for k in self._subscriptions.kept(user_id, list(undo.before)) if k.mass == token]
+            kept = [k for k in self._subscriptions.of_user(user_id, list(undo.before)) if k.mass == token]
             replaces = []
             for k in kept:
                 before, mass = undo.before[k.feed_id]
@@ -219,12 +217,17 @@ class _Range(NamedTuple):
     upto: int
 
 
-def _marked(kept: Kept, within: _Range | None, mass: str) -> Replace | None:
-    if within is None or not kept.state.count_unread(within.first, within.last):
-        return None
-    return Replace(kept, kept.state.marked_upto(within.upto), mass)
-
-
-def _count(replace: Replace, within: _Range) -> int:
-    before, after = replace.kept.state, replace.state
-    return before.count_unread(within.first, within.last) - after.count_unread(within.first, within.last)
+def _marked(
+    kept: Sequence[Subscription], ranges: Mapping[int, _Range], mass: str
+) -> tuple[dict[int, int], list[Replace]]:
+    """Return how many entries each feed has that become read, and the states they become read by."""
+    counts, replaces = {}, []
+    for mine in kept:
+        within = ranges.get(mine.feed_id)
+        if within is None or not (before := mine.state.count_unread(within.first, within.last)):
+            continue
+        state = mine.state.marked_upto(within.upto)
+        after = state.count_unread(within.first, within.last) if within.upto < within.last else 0
+        counts[mine.feed_id] = before - after
+        replaces.append(Replace(mine, state, mass))
+    return counts, replaces

@@ -18,7 +18,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
-from app.mappers import ids, readstates, replies
+from app.mappers import ids, replies
 from app.mappers.errors import translated
 from app.mappers.feedstates import StateWrite, numbering_of, put_off_of, rest_of, update_of
 from app.mappers.store import Doc, Session, is_duplicate
@@ -28,9 +28,8 @@ from app.models.fetched import Validators
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
 _CARD = dict.fromkeys(
-    ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at"), 1
+    ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"), 1
 )
-_NUMBERS = dict.fromkeys(("first_seq", "last_seq", "last_entry_at"), 1)
 _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
@@ -48,7 +47,7 @@ class FeedMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
-        # For what may be lost in a crash: a claim, or that a poll found nothing. The feed is polled again.
+        # For what may be lost in a crash: a claim, that a poll found nothing, that somebody read.
         self._unsafe = self._feeds.with_options(write_concern=WriteConcern(w=1))
 
     @translated
@@ -101,13 +100,7 @@ class FeedMapper:
     def touch(self, feed_ids: Sequence[int], now: dt.datetime, before: dt.datetime) -> None:
         """Note that somebody read these feeds, unless that was noted after ``before``."""
         old = {"_id": {"$in": list(feed_ids)}, "read_at": {"$not": {"$gt": before}}}
-        self._feeds.update_many(old, {"$set": {"read_at": now}})
-
-    @translated
-    def numbers(self, feed_ids: Sequence[int]) -> Iterable[tuple[int, int, int, int]]:
-        """Return (id, first, last, newest in milliseconds or 0) of these feeds."""
-        found = replies.fetch(self._feeds, {"_id": {"$in": list(feed_ids)}}, _NUMBERS)
-        return list(readstates.numbers(found))
+        self._unsafe.update_many(old, {"$set": {"read_at": now}})
 
     @translated
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
@@ -334,6 +327,7 @@ def _card(raw: bytes) -> FeedCard:
         doc["first_seq"],
         doc["last_seq"],
         int(get("last_entry_at") or 0),
+        int(get("read_at") or 0),
     )
 
 

@@ -21,14 +21,13 @@ _ROW = struct.Struct("<8q")
 
 def pack(feeds: Iterable[SourceFeed]) -> dict[str, Any]:
     """Return the binary fields of a document."""
-    rows, bitmaps, kept = [], [], array("q")
-    for feed in feeds:
-        state = feed.state
-        size = (state.bits.bit_length() + 7) >> 3
-        row = (feed.feed_id, feed.first_seq, feed.last_seq, feed.newest, state.upto, state.start)
-        rows.append(_ROW.pack(*row, size, len(state.unread)))
-        bitmaps.append(state.bits.to_bytes(size, "little"))
-        kept.extend(state.unread)
+    rows, bitmaps, kept, row = [], [], array("q"), _ROW.pack
+    for feed_id, first, last, newest, (upto, bits, start, unread), _ in feeds:
+        size = (bits.bit_length() + 7) >> 3
+        rows.append(row(feed_id, first, last, newest, upto, start, size, len(unread)))
+        bitmaps.append(bits.to_bytes(size, "little"))
+        if unread:
+            kept.extend(unread)
     return {
         "rows": Binary(b"".join(rows)),
         "bitmaps": Binary(b"".join(bitmaps)),

@@ -1,4 +1,4 @@
-"""Reads subscriptions and feed numbers out of raw BSON, for whole users at once.
+"""Reads subscriptions out of raw BSON, for whole users at once.
 
 A user has up to thousands of subscriptions, and each page and count needs all of them: decoding every
 word of every bitmap into a dict of objects would cost more than all else together. The mappers write the
@@ -16,11 +16,13 @@ from typing import Any
 
 import bson
 
-from app.models.subscription import ReadState, from_words
+from app.models.subscription import ReadState, Subscription, from_words
 
 Doc = dict[str, Any]
-#: Id, user, feed, rev, read state, the fields behind them.
-Row = tuple[int, int, int, int, ReadState, Doc]
+#: Documents whose reading is remembered, 1 KB each with 1,000 entries.
+REMEMBERED = 16_384
+#: Kept-unread numbers, title, folders, order, mass action.
+Rest = tuple[tuple[int, ...], str, tuple[int, ...], int, str | None]
 
 # Subscriptions begin with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
@@ -29,27 +31,27 @@ _EMPTY = b"\x05\0\0\0\0"
 _LENGTH = struct.Struct("<i")
 _WORD = re.compile(rb"\x12([0-9]{1,15})\0(.{8})", re.DOTALL)
 
-# Feed numbers: the projection (_id, first_seq, last_seq, last_entry_at), int64 and a date (0x09).
-_NUMBERS = struct.Struct("<i5sq11sq10sq15sqx")
-_NUMBERS_HEAD = (_NUMBERS.size, b"\x12_id\0", b"\x12first_seq\0", b"\x12last_seq\0", b"\x09last_entry_at\0")
-
 _FEED_ID = struct.Struct("<i9sqx")
 _FEED_ID_HEAD = (_FEED_ID.size, b"\x12feed_id\0")
 
 
-def subscriptions(documents: Iterable[bytes]) -> Iterator[Row]:
-    """Yield the row of each document of ``subscriptions``."""
-    unpack, names, words_at = _HEAD.unpack_from, _NAMES, _HEAD.size - 4
-    for raw in documents:
-        head = unpack(raw) if len(raw) > _HEAD.size else ()
-        if head[1::2] == names:
-            _, _, ident, _, user_id, _, feed_id, _, rev, _, upto, _, length = head
-            words_end = words_at + length
-            bits, start = _bitmap(raw[words_at:words_end])
-            rest = _rest(raw[words_end:])
-            yield ident, user_id, feed_id, rev, ReadState(upto, bits, start, rest["unread"]), rest
-        else:
-            yield _slowly(raw)
+@functools.lru_cache(maxsize=REMEMBERED)
+def subscription(raw: bytes) -> Subscription:
+    """Read one document of ``subscriptions``.
+
+    A reader's next request reads all of his again, and only those he marked have changed: finding what
+    the very same bytes gave before takes a tenth of the time of reading them.
+    """
+    head = _HEAD.unpack_from(raw) if len(raw) > _HEAD.size else ()
+    if head[1::2] != _NAMES:
+        return _slowly(raw)
+    _, _, ident, _, user_id, _, feed_id, _, rev, _, upto, _, length = head
+    words_at = _HEAD.size - 4
+    words_end = words_at + length
+    bits, start = _bitmap(raw[words_at:words_end])
+    unread, title, folder_ids, order, mass = _rest(raw[words_end:])
+    state = ReadState(upto, bits, start, unread)
+    return Subscription(ident, user_id, feed_id, title, folder_ids, order, state, rev, mass)
 
 
 def _bitmap(raw: bytes) -> tuple[int, int]:
@@ -98,33 +100,24 @@ def _scattered(raw: bytes) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _rest(raw: bytes) -> Doc:
+def _rest(raw: bytes) -> Rest:
     """Decode the fields behind the bitmap; most subscriptions of a user have the same ones."""
-    doc = bson.decode(_LENGTH.pack(len(raw) + 4) + raw)
-    doc["unread"] = tuple(doc.get("unread", ()))
-    doc["folder_ids"] = tuple(doc.get("folder_ids", ()))
-    return doc
+    return _rest_of(bson.decode(_LENGTH.pack(len(raw) + 4) + raw))
 
 
-def _slowly(raw: bytes) -> Row:
+def _rest_of(doc: Doc) -> Rest:
+    get = doc.get
+    folder_ids = tuple(get("folder_ids", ()))
+    return tuple(get("unread", ())), get("title", ""), folder_ids, get("order", 0), get("mass")
+
+
+def _slowly(raw: bytes) -> Subscription:
     doc = bson.decode(raw)
-    doc["unread"] = tuple(doc.get("unread", ()))
-    doc["folder_ids"] = tuple(doc.get("folder_ids", ()))
     bits, start = from_words(doc.get("words") or {})
-    state = ReadState(doc["upto"], bits, start, doc["unread"])
-    return doc["_id"], doc["user_id"], doc["feed_id"], doc.get("rev", 0), state, doc
-
-
-def numbers(documents: Iterable[bytes]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (feed, first_seq, last_seq, newest in milliseconds or 0) of each raw document."""
-    for raw in documents:
-        row = _NUMBERS.unpack(raw) if len(raw) == _NUMBERS.size else ()
-        if row[1::2] == _NUMBERS_HEAD[1:]:
-            yield row[2], row[4], row[6], row[8]
-        else:
-            doc = bson.decode(raw, _MILLISECONDS)
-            newest = doc.get("last_entry_at")
-            yield doc["_id"], doc["first_seq"], doc["last_seq"], int(newest) if newest else 0
+    unread, title, folder_ids, order, mass = _rest_of(doc)
+    state = ReadState(doc["upto"], bits, start, unread)
+    ids = doc["_id"], doc["user_id"], doc["feed_id"]
+    return Subscription(*ids, title, folder_ids, order, state, doc.get("rev", 0), mass)
 
 
 def feed_ids(documents: Iterable[bytes]) -> Iterator[int]:
@@ -132,8 +125,3 @@ def feed_ids(documents: Iterable[bytes]) -> Iterator[int]:
     for raw in documents:
         row = _FEED_ID.unpack(raw) if len(raw) == _FEED_ID.size else ()
         yield row[2] if row[:2] == _FEED_ID_HEAD else bson.decode(raw)["feed_id"]
-
-
-_MILLISECONDS: bson.CodecOptions[Doc] = bson.CodecOptions(
-    datetime_conversion=bson.codec_options.DatetimeConversion.DATETIME_MS
-)

@@ -2,13 +2,13 @@
 
 The driver's own ``find_raw_batches`` makes an object of every document of a reply and puts their bytes
 together again: 1.8 µs each, more than all the rest of fetching it. A plain command gives the reply as it
-came, and cutting it up takes 0.4 µs per document.
+came, and cutting it up takes 0.3 µs per document.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import bson
@@ -26,30 +26,42 @@ _LENGTH = struct.Struct("<i")
 # A cursor begins with its first batch, an array (type 0x04): embedded documents (0x03) named "0", "1" …
 _FIRST = b"\x04firstBatch\0"
 _ARRAY = 4 + len(_FIRST)
-_DOCUMENT = 3
 
 
-def fetch(collection: Collection[Doc], query: Doc, projection: Doc | None = None) -> Iterator[bytes]:
-    """Yield each document of a query as BSON; for queries that an index bounds to what one reply holds.
+def fetch(
+    collection: Collection[Doc],
+    query: Doc,
+    projection: Doc | None = None,
+    *,
+    hint: str | None = None,
+    limit: int = 0,
+) -> Iterable[bytes]:
+    """Return each document of a query as BSON; for queries that an index bounds to what one reply holds.
 
     What does not fit is fetched once more by the driver's cursor, and so is what a lost connection cut
     off: a cursor's query is tried again once, a command is not.
+
+    Args:
+        hint: name of the index to use.
+        limit: how many at most; 0: all.
     """
-    command = {"find": collection.name, "filter": query, "batchSize": MOST}
-    if projection:
-        command["projection"] = projection
+    command: Doc = {"find": collection.name, "filter": query, "batchSize": MOST}
+    command |= {k: v for k, v in (("projection", projection), ("hint", hint), ("limit", limit)) if v}
     try:
         reply = collection.database.command(command, codec_options=_RAW)
     except (NetworkTimeout, ServerSelectionTimeoutError):
         raise  # all the time there was is spent
     except AutoReconnect:
-        return _by_cursor(collection, query, projection)
+        return _by_cursor(collection, query, projection, hint, limit)
     batch = _whole_batch(bytes(reply["cursor"].raw))
-    return _by_cursor(collection, query, projection) if batch is None else cut(batch)
+    return _by_cursor(collection, query, projection, hint, limit) if batch is None else cut(batch)
 
 
-def _by_cursor(collection: Collection[Doc], query: Doc, projection: Doc | None) -> Iterator[bytes]:
-    for document in collection.with_options(codec_options=_RAW).find(query, projection):
+def _by_cursor(
+    collection: Collection[Doc], query: Doc, projection: Doc | None, hint: str | None, limit: int
+) -> Iterator[bytes]:
+    raw = collection.with_options(codec_options=_RAW)
+    for document in raw.find(query, projection, hint=hint, limit=limit):
         yield bytes(document.raw)
 
 
@@ -62,10 +74,16 @@ def _whole_batch(cursor: bytes) -> bytes | None:
     return None if rest["id"] else cursor[_ARRAY:end]
 
 
-def cut(array: bytes) -> Iterator[bytes]:
-    """Yield each document of a BSON array of documents."""
-    offset, find, length = 4, array.index, _LENGTH.unpack_from
-    while array[offset] == _DOCUMENT:
-        start = find(0, offset) + 1
+def cut(array: bytes) -> list[bytes]:
+    """Return each document of a BSON array of documents."""
+    found: list[bytes] = []
+    add, length = found.append, _LENGTH.unpack_from
+    offset, end, place, name, longer = 4, len(array) - 1, 0, 3, 10
+    while offset < end:
+        if place == longer:
+            name, longer = name + 1, longer * 10  # a type, the place in decimal digits, a null
+        place += 1
+        start = offset + name
         offset = start + length(array, start)[0]
-        yield array[start:offset]
+        add(array[start:offset])
+    return found

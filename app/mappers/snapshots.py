@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Mapping
 
+from pymongo import WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 
@@ -21,7 +22,9 @@ class SnapshotMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         # Losing one costs a reload, so it does not wait for the journal.
-        self._snapshots: Collection[Doc] = database["snapshots"]
+        self._snapshots: Collection[Doc] = database.get_collection(
+            "snapshots", write_concern=WriteConcern(w=1)
+        )
 
     @translated
     def add(self, snapshot: Snapshot, expires: dt.datetime) -> None:
@@ -81,7 +84,7 @@ class UndoMapper:
         places = {mass: place for place, mass in enumerate(masses, 1)}
         # The mass action before is packed as its place in ``masses``, in a column that is free here.
         packed = packing.pack(
-            SourceFeed.of(f, places.get(mass or "", 0), 0, 0, state)
+            SourceFeed(f, places.get(mass or "", 0), 0, 0, state, 0)
             for f, (state, mass) in undo.before.items()
         )
         doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}

@@ -6,9 +6,8 @@ marked anything since it was read; ``mass`` names the last mass action, which al
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bson.codec_options import CodecOptions
 from bson.int64 import Int64
@@ -31,21 +30,10 @@ _RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocumen
 _STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
-    """A read state as it was read, with what guards its replacement."""
+class Replace(NamedTuple):
+    """A read state to put in place of the one of ``was``, by the mass action ``mass``."""
 
-    feed_id: int
-    state: ReadState
-    rev: int
-    mass: str | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Replace:
-    """A read state to put in place of ``kept``."""
-
-    kept: Kept
+    was: Subscription
     state: ReadState
     mass: str | None
 
@@ -101,21 +89,21 @@ class SubscriptionMapper:
             query["feed_id"] = {"$in": list(feed_ids)}
         return self._find(query)
 
-    def _find(self, query: Doc) -> list[Subscription]:
-        found = replies.fetch(self._subscriptions, query)
-        return [_subscription(row) for row in readstates.subscriptions(found)]
+    def _find(self, query: Doc, hint: str | None = None) -> list[Subscription]:
+        return list(map(readstates.subscription, replies.fetch(self._subscriptions, query, hint=hint)))
 
     @translated
     def in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
         """Return a user's subscriptions that lie in one of these folders."""
         query = {"user_id": user_id, "folder_ids": {"$in": list(folder_ids)}}
-        return self._find(query)
+        # By itself MongoDB often takes the index of all of the user's.
+        return self._find(query, "user_folder")
 
     @translated
     def of_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
         """Return some subscribers of a feed."""
         found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
-        return [_subscription(row) for row in readstates.subscriptions(bytes(doc.raw) for doc in found)]
+        return [readstates.subscription(bytes(doc.raw)) for doc in found]
 
     @translated
     def feed_ids(self, user_id: int) -> list[int]:
@@ -184,19 +172,6 @@ class SubscriptionMapper:
         return _read_state(doc) if doc else None
 
     @translated
-    def kept(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Kept]:
-        """Return read states for their replacement, all of a user's or those of these feeds."""
-        query: Doc = {"user_id": user_id}
-        if feed_ids is not None:
-            query["feed_id"] = {"$in": list(feed_ids)}
-        return [
-            Kept(feed_id, state, rev, rest.get("mass"))
-            for _, _, feed_id, rev, state, rest in readstates.subscriptions(
-                replies.fetch(self._subscriptions, query)
-            )
-        ]
-
-    @translated
     def replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
         """Replace those read states that are still as they were read; return how many were.
 
@@ -206,9 +181,9 @@ class SubscriptionMapper:
         return sum(self._replace(user_id, chunk) for chunk in _chunks(replaces))
 
     def _replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
-        feeds = [Int64(r.kept.feed_id) for r in replaces]
+        feeds = [Int64(r.was.feed_id) for r in replaces]
         # Literals: MongoDB would put any other array together again for each document.
-        revs = {"$literal": [Int64(r.kept.rev) for r in replaces]}
+        revs = {"$literal": [Int64(r.was.rev) for r in replaces]}
         states = {"$literal": [{**_state(r.state), "mass": r.mass} for r in replaces]}
         same = {"$eq": ["$rev", {"$arrayElemAt": [revs, "$$place"]}]}
         new = [{"$arrayElemAt": [states, "$$place"]}, {"rev": {"$add": ["$rev", Int64(1)]}}]
@@ -244,9 +219,3 @@ def _state(state: ReadState) -> Doc:
 def _read_state(doc: Doc) -> ReadState:
     bits, start = from_words(doc.get("words") or {})
     return ReadState(doc["upto"], bits, start, tuple(doc.get("unread", ())))
-
-
-def _subscription(row: readstates.Row) -> Subscription:
-    ident, user_id, feed_id, _, state, rest = row
-    get = rest.get
-    return Subscription(ident, user_id, feed_id, get("title", ""), rest["folder_ids"], get("order", 0), state)

@@ -110,8 +110,9 @@ class Feed:
 
 
 class FeedCard(NamedTuple):
-    """What lists and trees need of a feed; ``newest`` is ``last_entry_at`` in milliseconds or 0.
+    """What lists, trees and marks need of a feed.
 
+    ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds or 0.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -124,6 +125,7 @@ class FeedCard(NamedTuple):
     first_seq: int
     last_seq: int
     newest: int = 0
+    read_ms: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ class ReadState(NamedTuple):
     def marked_upto(self, seq: int) -> ReadState:
         """Return the state after everything up to ``seq`` became read, without stray bits."""
         upto = max(seq, self.upto)
+        if upto >= self.start + self.bits.bit_length() and not self.unread:
+            return ReadState(upto)
         return make_state(upto, self.bits, self.start, (s for s in self.unread if seq < s))
 
     def undone(self, before: ReadState) -> ReadState:
@@ -130,7 +132,13 @@ def _signed(word: int) -> int:
 
 
 class Subscription(NamedTuple):
-    """A user's subscription to a feed; ``title`` empty: the feed's own."""
+    """A user's subscription to a feed.
+
+    Attributes:
+        title: empty: the feed's own.
+        rev: rises with each write of ``state``.
+        mass: the last mass action on it, which alone can be undone.
+    """
 
     id: int
     user_id: int
@@ -139,6 +147,8 @@ class Subscription(NamedTuple):
     folder_ids: tuple[int, ...] = ()
     order: int = 0
     state: ReadState = ReadState()
+    rev: int = 0
+    mass: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

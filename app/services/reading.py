@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
@@ -22,7 +22,6 @@ from app.models.stream import (
     MassMarked,
     Page,
     Snapshot,
-    SourceFeed,
     StreamKind,
     StreamQuery,
     StreamRef,
@@ -91,8 +90,7 @@ class ReadingService:
             raise InvalidError(f"A page has 1 to {PAGE_MAX} rows.", field="limit")
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
-        subscriptions = {s.feed_id: s for s in self._of_stream(actor, query.ref)}
-        return self._first_page(actor, query, limit, subscriptions, self._streams.feeds(subscriptions))
+        return self._first_page(actor, query, limit, self._streams.sources(self._of_stream(actor, query.ref)))
 
     def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a whole page of the web shows them.
@@ -111,23 +109,15 @@ class ReadingService:
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
         tree = build_tree(self._folders.of_user(actor.user_id), sources)
-        feeds = self._streams.feeds_of(sources)
-        return tree, self._first_page(actor, query, self._page_size, sources.subscriptions, feeds)
+        return tree, self._first_page(actor, query, self._page_size, sources)
 
-    def _first_page(
-        self,
-        actor: Actor,
-        query: StreamQuery,
-        limit: int,
-        subscriptions: Mapping[int, Subscription],
-        feeds: Mapping[int, SourceFeed],
-    ) -> Page:
-        now = clock.now()
+    def _first_page(self, actor: Actor, query: StreamQuery, limit: int, sources: Sources) -> Page:
+        now, feeds = clock.now(), self._streams.feeds(sources)
         snapshot = self._streams.open(
             actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
         )
         keys = self._streams.keys(snapshot, None, limit)
-        return self._present(snapshot, keys, subscriptions, sum(f.unread for f in feeds.values()))
+        return self._present(snapshot, keys, sources, sum(f.unread for f in feeds.values()))
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = None if query.cursor is None else Cursor.parse(query.cursor)
@@ -137,31 +127,23 @@ class ReadingService:
         return self._present(snapshot, self._streams.keys(snapshot, cursor, limit), None, None)
 
     def _present(
-        self,
-        snapshot: Snapshot,
-        page: KeyPage,
-        known: Mapping[int, Subscription] | None,
-        unread: int | None,
+        self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, unread: int | None
     ) -> Page:
         """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
 
         Args:
-            known: the stream's subscriptions by feed, if they were just read.
+            sources: of the whole stream, if they were just read.
         """
-        user_id = snapshot.user_id
-        feed_ids = list({k.feed_id for k in page.keys})
-        if known is None or snapshot.ref.kind is StreamKind.STARRED:
-            mine: Iterable[Subscription] = self._subscriptions.of_user(user_id, feed_ids)
-        else:
-            mine = [known[f] for f in feed_ids]
-        sources = self._streams.sources(mine, also=feed_ids)
-        self._entries.remember(page.keys if snapshot.ref.kind is not StreamKind.STARRED else ())
+        user_id, starred_ones = snapshot.user_id, snapshot.ref.kind is StreamKind.STARRED
+        if sources is None or starred_ones:
+            feed_ids = list({k.feed_id for k in page.keys})
+            sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids), also=feed_ids)
+        self._entries.remember(() if starred_ones else page.keys)
         found = self._streams.rows(page.keys)
         starred = self._streams.starred(user_id, page.keys)
-        anyones = snapshot.ref.kind is StreamKind.STARRED
         rows, split = [], page.split
         for place, key in enumerate(page.keys):
-            if key.id in found and (anyones or key.feed_id in sources.subscriptions):
+            if key.id in found and (starred_ones or key.feed_id in sources.subscriptions):
                 rows.append(_row(found[key.id], sources, key.id in starred))
             elif page.split is not None and split is not None and place < page.split:
                 split -= 1
@@ -234,7 +216,7 @@ class ReadingService:
         if not deltas:
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
-            self._feeds.touch(deltas, clock.now())
+            self._feeds.touch([cards[f] for f in deltas], clock.now())
         self._events.counts(actor.user_id)
         return Marked(deltas)
 
@@ -254,9 +236,9 @@ class ReadingService:
             then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
             if then != ref:
                 raise InvalidError("This list was another one. Reload it.", field="snapshot")
-        marked, feeds = self._subscriptions.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
+        marked, cards = self._subscriptions.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
         # Who only skims titles and marks all reads these feeds too.
-        self._feeds.touch(feeds, now)
+        self._feeds.touch(cards, now)
         self._events.counts(actor.user_id)
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
         return marked

@@ -16,7 +16,7 @@ def build_tree(folders: Sequence[Folder], sources: Sources) -> Tree:
     inside: dict[int, list[TreeFeed]] = {f: [] for f in known}
     loose: list[TreeFeed] = []
     for feed in feeds:
-        homes = known.intersection(feed.folder_ids)
+        homes = known.intersection(feed.folder_ids) if feed.folder_ids else ()
         for folder_id in homes:
             inside[folder_id].append(feed)
         if not homes:
@@ -44,16 +44,17 @@ def _folder(
 
 
 def _feeds(sources: Sources) -> list[TreeFeed]:
+    card_of = sources.cards.get
     return [
         TreeFeed(
-            feed_id=feed_id,
-            title=mine.title or card.title or card.url,
-            site_url=card.site_url,
-            icon=card.icon,
-            unread=mine.state.count_unread(card.first_seq, card.last_seq),
-            error=card.error,
-            folder_ids=mine.folder_ids,
+            feed_id,
+            mine.title or card.title or card.url,
+            card.site_url,
+            card.icon,
+            mine.state.count_unread(card.first_seq, card.last_seq),
+            card.error,
+            mine.folder_ids,
         )
         for feed_id, mine in sources.subscriptions.items()
-        if (card := sources.cards.get(feed_id)) is not None
+        if (card := card_of(feed_id)) is not None
     ]

@@ -12,7 +12,7 @@ from app import clock
 from app.bootstrap import Services
 from app.errors import NotFoundError
 from app.models.actor import Actor
-from app.models.stream import StreamKind, StreamRef
+from app.models.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscription import Subscription
 from tests.data.conftest import NOW, World
 
@@ -95,6 +95,20 @@ def test_marking_all_counts_as_reading(world: World, alice: Actor) -> None:
     world.services.reading.mark_all(alice, StreamRef(StreamKind.ALL))
 
     assert world.feeds.get(feed_id).read_at == NOW
+
+
+def test_a_mark_counts_as_reading_once_a_day(
+    world: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed_id = world.feed("one")
+    world.services.subscriptions.subscribe(alice, "https://one.example.org/feed")
+    world.publish(feed_id, world.minutes(1))
+    reading = world.services.reading
+    entry = reading.page(alice, StreamQuery(StreamRef(StreamKind.ALL))).rows[0]
+    for hours, noted in ((25, 25), (30, 25), (50, 50)):
+        monkeypatch.setattr(clock, "now", lambda hours=hours: NOW + dt.timedelta(hours=hours))
+        reading.mark(alice, [entry.id], True)
+        assert world.feeds.get(feed_id).read_at == NOW + dt.timedelta(hours=noted)
 
 
 def test_a_screen_never_shows_rows_that_its_tree_does_not_count(

@@ -98,14 +98,13 @@ def test_raw_words_read_as_the_decoder_reads_them(words: dict[int, int]) -> None
     }
     other = {k: doc[k] for k in ("_id", "user_id", "title", "feed_id", "rev", "upto", "words", "unread")}
     expected = from_words({str(number): word for number, word in words.items()})
-    rows = list(readstates.subscriptions(map(bson.encode, (doc, other, doc))))
-    assert len(rows) == 3
-    for row in rows:
-        assert row[:4] == (1, 2, 3, 4)
-        bits, start = row[4].bits << row[4].start, 0
-        assert (bits, start) == (expected[0] << expected[1], 0)
-        assert row[4].unread == (1, 2)
-        assert row[5]["title"] == "Tïtle"
+    for each in (doc, other, doc | {"mass": "m"}):
+        found = readstates.subscription(bson.encode(each))
+        state = found.state
+        assert (found.id, found.user_id, found.feed_id, found.rev, state.upto) == (1, 2, 3, 4, 5)
+        assert state.bits << state.start == expected[0] << expected[1]
+        assert state.unread == (1, 2)
+        assert (found.title, found.mass) == ("Tïtle", each.get("mass"))
 
 
 @given(st.integers(0, 1200), st.integers(1, 40), st.randoms(use_true_random=False))
@@ -122,15 +121,6 @@ def test_raw_words_in_a_row_are_read_in_any_order(first: int, count: int, random
 def test_raw_words_of_other_types_are_read_too() -> None:
     words = {"1": 7, "2": Int64(-1), "0": Int64(1)}  # 7 is written with 32 bits
     assert readstates._bitmap(bson.encode(words)) == from_words(words)
-
-
-def test_numbers_of_feeds_without_entries_are_read_too() -> None:
-    at = dt.datetime(2026, 1, 1, tzinfo=UTC)
-    full = bson.encode({"_id": Int64(1), "first_seq": Int64(1), "last_seq": Int64(2), "last_entry_at": at})
-    empty = bson.encode({"_id": Int64(2), "first_seq": Int64(1), "last_seq": Int64(0)})
-    ms = int(at.timestamp() * 1000)
-    assert list(readstates.numbers([full, full])) == [(1, 1, 2, ms)] * 2
-    assert list(readstates.numbers([full, empty])) == [(1, 1, 2, ms), (2, 1, 0, 0)]
 
 
 def test_a_new_subscription_starts_with_what_is_young() -> None:

@@ -183,16 +183,16 @@ def test_states_are_replaced_unless_they_changed_since_they_were_read(
     mapper, words = world.services.gateways.subscriptions._subscriptions, make_state(3, 5 << 60, 0, [2])
     monkeypatch.setattr(subscriptions, "PLACES", 2)
     mapper.mark(alice.user_id, feeds[2], [70], read=True)
-    kept, others = mapper.kept(alice.user_id), mapper.kept(bob.user_id)
+    kept, others = mapper.of_user(alice.user_id), mapper.of_user(bob.user_id)
     mapper.mark(alice.user_id, feeds[1], [100], read=True)
     replaces = [subscriptions.Replace(k, words, None if n else "mass") for n, k in enumerate(kept)]
     assert mapper.replace(alice.user_id, replaces) == 4
-    now = {k.feed_id: k for k in mapper.kept(alice.user_id)}
+    now = {k.feed_id: k for k in mapper.of_user(alice.user_id)}
     assert {f for f in feeds if now[f].state == words} == {*feeds} - {feeds[1]}
     assert now[feeds[1]].state.is_read(100)
     assert [now[f].rev - k.rev for f, k in zip(feeds, kept, strict=True)] == [1] * 5
     assert [now[f].mass for f in feeds] == ["mass", *[None] * 4]
-    assert mapper.kept(bob.user_id) == others
+    assert mapper.of_user(bob.user_id) == others
     assert mapper.replace(alice.user_id, replaces) == 0
     assert mapper.replace(alice.user_id, []) == 0
 
@@ -204,9 +204,9 @@ def test_bitmaps_beyond_one_statement_are_replaced_too(
     reading = world.services.reading
     reading.mark(alice, [r.id for r in everything(world.services, alice, ALL, Sort.NEWEST)][::2], True)
     monkeypatch.setattr(subscriptions, "BITS", 150)
-    before = [k.state for k in world.services.gateways.subscriptions._subscriptions.kept(alice.user_id)]
+    before = [k.state for k in world.services.gateways.subscriptions._subscriptions.of_user(alice.user_id)]
     reading.undo(alice, reading.mark_all(alice, ALL).undo)
-    after = [k.state for k in world.services.gateways.subscriptions._subscriptions.kept(alice.user_id)]
+    after = [k.state for k in world.services.gateways.subscriptions._subscriptions.of_user(alice.user_id)]
     assert after == before
     assert reading.tree(alice).unread == 200
 
