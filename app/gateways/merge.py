@@ -12,7 +12,9 @@ older than the last of them has none. Three ways, by what is cheapest (``docs/pe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from app.mappers.entrykeys import CHUNK, EntryKeyMapper, Range
 from app.models.entry import EntryKey
@@ -24,9 +26,10 @@ SEEK = 4
 FEW = 2000
 #: Feeds above which windows of time are cheaper than a merged walk (measured).
 FEEDS = 20
-#: Windows tried, each twice as long as the one before, and keys that one may hold.
-WINDOWS, BUSY = 5, 5000
-#: How much more than a page a window is meant to hold, so that the first one mostly does.
+#: Windows tried, how much longer each is than all before it, and keys that one may hold. A jump to a feed
+#: costs as much as a key: a window that is three times too long costs less than one that is too short.
+WINDOWS, GROWTH, BUSY = 4, 3, 5000
+#: How much more than a page a guessed window is meant to hold, so that the first one mostly does.
 MARGIN = 1.3
 #: Keys walked in vain before named numbers are fetched after all.
 PATIENCE = 20_000
@@ -54,6 +57,10 @@ class Wanted:
             return feed.total
         return feed.total - feed.unread if self.read else feed.unread
 
+    def includes(self, feed: SourceFeed, seq: int) -> bool:
+        """Return whether an entry is of this kind."""
+        return self.read is None or feed.state.is_read(seq) is self.read
+
     def order(self, key: EntryKey) -> tuple[int, int]:
         """Return a key's place in this order."""
         return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
@@ -71,41 +78,35 @@ class Wanted:
         return Range(far, near) if self.newest_first else Range(near, far)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Source:
-    feed: SourceFeed
-    number: int
-
-
 class KeyMerger:
     """Takes the first keys of a merged stream."""
 
     def __init__(self, keys: EntryKeyMapper) -> None:
         self._keys = keys
 
-    def take(self, feeds: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
+    def take(self, feeds: Iterable[SourceFeed], wanted: Wanted) -> list[EntryKey]:
         """Return at most ``wanted.count`` keys of these feeds, in the wanted order."""
-        sources = [_Source(f, number) for f in feeds if (number := wanted.number(f)) > 0]
-        sources.sort(key=lambda s: -s.feed.newest)
-        few = wanted.read is not None and sum(s.number for s in sources) < FEW
+        sources = [f for f in feeds if wanted.number(f) > 0]
+        sources.sort(key=attrgetter("newest"), reverse=True)
+        few = wanted.read is not None and sum(map(wanted.number, sources)) < FEW
         if len(sources) <= FEEDS or few or not wanted.newest_first:
             return self._by_chunks(sources, wanted)
         return self._by_windows(sources, wanted)
 
-    def _by_windows(self, sources: Sequence[_Source], wanted: Wanted) -> list[EntryKey]:
+    def _by_windows(self, sources: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
         """Take all of a short time of all feeds at once, then of a longer one, until it is enough."""
-        feeds = {s.feed.feed_id: s.feed for s in sources}
-        high = wanted.after[0] if wanted.after else sources[0].feed.newest
+        feeds = {f.feed_id: f for f in sources}
+        start = high = wanted.after[0] if wanted.after else sources[0].newest
         span = _first_span(sources, wanted)
         found: list[EntryKey] = []
         for _ in range(WINDOWS):
             low = high - span
-            live = [s.feed.feed_id for s in sources if s.feed.newest >= low]
+            live = [f.feed_id for f in sources if f.newest >= low]
             keys = self._keys.window(live, Range(low, high), BUSY)
             if len(keys) == BUSY:
                 break  # a burst: an order by the server is cheaper than all of it
             found += [k for k in keys if _fits(feeds[k.feed_id], k, wanted) and wanted.is_after(k)]
-            high, span = low - 1, span * 2
+            high, span = low - 1, (start - low) * GROWTH
             if len(found) >= wanted.count:
                 return sorted(found, key=wanted.order)[: wanted.count]
         found.sort(key=wanted.order)
@@ -114,22 +115,24 @@ class KeyMerger:
         rest = dataclasses.replace(wanted, count=wanted.count - len(found), after=after)
         return found + self._by_chunks(sources, rest)
 
-    def _by_chunks(self, sources: Sequence[_Source], wanted: Wanted) -> list[EntryKey]:
+    def _by_chunks(self, sources: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
         """Merge chunks of feeds that the server orders, until the next ones are all older."""
         found: list[EntryKey] = []
         for start in range(0, len(sources), CHUNK):
             chunk = sources[start : start + CHUNK]
             border = found[-1] if len(found) >= wanted.count else None
-            if border and wanted.newest_first and chunk[0].feed.newest < border.at:
+            if border and wanted.newest_first and chunk[0].newest < border.at:
                 break
             found += self._of_chunk(chunk, wanted, border)
             found.sort(key=wanted.order)
             del found[wanted.count :]
         return found
 
-    def _of_chunk(self, chunk: Sequence[_Source], wanted: Wanted, border: EntryKey | None) -> list[EntryKey]:
-        number = sum(s.number for s in chunk)
-        total = sum(s.feed.total for s in chunk)
+    def _of_chunk(
+        self, chunk: Sequence[SourceFeed], wanted: Wanted, border: EntryKey | None
+    ) -> list[EntryKey]:
+        number = sum(map(wanted.number, chunk))
+        total = sum(f.total for f in chunk)
         walked = min(total, wanted.count * total // number)
         if wanted.read is not None and number * SEEK < walked:
             return self._by_number(chunk, wanted)
@@ -137,11 +140,11 @@ class KeyMerger:
         return self._by_number(chunk, wanted) if found is None else found
 
     def _walk(
-        self, chunk: Sequence[_Source], wanted: Wanted, border: EntryKey | None, *, batch: int
+        self, chunk: Sequence[SourceFeed], wanted: Wanted, border: EntryKey | None, *, batch: int
     ) -> list[EntryKey] | None:
         """Go along the index; None when that took too long and the numbers are few enough to name."""
-        feeds = {s.feed.feed_id: s.feed for s in chunk}
-        few = wanted.read is not None and sum(s.number for s in chunk) < PATIENCE
+        feeds = {f.feed_id: f for f in chunk}
+        few = wanted.read is not None and sum(map(wanted.number, chunk)) < PATIENCE
         found: list[EntryKey] = []
         keys = self._keys.walk(
             list(feeds), wanted.within(border), newest_first=wanted.newest_first, batch=batch
@@ -155,27 +158,31 @@ class KeyMerger:
                 return None
         return found
 
-    def _by_number(self, chunk: Sequence[_Source], wanted: Wanted) -> list[EntryKey]:
+    def _by_number(self, chunk: Sequence[SourceFeed], wanted: Wanted) -> list[EntryKey]:
         """Fetch the wanted entries by the numbers that the bitmaps name."""
-        numbers = {
-            s.feed.feed_id: s.feed.state.seqs(s.feed.first_seq, s.feed.last_seq, read=bool(wanted.read))
-            for s in chunk
-        }
+        numbers = {f.feed_id: f.state.seqs(f.first_seq, f.last_seq, read=bool(wanted.read)) for f in chunk}
         return [key for key in self._keys.by_seqs(numbers) if wanted.is_after(key)]
 
 
-def _first_span(sources: Sequence[_Source], wanted: Wanted) -> int:
-    """Return a time in milliseconds that should hold enough rows."""
+def _first_span(sources: Sequence[SourceFeed], wanted: Wanted) -> int:
+    """Return a time in milliseconds that should hold enough rows.
+
+    The bitmaps tell which feeds' newest entries are wanted: as many of them as make a page end its time.
+    With fewer it is guessed from the feeds in the middle, as the last ones may be silent for years.
+    """
     if wanted.pace is not None:
         return int(wanted.pace * wanted.count * MARGIN) + 1000
-    total, number = sum(s.feed.total for s in sources), sum(s.number for s in sources)
-    enough = min(len(sources), int(wanted.count * total / number * MARGIN) + 1)
-    newest = wanted.after[0] if wanted.after else sources[0].feed.newest
-    return max(1000, newest - sources[enough - 1].feed.newest)
+    newest = wanted.after[0] if wanted.after else sources[0].newest
+    tops = (f.newest for f in sources if f.newest <= newest and wanted.includes(f, f.last_seq))
+    border = next(itertools.islice(tops, wanted.count - 1, None), None)
+    if border is not None:
+        return max(1000, newest - border)
+    total, number = sum(f.total for f in sources), sum(map(wanted.number, sources))
+    middle = len(sources) // 2
+    share = wanted.count * total / number / (middle + 1)
+    return max(1000, int((newest - sources[middle].newest) * share * MARGIN))
 
 
 def _fits(feed: SourceFeed, key: EntryKey, wanted: Wanted) -> bool:
     # Above last_seq lies what came after the snapshot or is not in order yet; below first_seq, stars.
-    if not feed.first_seq <= key.seq <= feed.last_seq:
-        return False
-    return wanted.read is None or feed.state.is_read(key.seq) is wanted.read
+    return feed.first_seq <= key.seq <= feed.last_seq and wanted.includes(feed, key.seq)

@@ -120,7 +120,7 @@ class StreamGateway:
         """Return the page after ``cursor``."""
         if snapshot.ref.kind == "starred":
             return self._starred(snapshot, cursor, limit)
-        feeds = list(snapshot.feeds.values())
+        feeds = snapshot.feeds.values()
         wanted = Wanted(limit + 1, snapshot.sort is not Sort.OLDEST)
         if cursor:
             top = max((f.newest for f in feeds), default=0)

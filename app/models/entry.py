@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from typing import NamedTuple
 
 from app.models.parsed import Enclosure
 
@@ -58,8 +59,7 @@ class EntryChange:
     cleaned_by: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class EntryKey:
+class EntryKey(NamedTuple):
     """What a stream needs to know of an entry before it reads its body; ``at`` in milliseconds."""
 
     id: int
