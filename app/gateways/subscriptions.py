@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.errors import ConflictError, NotFoundError, TooLargeError
 from app.mappers.entries import EntryMapper
@@ -162,13 +162,9 @@ class SubscriptionGateway:
         token = secrets.token_urlsafe(16)
         kept = self._subscriptions.of_user(user_id, feed_ids)
         cards = self._feeds.cards([k.feed_id for k in kept if seen is None or k.feed_id in seen])
-        ranges = {
-            f: _Range(c.first_seq, c.last_seq, c.last_seq if seen is None else min(c.last_seq, seen[f]))
-            for f, c in cards.items()
-        }
         count = 0
         for _ in range(ROUNDS):
-            counts, replaces = _marked(kept, ranges, token)
+            counts, replaces = _marked(kept, cards, seen, token)
             before = {r.was.feed_id: (r.was.state, r.was.mass) for r in replaces}
             self._undos.add(Undo(token, user_id, before), expires)
             missed = self._replace(user_id, replaces, token)
@@ -209,25 +205,20 @@ class SubscriptionGateway:
         raise ConflictError(user_id=user_id)
 
 
-class _Range(NamedTuple):
-    """The numbers of a feed's entries, and up to which of them they become read."""
-
-    first: int
-    last: int
-    upto: int
-
-
 def _marked(
-    kept: Sequence[Subscription], ranges: Mapping[int, _Range], mass: str
+    kept: Sequence[Subscription], cards: Mapping[int, FeedCard], seen: Mapping[int, int] | None, mass: str
 ) -> tuple[dict[int, int], list[Replace]]:
     """Return how many entries each feed has that become read, and the states they become read by."""
     counts, replaces = {}, []
     for mine in kept:
-        within = ranges.get(mine.feed_id)
-        if within is None or not (before := mine.state.count_unread(within.first, within.last)):
+        feed_id, before = mine.feed_id, mine.state
+        if (card := cards.get(feed_id)) is None:
             continue
-        state = mine.state.marked_upto(within.upto)
-        after = state.count_unread(within.first, within.last) if within.upto < within.last else 0
-        counts[mine.feed_id] = before - after
-        replaces.append(Replace(mine, state, mass))
+        first, last = card.first_seq, card.last_seq
+        if not (count := before.count_unread(first, last)):
+            continue
+        upto = last if seen is None else min(last, seen[feed_id])
+        after = before.marked_upto(upto)
+        counts[feed_id] = count - after.count_unread(first, last) if upto < last else count
+        replaces.append(Replace(mine, after, mass))
     return counts, replaces

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 _WORD = (1 << 64) - 1
@@ -68,9 +68,9 @@ class ReadState(NamedTuple):
     def marked_upto(self, seq: int) -> ReadState:
         """Return the state after everything up to ``seq`` became read, without stray bits."""
         upto = max(seq, self.upto)
-        if upto >= self.start + self.bits.bit_length() and not self.unread:
-            return ReadState(upto)
-        return make_state(upto, self.bits, self.start, (s for s in self.unread if seq < s))
+        if upto >= self.start + self.bits.bit_length() - 1 and not self.unread:
+            return ReadState(upto)  # no bit is above
+        return make_state(upto, self.bits, self.start, [s for s in self.unread if seq < s])
 
     def undone(self, before: ReadState) -> ReadState:
         """Return the state before a mass action, with what was marked one by one since then kept.
@@ -99,7 +99,7 @@ class ReadState(NamedTuple):
         return found
 
 
-def make_state(upto: int, bits: int, start: int, unread: Iterable[int]) -> ReadState:
+def make_state(upto: int, bits: int, start: int, unread: Collection[int]) -> ReadState:
     """Return a state in its smallest form: no bits and no kept-unread numbers that mean nothing."""
     if (stray := upto + 1 - start) > 0:
         bits = bits >> stray << stray
@@ -107,7 +107,8 @@ def make_state(upto: int, bits: int, start: int, unread: Iterable[int]) -> ReadS
         start = 0
     elif zeros := ((bits & -bits).bit_length() - 1) & ~63:
         bits, start = bits >> zeros, start + zeros
-    return ReadState(upto, bits, start, tuple(sorted({s for s in unread if s <= upto})))
+    kept = tuple(sorted({s for s in unread if s <= upto})) if unread else ()
+    return ReadState(upto, bits, start, kept)
 
 
 def from_words(words: Mapping[str, int]) -> tuple[int, int]:
