@@ -65,6 +65,15 @@ class StreamGateway:
         mine = {s.feed_id: s for s in subscriptions}
         return Sources(mine, self._feeds.cards([*mine, *(f for f in also if f not in mine)]))
 
+    def counts(self, sources: Sources) -> dict[int, int]:
+        """Return how many entries of each feed are unread."""
+        cards = sources.cards.get
+        return {
+            f: mine.state.count_unread(card.first_seq, card.last_seq)
+            for f, mine in sources.subscriptions.items()
+            if (card := cards(f)) is not None
+        }
+
     def feeds(self, sources: Sources) -> dict[int, SourceFeed]:
         """Return what a snapshot keeps of the subscriptions and their feeds' numbers."""
         mine = sources.subscriptions

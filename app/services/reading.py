@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
@@ -22,6 +22,7 @@ from app.models.stream import (
     MassMarked,
     Page,
     Snapshot,
+    SourceFeed,
     StreamKind,
     StreamQuery,
     StreamRef,
@@ -75,7 +76,7 @@ class ReadingService:
         """Return the actor's folders and feeds with their unread counts."""
         require(actor, Permission.SUBSCRIPTION_SEE)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        return build_tree(self._folders.of_user(actor.user_id), sources)
+        return build_tree(self._folders.of_user(actor.user_id), sources, self._streams.counts(sources))
 
     def page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.
@@ -90,7 +91,8 @@ class ReadingService:
             raise InvalidError(f"A page has 1 to {PAGE_MAX} rows.", field="limit")
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
-        return self._first_page(actor, query, limit, self._streams.sources(self._of_stream(actor, query.ref)))
+        sources = self._streams.sources(self._of_stream(actor, query.ref))
+        return self._first_page(actor, query, limit, sources, self._streams.feeds(sources))
 
     def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a whole page of the web shows them.
@@ -108,11 +110,15 @@ class ReadingService:
             return self.tree(actor), page
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        tree = build_tree(self._folders.of_user(actor.user_id), sources)
-        return tree, self._first_page(actor, query, self._page_size, sources)
+        feeds = self._streams.feeds(sources)
+        counts = {f: feed.unread for f, feed in feeds.items()}
+        tree = build_tree(self._folders.of_user(actor.user_id), sources, counts)
+        return tree, self._first_page(actor, query, self._page_size, sources, feeds)
 
-    def _first_page(self, actor: Actor, query: StreamQuery, limit: int, sources: Sources) -> Page:
-        now, feeds = clock.now(), self._streams.feeds(sources)
+    def _first_page(
+        self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
+    ) -> Page:
+        now = clock.now()
         snapshot = self._streams.open(
             actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
         )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.gateways.streams import Sources
 from app.models.folder import Folder
 from app.models.stream import Tree, TreeFeed, TreeFolder
 
 
-def build_tree(folders: Sequence[Folder], sources: Sources) -> Tree:
-    """Return folders in their order, feeds by name; folders whose parent is gone lie at the top."""
-    feeds = sorted(_feeds(sources), key=lambda f: f.title.casefold())
+def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int, int]) -> Tree:
+    """Return folders in their order, feeds by name; folders whose parent is gone lie at the top.
+
+    Args:
+        counts: unread entries by feed.
+    """
+    feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
     known = {f.id for f in folders}
     inside: dict[int, list[TreeFeed]] = {f: [] for f in known}
     loose: list[TreeFeed] = []
@@ -43,7 +47,7 @@ def _folder(
     return made, counts
 
 
-def _feeds(sources: Sources) -> list[TreeFeed]:
+def _feeds(sources: Sources, counts: Mapping[int, int]) -> list[TreeFeed]:
     card_of = sources.cards.get
     return [
         TreeFeed(
@@ -51,7 +55,7 @@ def _feeds(sources: Sources) -> list[TreeFeed]:
             mine.title or card.title or card.url,
             card.site_url,
             card.icon,
-            mine.state.count_unread(card.first_seq, card.last_seq),
+            counts[feed_id],
             card.error,
             mine.folder_ids,
         )
