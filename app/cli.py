@@ -88,5 +88,7 @@ def main() -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on one line to stdout."""
-    click.echo(json.dumps(document, ensure_ascii=False))
+    """Print one JSON document on one line to stdout: UTF-8, whatever the locale says (RFC 8259)."""
+    line = json.dumps(document, ensure_ascii=False)
+    # Bytes of a file name that are no UTF-8 are lone surrogates here; JSON can write them as escapes.
+    click.echo(line.encode("utf-8", "backslashreplace"))

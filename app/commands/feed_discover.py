@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from app.cli import print_json
-from app.commands.files import errors_as_json, read_bytes
+from app.commands.files import errors_as_json, read_bytes, web_address
 from app.errors import ParseError
 from app.feeds.discover import candidates
 from app.feeds.parse import parse
@@ -26,7 +26,7 @@ def discover(file: str, url: str, content_type: str | None) -> None:
     (the page announces it), anchor (a link that looks like a feed), guess (a usual place). A file that is
     a feed itself is its own only candidate.
     """
-    body = read_bytes(file)
+    url, body = web_address(url), read_bytes(file)
     found = _itself(body, url, content_type) or candidates(body, url, content_type)
     print_json({"url": url, "candidates": [_document(candidate) for candidate in found]})
 

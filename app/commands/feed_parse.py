@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from app.cli import print_json
+from app.commands.files import errors_as_json, read_bytes, tell, web_address
 from app.config import Settings
-from app.errors import EventrError, InvalidError
+from app.errors import EventrError, ParseError
 from app.feeds.parse import Limits
 from app.feeds.parse import parse as parse_feed
 from app.feeds.sanitize import sanitize
@@ -24,27 +24,44 @@ from app.models.parsed import Enclosure, ParsedEntry, ParsedFeed
 @click.option("--url", default="", help="Address it came from; relative addresses are resolved against it.")
 @click.option("--content-type", help="Content-Type header it came with; its charset counts.")
 @click.option("--raw", is_flag=True, help="Leave content and summary as published, not sanitised.")
+@errors_as_json
 def parse(files: tuple[str, ...], url: str, content_type: str | None, raw: bool) -> None:
     """Parse saved feeds ('-' is stdin): one JSON document per file and line.
 
     What is no feed gives {"error", "message"} and exit code 1.
     """
-    limits = Limits.of(Settings.from_env())
+    limits, url = Limits.of(Settings.from_env()), web_address(url)
     failed = False
     for name in files:
-        document: dict[str, Any] = {"file": name} if len(files) > 1 else {}
+        which = {"file": name} if len(files) > 1 else {}
         try:
-            body = _read(name)
-            feed = parse_feed(body, url=url, content_type=content_type, limits=limits)
-            if not url and (own := feed.self_url or feed.site_url):
-                feed = parse_feed(body, url=own, content_type=content_type, limits=limits)
-            document |= feed_document(feed, raw=raw)
+            feed = _feed(read_bytes(name), url, content_type, limits)
         except EventrError as e:
             failed = True
-            document |= {"error": e.word, "message": e.message}
-        print_json(document)
+            tell(e, **which)
+        else:
+            print_json(which | feed_document(feed, raw=raw))
     if failed:
         sys.exit(1)
+
+
+def _feed(body: bytes, url: str, content_type: str | None, limits: Limits) -> ParsedFeed:
+    try:
+        feed = parse_feed(body, url=url, content_type=content_type, limits=limits)
+        if not url and (own := feed.self_url or feed.site_url):
+            feed = parse_feed(body, url=own, content_type=content_type, limits=limits)
+    except ParseError as e:
+        raise _in_one_word(e) from e
+    return feed
+
+
+def _in_one_word(error: ParseError) -> ParseError:
+    """Return the error that a script tests for: a page and an empty file are no feeds either."""
+    if error.word not in ("html_page", "empty"):
+        return error
+    plain = ParseError("not_a_feed", error.detail)
+    plain.message = "This file is empty." if error.word == "empty" else error.message
+    return plain
 
 
 def feed_document(feed: ParsedFeed, *, raw: bool = False) -> dict[str, Any]:
@@ -85,17 +102,3 @@ def _enclosure(file: Enclosure) -> dict[str, Any]:
 def _stamp(when: dt.datetime | None) -> str | None:
     """Return a time as RFC 3339 in UTC, with a fraction only where there is one."""
     return when.isoformat().replace("+00:00", "Z") if when else None
-
-
-def _read(name: str) -> bytes:
-    """Return the bytes of a file or of stdin.
-
-    Raises:
-        InvalidError: it cannot be read.
-    """
-    if name == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(name).read_bytes()
-    except OSError as e:
-        raise InvalidError(f"{name} cannot be read: {e.strerror}.") from e

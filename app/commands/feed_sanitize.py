@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from app.cli import print_json
-from app.commands.files import errors_as_json, read_bytes
+from app.commands.files import errors_as_json, read_bytes, web_address
 from app.feeds import charset
 from app.feeds.sanitize import sanitize as sanitize_html
 
@@ -17,5 +17,6 @@ from app.feeds.sanitize import sanitize as sanitize_html
 @errors_as_json
 def sanitize(file: str, url: str, content_type: str | None) -> None:
     """Sanitise the HTML of an entry ('-' is stdin) and print {"html"}."""
+    base = web_address(url)
     markup, _ = charset.decode(read_bytes(file), content_type)
-    print_json({"html": sanitize_html(markup, url)})
+    print_json({"html": sanitize_html(markup, base)})

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
-import sys
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from app import clock
 from app.cli import print_json
+from app.commands.files import errors_as_json, read_bytes
 from app.config import Settings
 from app.errors import InvalidError
 from app.feeds import schedule as engine
@@ -23,7 +23,8 @@ _SETS = ("skip_hours",)
 
 
 @click.command()
-@click.argument("file", type=click.Path())
+@click.argument("file")
+@errors_as_json
 def schedule(file: str) -> None:
     """Forecast when a feed posts and say when to ask it next.
 
@@ -45,25 +46,12 @@ def schedule(file: str) -> None:
     Input that does not fit: exit code 1 and {"error", "message"}.
     """
     limits = engine.Limits.of(Settings.from_env())
+    print_json(_answer(_load(read_bytes(file)), limits))
+
+
+def _load(body: bytes) -> dict[str, Any]:
     try:
-        print_json(_answer(_load(file), limits))
-    except InvalidError as e:
-        print_json({"error": e.word, "message": e.message})
-        click.echo(f"eventr: {e.message}", err=True)
-        sys.exit(1)
-
-
-def _load(file: str) -> dict[str, Any]:
-    try:
-        with click.open_file(file, "rb") as stream:
-            return _parse(stream)
-    except OSError as e:
-        raise InvalidError(f"{file} cannot be read: {e.strerror}.") from e
-
-
-def _parse(stream: IO[bytes]) -> dict[str, Any]:
-    try:
-        document = json.loads(stream.read())
+        document = json.loads(body)
     except (ValueError, RecursionError) as e:
         raise InvalidError("The input is not JSON.") from e
     if not isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""Reading the files that the engine's tools are given, and telling an error as JSON."""
+"""What the engine's tools share: the files and addresses they are given, and how they tell an error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec
+from typing import Any, ParamSpec
+from urllib.parse import urlsplit
+
+import click
 
 from app.cli import print_json
 from app.errors import EventrError, InvalidError, TooLargeError
@@ -38,15 +41,37 @@ def _read(path: Path) -> bytes:
         return file.read(MAX_BYTES + 1)
 
 
+def web_address(url: str) -> str:
+    """Return the address that relative ones are resolved against; "" stands for none.
+
+    Raises:
+        InvalidError: it is no absolute http or https address.
+    """
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        fits = False
+    if not url or (fits and url.isprintable() and " " not in url):
+        return url
+    raise InvalidError(f"--url {url} is not an absolute http or https address.")
+
+
+def tell(error: EventrError, **fields: Any) -> None:
+    """Print an error: ``fields`` and ``{"error", "message"}`` to stdout, the sentence to stderr."""
+    print_json({**fields, "error": error.word, "message": error.message})
+    click.echo(f"eventr: {error.message}", err=True)
+
+
 def errors_as_json(command: Callable[P, None]) -> Callable[P, None]:
-    """Make a command print ``{"error", "message"}`` and end with exit code 1 on an error of ours."""
+    """Make a command :func:`tell` an error of ours and end with exit code 1."""
 
     @functools.wraps(command)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except EventrError as e:
-            print_json({"error": e.word, "message": e.message})
+            tell(e)
             sys.exit(1)
 
     return wrapper

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from app.cli import print_json
+from app.commands.files import errors_as_json, read_bytes
 from app.config import Settings
-from app.errors import EventrError, InvalidError
 from app.feeds import opml
 from app.feeds.net import Policy
 from app.models.opml import SubscriptionList
@@ -19,17 +17,14 @@ from app.models.opml import SubscriptionList
 
 @click.command()
 @click.argument("file")
+@errors_as_json
 def check(file: str) -> None:
     """Read an OPML file ('-' is stdin) and print counts, subscriptions and problems as JSON.
 
     A file that cannot be read gives {"error", "message"} and exit code 1.
     """
     settings = Settings.from_env()
-    try:
-        found = opml.read(_read(file), opml.Limits.of(settings), Policy(settings))
-    except EventrError as e:
-        print_json({"error": e.word, "message": e.message})
-        sys.exit(1)
+    found = opml.read(read_bytes(file), opml.Limits.of(settings), Policy(settings))
     print_json(document(found))
 
 
@@ -50,10 +45,3 @@ def document(found: SubscriptionList) -> dict[str, Any]:
         ],
         "subscriptions": [dataclasses.asdict(feed) for feed in found.feeds],
     }
-
-
-def _read(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as e:
-        raise InvalidError(f"{file} cannot be read: {e.strerror}.") from e

@@ -89,7 +89,7 @@ def test_several_files_are_told_apart_and_one_bad_one_fails_the_command(saved: P
     code, documents = run(saved, page, text, tmp_path / "missing")
     assert code == 1
     assert [d["file"] for d in documents] == [str(p) for p in (saved, page, text, tmp_path / "missing")]
-    assert [d.get("error") for d in documents] == [None, "html_page", "not_a_feed", "invalid"]
+    assert [d.get("error") for d in documents] == [None, "not_a_feed", "not_a_feed", "invalid"]
     assert all(d["message"].endswith(".") for d in documents[1:])
 
 
@@ -100,6 +100,14 @@ def test_not_a_feed_alone(tmp_path: Path) -> None:
     assert code == 1
     assert list(document) == ["error", "message"]
     assert document["error"] == "not_a_feed"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xef\xbb\xbf \n", b"<html><body>Hi", b"{}", b"[]", b"text", b"\x89PNG\r\n\x1a\n"]
+)
+def test_whatever_is_no_feed_is_told_in_one_word(body: bytes) -> None:
+    code, (document,) = run("-", stdin=body)
+    assert (code, document["error"]) == (1, "not_a_feed")
 
 
 def test_a_feed_without_an_address_uses_its_own() -> None:

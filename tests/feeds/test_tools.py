@@ -1,0 +1,69 @@
+"""What all tools of the engine promise: JSON on stdout, sentences on stderr, exit code 0 or 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FEED = "<rss version='2.0'><channel><title>Привет</title></channel></rss>"
+URL = "https://example.org/"
+TOOLS = [
+    ["feed", "parse"],
+    ["feed", "sanitize"],
+    ["feed", "discover", "--url", URL],
+    ["feed", "schedule"],
+    ["opml", "check"],
+]
+
+
+def run(
+    *arguments: str | bytes | Path, stdin: bytes = b"", **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "app", *map(os.fsencode, arguments)],
+        input=stdin,
+        capture_output=True,
+        env=os.environ | environment,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool[1])
+@pytest.mark.parametrize("name", ["missing", "", "endless"])
+def test_a_file_that_cannot_be_read_is_a_named_error(tool: list[str], name: str, tmp_path: Path) -> None:
+    done = run(*tool, "/dev/zero" if name == "endless" else tmp_path / name)
+    document = json.loads(done.stdout)
+    assert (done.returncode, list(document)) == (1, ["error", "message"])
+    assert document["error"] == ("too_large" if name == "endless" else "invalid")
+    assert done.stderr.decode() == f"eventr: {document['message']}\n"
+
+
+@pytest.mark.parametrize("tool", TOOLS[:3], ids=lambda tool: tool[1])
+@pytest.mark.parametrize(
+    "url", ["feed.xml", "//example.org/", "javascript:alert(1)", "http://[", "http://a b/", "https://x:0/"]
+)
+def test_an_address_that_is_none_is_a_named_error(tool: list[str], url: str) -> None:
+    done = run(*tool, "-", "--url", url, stdin=FEED.encode())
+    assert (done.returncode, json.loads(done.stdout)["error"]) == (1, "invalid")
+    assert b"http" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("charset", ["latin-1", "ascii", "utf-16"])
+def test_json_is_utf_8_whatever_the_locale_says(charset: str) -> None:
+    done = run("feed", "parse", "-", stdin=FEED.encode(), PYTHONIOENCODING=charset)
+    assert json.loads(done.stdout.decode("utf-8"))["title"] == "Привет"
+
+
+def test_a_file_name_that_is_no_utf_8_comes_back_whole(tmp_path: Path) -> None:
+    file = os.fsencode(tmp_path) + b"/\xff\xfe.xml"
+    Path(os.fsdecode(file)).write_text(FEED)
+    done = run("feed", "parse", file, tmp_path / "missing")
+    names = [json.loads(line.decode("utf-8"))["file"] for line in done.stdout.splitlines()]
+    assert os.fsencode(names[0]) == file
