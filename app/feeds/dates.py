@@ -13,35 +13,17 @@ import time
 
 from feedparser import datetimes as _feedparser
 
+from app.feeds.months import FILLERS, MONTHS
+
 #: No date is longer; also the cap for every regular expression behind it.
 _LONGEST = 80
 _EARLIEST = dt.datetime(1990, 1, 1, tzinfo=dt.UTC)
 _LEAD = dt.timedelta(days=1)
 
-_MONTHS = {
-    name: number + 1
-    for number, names in enumerate(
-        (
-            "jan january",
-            "feb february",
-            "mar march",
-            "apr april",
-            "may",
-            "jun june",
-            "jul july",
-            "aug august",
-            "sep sept september",
-            "oct october",
-            "nov november",
-            "dec december",
-        )
-    )
-    for name in names.split()
-}
 #: Minutes east of UTC. RFC 822 §5.1, the usual abbreviations of Europe, Asia and Australia, and the
 #: military letters of RFC 2822 §4.3, which are mostly wrong and therefore read as UTC.
 _ZONES = {
-    "": 0, "ut": 0, "utc": 0, "gmt": 0, "z": 0, "wet": 0,
+    "": 0, "ut": 0, "utc": 0, "gmt": 0, "z": 0, "wet": 0, "uhr": 0,
     "ndt": -150, "nst": -210, "adt": -180, "ast": -240, "edt": -240, "est": -300, "et": -300,
     "cdt": -300, "cst": -360, "ct": -360, "mdt": -360, "mst": -420, "mt": -420, "pdt": -420, "pst": -480,
     "pt": -480, "akdt": -480, "akst": -540, "hst": -600, "brt": -180, "art": -180,
@@ -64,6 +46,11 @@ _ISO = re.compile(
     r"\s{0,3}(Z|[A-Za-z]{1,5}|(?:GMT|UTC)?[+-]\d{1,2}:?\d{0,2})?",
     re.IGNORECASE | re.ASCII,
 )
+#: Figures alone: "2024/01/31", "2024年1月31日", "31.01.2024", each with a time or without.
+_YEAR_FIRST = re.compile(
+    r"(\d{4})\s?[./年년]\s?(\d{1,2})\s?[./月월]\s?(\d{1,2})\s?[.日일]?(?![\d/])", re.ASCII
+)
+_YEAR_LAST = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)", re.ASCII)
 _WEEKDAY = re.compile(r"^[^\W\d_]{2,12}\.?\s{0,3},?\s{1,3}|^[^\W\d_]{2,12},\s{0,3}")
 
 
@@ -75,7 +62,10 @@ def parse_date(text: str | None) -> dt.datetime | None:
     if len(text) > _LONGEST:
         return None
     try:
-        when = (_iso_fast(text) or _iso(text)) if text[:4].isdecimal() else _rfc822(text)
+        if text[:4].isdecimal():
+            when = _iso_fast(text) or _iso(text) or _figures(text)
+        else:
+            when = _rfc822(text) or _figures(text)
     except (ValueError, OverflowError):
         when = None
     return when or _oddity(text)
@@ -115,6 +105,24 @@ def _iso(text: str) -> dt.datetime | None:
     return _utc((year, month or 1, day or 1), (hour, minute, second), _zone(found[7] or ""))
 
 
+def _figures(text: str) -> dt.datetime | None:
+    """Read dates without names; of two figures that may both be the month, dots tell that the second is."""
+    found = _YEAR_FIRST.search(text) or _YEAR_LAST.search(text)
+    if found is None:
+        return None
+    if found.re is _YEAR_FIRST:
+        year, month, day = (int(part) for part in found.groups())
+    else:
+        day, mark, month, year = int(found[1]), found[2], int(found[3]), int(found[4])
+        if mark != "." and day <= 12 and month > 12:
+            day, month = month, day
+        elif mark != "." and day <= 12 and day != month:
+            return None
+    rest = f"{text[: found.start()]} {text[found.end() :]}"
+    clock = _CLOCK.search(rest)
+    return _utc((year, month, day), _hours(clock), _zone(rest[clock.end() :].strip()) if clock else 0)
+
+
 def _rfc822(text: str) -> dt.datetime | None:
     """Read ``[weekday,] day month year [time [zone]]``, also ``month day, year`` and dashes.
 
@@ -122,7 +130,7 @@ def _rfc822(text: str) -> dt.datetime | None:
     """
     parts = text.replace(",", " ").split()
     if len(parts) == 6 and len(parts[4]) == 8 and len(parts[3]) == 4:
-        month = _MONTHS.get(parts[2].lower())
+        month = MONTHS.get(parts[2].lower())
         if month and parts[4][2] == parts[4][5] == ":":
             clock = parts[4]
             return _utc(
@@ -134,10 +142,17 @@ def _rfc822(text: str) -> dt.datetime | None:
 
 
 def _rfc822_loose(text: str) -> dt.datetime | None:
-    text = _WEEKDAY.sub("", text) if _first_word(text) not in _MONTHS else text
+    # "Mar" is March, and Tuesday in Spain
+    if _first_word(text) in MONTHS and (found := _day_first(text)):
+        return found
+    return _day_first(_WEEKDAY.sub("", text))
+
+
+def _day_first(text: str) -> dt.datetime | None:
     clock = _CLOCK.search(text)
     head = text[: clock.start()] if clock else text
     words = head.replace(",", " ").replace("-", " ").replace(".", " ").replace("/", " ").split()
+    words = [word for word in words if word.lower() not in FILLERS]
     tail = text[clock.end() :] if clock else ""
     if len(words) < 3:  # "Mon Jan 5 10:00:00 2004": asctime, the year stands behind the clock
         words += tail.split()[-1:] if len(words) == 2 else []
@@ -157,9 +172,9 @@ def _day_month_year(words: list[str]) -> tuple[int, int, int] | None:
     if len(words) < 3:
         return None
     first, second, third = (word.lower() for word in words)
-    if first in _MONTHS:
+    if first in MONTHS:
         first, second = second, first
-    month = _MONTHS.get(second)
+    month = MONTHS.get(second)
     day = first.removesuffix("st").removesuffix("nd").removesuffix("rd").removesuffix("th")
     if month is None or not (day.isdecimal() and third.isdecimal()):
         return None
@@ -218,6 +233,8 @@ def _oddity(text: str) -> dt.datetime | None:
     if text.isdecimal():
         known = text.isascii() and 9 <= len(text) <= 13
         return from_epoch(int(text) / (1000 if len(text) > 11 else 1)) if known else None
+    if not any(letter.isalpha() and not "A" <= letter <= "Z" for letter in text) or text[0] == "-":
+        return None  # of figures it takes what fits and fills the rest up with today
     try:
         found: time.struct_time | None = _feedparser._parse_date(text)
     except (ValueError, OverflowError, TypeError, IndexError, KeyError, AttributeError):

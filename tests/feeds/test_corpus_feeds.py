@@ -161,6 +161,12 @@ def _is_named_zone(d: Difference) -> bool:
     return d.field == "date" and text.endswith(" BST") and d.theirs - d.ours == dt.timedelta(hours=1)
 
 
+def _is_slashed_date(d: Difference) -> bool:
+    """It reads the year of "2020/1/10 14:33:00" and makes up the rest."""
+    text = d.item.get("published") or ""
+    return d.field == "date" and re.match(r"\d{4}/\d", text) is not None and d.theirs.year == d.ours.year
+
+
 def _is_nested_item(d: Difference) -> bool:
     """It counts the empty <item /> inside each item as an entry of its own."""
     return len(theirs(d.row).entries) == 2 * len(ours(d.row).entries) and b"<item />" in d.row.read()
@@ -178,6 +184,7 @@ FAULTS: tuple[Callable[[Difference], bool], ...] = (
     _is_joined_ampersand,
     _is_unread_date,
     _is_named_zone,
+    _is_slashed_date,
     _is_nested_item,
 )
 
