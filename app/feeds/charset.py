@@ -91,7 +91,7 @@ def to_utf8(body: bytes, content_type: str | None = None) -> tuple[bytes, str]:
         body: as it came, decompressed.
         content_type: the HTTP header, with or without a ``charset``.
     """
-    if _plain_ascii(body) or (_is_utf8(body) and b"\0" not in body):
+    if _plain_ascii(body) or (not body.isascii() and _is_utf8(body) and b"\0" not in body):
         return body.removeprefix(codecs.BOM_UTF8), "utf-8"
     text, label = _decode(body, content_type)
     return text.encode("utf-8", "replace"), label
@@ -101,7 +101,7 @@ def decode(body: bytes, content_type: str | None = None) -> tuple[str, str]:
     """Return the body as text without a byte order mark, and the charset it was read as."""
     if _plain_ascii(body):
         return body.decode("ascii"), "utf-8"
-    if _is_utf8(body) and not body.isascii() and b"\0" not in body:
+    if not body.isascii() and _is_utf8(body) and b"\0" not in body:
         return body.removeprefix(codecs.BOM_UTF8).decode("utf-8"), "utf-8"
     return _decode(body, content_type)
 

@@ -89,3 +89,16 @@ def test_declarations_are_found_only_at_the_front() -> None:
 def test_utf8_comes_out_without_a_mark() -> None:
     assert to_utf8(codecs.BOM_UTF8 + b"<a/>") == (b"<a/>", "utf-8")
     assert to_utf8("<a>é</a>".encode("utf-16"))[0] == "<a>é</a>".encode()
+
+
+@pytest.mark.parametrize("charset", ["iso2022_jp", "hz"])
+def test_X07_charsets_of_ascii_bytes_are_read_too(charset: str) -> None:
+    label = charset.replace("iso2022_jp", "iso-2022-jp")
+    body = f'<?xml version="1.0" encoding="{label}"?><rss>中文</rss>'.encode(charset)
+    assert body.isascii()
+    assert to_utf8(body)[0].decode() == decode(body)[0] == body.decode(charset)
+
+
+@pytest.mark.parametrize("text", ["a ~{ b", "function ~{ 1; }", "\x1b[0m"])
+def test_X07_escapes_alone_make_no_charset(text: str) -> None:
+    assert to_utf8(f"<rss>{text}</rss>".encode())[0].decode() == f"<rss>{text}</rss>"

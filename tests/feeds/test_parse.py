@@ -421,6 +421,30 @@ def test_the_head_of_an_atom_feed() -> None:
     assert (feed.hub, feed.icon) == ("http://hub.org/", "http://example.org/i.ico")
 
 
+def test_json_with_raw_line_breaks_is_read() -> None:
+    feed = feed_of(
+        '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [{"id": "1", "content_text": "a\n\tb"}]}'
+    )
+    assert feed.entries[0].content == "a<br>\n\tb"
+
+
+@pytest.mark.parametrize(
+    ("hubs", "hub"),
+    [
+        ('[{"type": "rssCloud", "url": "http://c/"}, {"type": "WebSub", "url": "http://h/"}]', "http://h/"),
+        ('[{"url": "http://h/"}]', "http://h/"),
+        ('[{"type": "rssCloud", "url": "http://c/"}]', None),
+    ],
+)
+def test_the_hub_of_a_json_feed_speaks_websub(hubs: str, hub: str | None) -> None:
+    assert (
+        feed_of(
+            '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [], "hubs": ' + hubs + "}"
+        ).hub
+        == hub
+    )
+
+
 def test_json_feed() -> None:
     feed = feed_of(
         '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "home_page_url": "/", "feed_url": "/f.json",'
@@ -474,3 +498,36 @@ def test_guids_with_bare_ampersands_are_the_same_on_every_path() -> None:
     guid = "<guid isPermaLink='false'>http://e.org/?a=1&utm_x=2&amp;y</guid>"
     guids = {rss(guid + extra).entries[0].guid for extra in ("", "<x:y/>", "<br>")}
     assert guids == {"http://e.org/?a=1&utm_x=2&y"}
+
+
+WARNING = (
+    "<br />\n<b>Warning</b>:  Undefined variable $x in <b>/var/www/feed.php</b> on line <b>3</b><br />\n"
+)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        WARNING + '<?xml version="1.0"?>\n',
+        WARNING,
+        '<font size="1"><table><tr><th>Notice: x</th></tr></table></font><?xml version="1.0"?><!-- x --><?xml-stylesheet href="x"?>',
+        "Deprecated: x\n",
+        "<script>x()</script>",
+    ],
+)
+def test_warnings_of_a_server_before_a_feed_do_not_hide_it(start: str) -> None:
+    feed = feed_of(
+        start + '<rss version="2.0"><channel><title>T</title><item><title>A</title></item></channel></rss>'
+    )
+    assert (feed.format, feed.title, [e.title for e in feed.entries]) == ("rss20", "T", ["A"])
+
+
+def test_a_cdata_section_that_was_escaped_does_not_show() -> None:
+    assert (
+        item("<description>&lt;![CDATA[&lt;p&gt;a &amp;amp; b&lt;/p&gt;]]&gt;</description>").summary
+        == "<p>a &amp; b</p>"
+    )
+    assert (
+        item("<description>&lt;pre&gt;&amp;lt;![CDATA[x]]&amp;gt;&lt;/pre&gt;</description>").summary
+        == "<pre>&lt;![CDATA[x]]&gt;</pre>"
+    )

@@ -22,6 +22,10 @@ from app.models.parsed import ParsedFeed, ParserPath
 _HEAD = 8192
 _HTML = re.compile(rb"<!doctype\s{1,9}html|<html[\s>]|<head[\s>]|<body[\s>]", re.IGNORECASE)
 _FEED = re.compile(rb"<(?:[a-z0-9]{1,20}:)?(?:rss|feed|rdf|channel|item|entry)[\s>]", re.IGNORECASE)
+_ROOT = re.compile(rb"<(?:[a-z0-9]{1,20}:)?(?:rss|feed|rdf|channel|entry)[\s>/]", re.IGNORECASE)
+_START = re.compile(
+    rb"<\?xml\s|<(?:[a-z0-9]{1,20}:)?(?:rss|feed|rdf)\s[^<>]{0,2000}?(?:version|xmlns)", re.IGNORECASE
+)
 _DEFAULT = Limits()
 
 
@@ -75,7 +79,7 @@ def load(body: bytes, content_type: str | None, limits: Limits) -> Source:
         raise ParseError("not_a_feed", "there is no markup in it")
     if _HTML.match(text) and not _FEED.search(text, 0, _HEAD):
         raise ParseError("html_page")
-    text = without_prolog(text)
+    text = _from_root(without_prolog(text))
     return Source(text, is_json=False, mend=mender(text))
 
 
@@ -103,6 +107,15 @@ def read(source: Source, url: str, limits: Limits) -> ParsedFeed:
         raise ParseError("html_page" if _HTML.search(text, 0, _HEAD) else "not_a_feed")
     read_fallback(draft, text)
     return draft.finish(ParserPath.FEEDPARSER)
+
+
+def _from_root(text: bytes) -> bytes:
+    """Return a document without the warnings that a server wrote, as markup, in front of it."""
+    if _ROOT.match(text):
+        return text
+    start = _START.search(text, 0, _HEAD)
+    inner = without_prolog(text[start.start() :]) if start else b""
+    return inner if _ROOT.match(inner) else text
 
 
 def _unpack(body: bytes, limits: Limits) -> bytes:

@@ -56,6 +56,8 @@ class Context:
     def html(self, markup: str) -> str:
         """Return markup trimmed, repaired and within the limit."""
         markup = markup.strip()
+        if markup.startswith("<![CDATA["):  # escaped although it was wrapped already
+            markup = markup[9:].removesuffix("]]>")
         if self.mend:
             markup = self.mend(markup)
         if len(markup) > self.limits.html:

@@ -18,6 +18,7 @@ from app.models.parsed import Format
 _DEEPEST = 32
 _LONGEST_STRING = 1 << 20
 _LONGEST_FIGURE = 20
+_WEBSUB = ("", "websub", "pubsubhubbub")
 
 
 def read_json(draft: FeedDraft, text: str) -> None:
@@ -92,8 +93,11 @@ def _authors(ctx: Context, holder: dict[str, Any]) -> str:
 
 
 def _hub(draft: FeedDraft, hubs: Any) -> str | None:
+    """Return the first hub that speaks WebSub; rssCloud's is of no use to us."""
     for hub in _list(hubs):
-        if isinstance(hub, dict) and (found := _address(draft, hub.get("url"))):
+        if not isinstance(hub, dict) or _text(hub.get("type")).lower() not in _WEBSUB:
+            continue
+        if found := _address(draft, hub.get("url")):
             return found
     return None
 
@@ -117,7 +121,8 @@ def _text(value: Any) -> str:
 
 def _load(text: str, ctx: Context) -> Any:
     try:
-        document = json.loads(text, parse_constant=_refuse, parse_int=_whole, parse_float=_real)
+        # Not strict: a raw line break inside a string is wrong, and plain to read.
+        document = json.loads(text, strict=False, parse_constant=_refuse, parse_int=_whole, parse_float=_real)
     except (ValueError, RecursionError) as e:
         raise ParseError("broken_feed", f"JSON: {str(e)[:120]}") from e
     _check(document)
