@@ -109,12 +109,23 @@ def test_titles_are_read_in_the_page_s_charset() -> None:
         "<LINK REL='ALTERNATE home' TYPE=' Application/RSS+XML; charset=utf-8' HREF=' /r '>",
         "<body><p>late <link rel=alternate type=application/atom+xml href=/r>",
         "<link rel=feed href=/r>",
+        "<link rel=alternate type=application/rss+xml href='feed://www.example.org/r'>",
+        "<link rel=alternate type=application/rdf href='/r#news'>",
+        "<link rel=alternate type=application/atom href='feed:http://www.example.org/r'>",
+        "<a href='pcast://www.example.org/r'>Listen</a>",
+        "<a href='itpc://www.example.org/r'>Listen</a>",
         "<base href='http://www.example.org/'><link rel=alternate type=text/xml href=r>",
         "<svg></svg><table><link rel=alternate type=application/feed+json href=/r></table>",
     ],
 )
 def test_ways_to_announce_a_feed(html: str) -> None:
     assert candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r"
+
+
+@pytest.mark.parametrize("path", ["feed.xml", "blog.rss", "?feed=rss2"])
+def test_a_link_without_a_type_is_announced_where_it_looks_like_a_feed(path: str) -> None:
+    found = candidates(f"<link rel=alternate href='/{path}'>".encode(), PAGE)[0]
+    assert (found.url, found.source) == (f"http://www.example.org/{path}", Source.LINK)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +136,9 @@ def test_ways_to_announce_a_feed(html: str) -> None:
         "<link rel=alternate type=application/json href=/wp-json/wp/v2/posts/1>",
         "<link rel=alternate type=application/json+oembed href=/r>",
         "<link rel=alternate hreflang=de href=/r>",
+        "<link rel=alternate hreflang=de href=/de/feed>",
+        "<link rel=alternate type=text/html href=/feed>",
+        "<link rel=alternate href=/r>",
         "<link rel=alternate type=application/rss+xml href=javascript:alert(1)>",
         "<link rel=alternate type=application/rss+xml>",
         "<!-- <link rel=alternate type=application/rss+xml href=/r> -->",

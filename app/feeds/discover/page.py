@@ -31,10 +31,12 @@ _TYPES = {
     "text/rss": "rss",
     "text/rss+xml": "rss",
     "application/atom+xml": "atom",
+    "application/atom": "atom",
     "application/x.atom+xml": "atom",
     "application/x-atom+xml": "atom",
     "text/atom+xml": "atom",
     "application/rdf+xml": "rdf",
+    "application/rdf": "rdf",
     "text/rdf+xml": "rdf",
     "application/feed+json": "json",
     "application/json": "json",
@@ -59,6 +61,8 @@ GUESSES = (
     "data/rss",
 )
 
+#: What programs were once registered for: the rest of the address is one of http, or a whole one.
+_SCHEME = re.compile(r"(?:feed|pcast|podcast|itpc):", re.IGNORECASE)
 _FEED_PATH = re.compile(
     r"(?:^|/)(?:feeds?|rss2?|atom|rdf|(?:feed|rss|atom|index|news|blog|posts|main)\.(?:xml|rss|atom|rdf)|feed\.json)/?$"
     r"|\.(?:rss|atom|rdf)$|/feeds?/(?:rss2?|atom|rdf|json|all|posts?|main|index|default)(?:\.xml)?/?$"
@@ -168,7 +172,11 @@ class Page:
         return self.url
 
     def _resolve(self, href: str | None) -> str | None:
-        url = urls.resolve(href, self._base) if href and href.strip() else None
+        href = (href or "").strip().partition("#")[0]
+        if scheme := _SCHEME.match(href):
+            rest = href[scheme.end() :]
+            href = rest if rest.lower().startswith("http") else "http:" + rest
+        url = urls.resolve(href, self._base) if href else None
         return url if url and url.startswith("http") and len(url) <= urls.MAX_LENGTH else None
 
     def _links(self) -> Iterator[Candidate]:
@@ -177,7 +185,7 @@ class Page:
         for link in itertools.islice(announcing, MAX_LINKS):
             kind = _TYPES.get((link.get("type") or "").partition(";")[0].strip().lower())
             url = self._resolve(link.get("href"))
-            if kind is None and "feed" in (link.get("rel") or "").lower().split():
+            if kind is None and url and _is_feed_all_the_same(link, url):
                 kind = "rss"
             if kind and url and not (kind == "json" and "/wp-json/" in url):
                 yield Candidate(url, plain(link.get("title") or "")[:_TITLE_MAX], kind, Source.LINK)
@@ -188,13 +196,9 @@ class Page:
             href = anchor.get("href")
             if not href or href.startswith("#"):
                 continue
-            if href[:5].lower() == "feed:":
-                # The scheme alone says what it is, whatever the link is called.
-                href = href[5:] if href[5:].lower().startswith("http") else "http:" + href[5:]
-                if url := self._resolve(href):
-                    yield url, "Feed"
-            elif url := self._resolve(href):
-                yield url, _label(anchor)
+            if url := self._resolve(href):
+                # Such a scheme alone says what it is, whatever the link is called.
+                yield url, "Feed" if _SCHEME.match(href.strip()) else _label(anchor)
 
 
 def looks_like_feed(url: str, text: str = "") -> bool:
@@ -222,6 +226,12 @@ def is_comments(candidate_url: str, title: str) -> bool:
 def _announces(rel: str | None) -> bool:
     words = (rel or "").lower().split()
     return ("alternate" in words and "stylesheet" not in words) or "feed" in words
+
+
+def _is_feed_all_the_same(link: etree._Element, url: str) -> bool:
+    """Return whether a link without a known type is a feed: it says so, or has no type and looks it."""
+    rel, kind = (link.get("rel") or "").lower().split(), (link.get("type") or "").strip()
+    return "feed" in rel or (not kind and not link.get("hreflang") and looks_like_feed(url))
 
 
 def _label(anchor: etree._Element) -> str:
