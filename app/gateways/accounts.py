@@ -44,15 +44,15 @@ class AccountGateway:
 
     def add_first(self, new: NewUser) -> User | None:
         """Store the very first user, who is admin; None when somebody else came first."""
-        return self._users.add(new, Role.ADMIN, first=True)
+        return self._users.add(new, Role.ADMIN, first=True, vouched=True)
 
-    def add_user(self, new: NewUser, role: Role = Role.USER) -> User:
-        """Store a user.
+    def add_user(self, new: NewUser, role: Role = Role.USER, *, vouched: bool = False) -> User:
+        """Store a user; ``vouched``: somebody who may say so says that the address is his.
 
         Raises:
-            ExistsError: name or address is taken.
+            ExistsError: the name is taken, or the address vouched for.
         """
-        user = self._users.add(new, role)
+        user = self._users.add(new, role, vouched=vouched)
         assert user is not None  # noqa: S101 — None is answered to add(first=True) only
         return user
 
@@ -61,7 +61,7 @@ class AccountGateway:
         return self._users.get(user_id)
 
     def credentials(self, login: str) -> Credentials | None:
-        """Return the user with this name or address, and his password hash."""
+        """Return the user with this name, or with this address that is vouched for, and his password hash."""
         return self._users.credentials(login)
 
     def password_of(self, user_id: int) -> str | None:

@@ -1,6 +1,9 @@
 """Users: the collection ``users``.
 
-Names and addresses are unique whatever their case: ``name_key`` and ``email_key`` hold them folded.
+Names are unique whatever their case: ``name_key`` holds them folded. So are the addresses that somebody
+vouches for: only their documents have an ``email_key``, and only these addresses log in. Any other address
+is what its account says, and others may say the same; nobody learns from that who has an account (W07).
+
 ``first`` is true on one document at most, by a unique sparse index: of any number of parallel first
 sign-ups exactly one becomes admin (W21).
 """
@@ -12,7 +15,7 @@ from typing import Any
 from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from app import clock
 from app.errors import ExistsError
@@ -21,6 +24,12 @@ from app.models.actor import Role
 from app.models.user import Credentials, NewUser, User
 
 Doc = dict[str, Any]
+
+_INDEX_NOT_FOUND = 27
+_TAKEN = {
+    "name": "This name is taken. Choose another one.",
+    "email": "This e-mail address belongs to another account.",
+}
 
 
 def fold(text: str) -> str:
@@ -37,9 +46,18 @@ class UserMapper:
     @translated
     def ensure_indexes(self) -> None:
         """Create the indexes; safe to call again."""
-        self._users.create_index([("email_key", ASCENDING)], unique=True, name="email")
+        self._drop_index("email")  # once it demanded an address of its own of everybody
+        self._users.create_index([("email_key", ASCENDING)], unique=True, sparse=True, name="vouched")
         self._users.create_index([("name_key", ASCENDING)], unique=True, name="name")
         self._users.create_index([("first", ASCENDING)], unique=True, sparse=True, name="first")
+
+    def _drop_index(self, name: str) -> None:
+        try:
+            if name in self._users.index_information():
+                self._users.drop_index(name)
+        except OperationFailure as e:
+            if e.code != _INDEX_NOT_FOUND:  # another process was first
+                raise
 
     @translated
     def any(self) -> bool:
@@ -47,20 +65,23 @@ class UserMapper:
         return self._users.find_one({}, {"_id": 1}) is not None
 
     @translated
-    def add(self, new: NewUser, role: Role, *, first: bool = False) -> User | None:
+    def add(self, new: NewUser, role: Role, *, first: bool = False, vouched: bool = False) -> User | None:
         """Store a new user.
+
+        Args:
+            first: he is the first of all, or is not stored.
+            vouched: the address is his.
 
         Returns:
             The user, or None when ``first`` was asked for and somebody else was first.
 
         Raises:
-            ExistsError: name or address is taken; the message does not tell which (W07).
+            ExistsError: the name is taken, or the address vouched for.
         """
         now = clock.now()
         doc: Doc = {
             "_id": int(now.timestamp() * 1_000_000),
             "email": new.email.strip(),
-            "email_key": fold(new.email),
             "name": new.name.strip(),
             "name_key": fold(new.name),
             "password": new.password_hash,
@@ -69,6 +90,8 @@ class UserMapper:
         }
         if first:
             doc["first"] = True
+        if vouched:
+            doc["email_key"] = fold(new.email)
         return self._insert(doc)
 
     def _insert(self, doc: Doc) -> User | None:
@@ -82,9 +105,8 @@ class UserMapper:
                 elif "first" in pattern:
                     return None
                 else:
-                    raise ExistsError(
-                        "This name or e-mail address cannot be used.", field=next(iter(pattern), "")
-                    ) from e
+                    field = "name" if "name_key" in pattern else "email"
+                    raise ExistsError(_TAKEN[field], field=field) from e
             else:
                 return _user(doc)
 
@@ -96,7 +118,7 @@ class UserMapper:
 
     @translated
     def credentials(self, login: str) -> Credentials | None:
-        """Return the user with this name or e-mail address, and his password hash."""
+        """Return the user with this name or this address that is vouched for, and his password hash."""
         key = fold(login)
         doc = self._users.find_one({"email_key": key} if "@" in key else {"name_key": key})
         return Credentials(_user(doc), doc["password"]) if doc else None

@@ -86,16 +86,16 @@ class AccountService:
         return self._accounts.invite(actor.user_id)
 
     def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:
-        """Make an account for somebody else (admin and command line).
+        """Make an account for somebody else (admin and command line), who may log in by his address too.
 
         Raises:
             InvalidError: a field does not fit.
-            ExistsError: name or address is taken.
+            ExistsError: the name is taken, or the address vouched for.
         """
         require(actor, Permission.USER_CREATE)
         check_identity(name, email)
         passwords.check(password, name=name, email=email)
-        user = self._accounts.add_user(NewUser(email, name, self._hasher.hash(password)), role)
+        user = self._accounts.add_user(NewUser(email, name, self._hasher.hash(password)), role, vouched=True)
         log.info("user_created", user_id=user.id, role=role.value, by=actor.user_id)
         return user
 

@@ -70,13 +70,16 @@ class SignInService:
     def sign_up(self, form: SignUp, client: Client) -> str:
         """Create an account and log it in.
 
+        Names are public (each has a page), so one that is taken is told to be. Addresses are not: nothing
+        here depends on whether another account has the same one (W07).
+
         Returns:
             The session id for the cookie.
 
         Raises:
             InvalidError: a field does not fit.
             ForbiddenError: sign-up is closed, or the invitation is not good.
-            ExistsError: name or address is taken; not told which (W07).
+            ExistsError: the name is taken.
             RateLimitedError: too many accounts from one network.
         """
         check_identity(form.name, form.email)

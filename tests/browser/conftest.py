@@ -119,7 +119,7 @@ def _check(page: Page, problems: list[str], js: bool) -> None:
 def log_in(page: Page, name: str) -> None:
     """Log in through the form."""
     page.goto("/login")
-    page.get_by_label("Name or e-mail address").fill(name)
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/read/all")
