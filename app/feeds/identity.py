@@ -9,6 +9,10 @@
 An entry is known by its guid (else link, else title, date and content). A feed that gives its entries
 other guids at each fetch is recognised by its keys: most of them are known while hardly any guid is.
 From then on (``volatile``) the key is the identity, and entries stored under an older guid keep that.
+
+Mostly it is a publisher who changed all guids once. So beside ``seen`` such a feed keeps the guids of its
+last fetch: where they come back, guids identify entries again, new ones are stored under theirs, and
+once all that is listed is, the feed is as any other.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ class Diff:
         new, changed: in feed order, each identity once.
         seen: to be stored with the feed and given to the next :func:`diff`.
         volatile: the feed changes its guids; to be stored and given to the next :func:`diff`.
+        guids: of a volatile feed, the guid (8) of each row of ``seen``; to be stored and given to the next.
         plain: each entry has its row in ``seen``, in its place and under its own guid.
     """
 
@@ -45,6 +50,7 @@ class Diff:
     seen: bytes
     volatile: bool = False
     plain: bool = False
+    guids: bytes = b""
     _hashes: Mapping[int, bytes] = dataclasses.field(default_factory=dict, repr=False)
 
     def hash_of(self, entry: ParsedEntry) -> bytes:
@@ -75,39 +81,66 @@ def content_hash(entry: ParsedEntry) -> bytes:
     return _key(entry) + body[:_KEY]
 
 
-def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False) -> Diff:
+def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: bytes = b"") -> Diff:
     """Compare a parsed feed with the hashes of the last fetch.
 
     Args:
         parsed: the feed as it is now.
         seen: ``Diff.seen`` of the last fetch, empty at the first.
-        volatile: ``Diff.volatile`` of the last fetch.
+        volatile, guids: ``Diff.volatile`` and ``Diff.guids`` of the last fetch.
     """
     if not parsed.entries:  # a glitch of the publisher: what was there will be back
-        return Diff((), (), seen, volatile)
-    known, entries = _Known(seen), parsed.entries
+        return Diff((), (), seen, volatile, guids=guids)
+    known, entries = _Known(seen, guids), parsed.entries
     own = [guid_hash(entry) for entry in entries]
     distinct = len(set(own)) == len(own)
     identities = own if distinct else _unshared(entries, own)
     volatile = volatile or _guids_changed(entries, identities, known)
     if volatile:
-        identities = [_lasting(entry) for entry in entries]
+        return _diff_volatile(entries, own, known)
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, bytes] = {}
     for entry, identity in zip(entries, identities, strict=True):
         content = content_hash(entry)
-        before = known.find(identity, content[:_KEY] if volatile else None)
-        identity = before[_HALF:] if before else identity
         if identity in rows:
             continue
+        before = known.by_guid.get(identity)
         rows[identity] = row = content + identity
         if row != before:
             (changed if before else new).append(entry)
             hashes[id(entry)] = identity
-    plain = distinct and not volatile
-    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), volatile, plain, hashes)
+    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), plain=distinct, _hashes=hashes)
+
+
+def _diff_volatile(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Diff:
+    """Compare a feed that changes its guids, or once did; ``own`` are the guids of now."""
+    keys = [_key(entry) for entry in entries]
+    steady, counts = known.are_steady(own, keys), Counter(keys)
+    taken = {known.by_alias[guid] for guid in own if guid in known.by_alias} if steady else set()
+    new: list[ParsedEntry] = []
+    changed: list[ParsedEntry] = []
+    hashes: dict[int, bytes] = {}
+    rows: dict[bytes, tuple[bytes, bytes]] = {}
+    for entry, guid, key in zip(entries, own, keys, strict=True):
+        before = known.by_alias.get(guid) if steady else None
+        if before is None:
+            before = known.by_guid.get(_lasting(entry)) or known.by_key.get(key)
+            before = None if before in taken else before
+        # A guid that may change tomorrow is no identity for one of several entries that look alike.
+        identity = before[_HALF:] if before else guid if steady and counts[key] == 1 else _lasting(entry)
+        if identity in rows:
+            continue
+        row = content_hash(entry) + identity
+        rows[identity] = row, guid
+        if row != before:
+            (changed if before else new).append(entry)
+            hashes[id(entry)] = identity
+    guids = b"".join(guid for _, guid in rows.values())
+    is_over = steady and list(rows) == list(own)
+    seen = b"".join(row for row, _ in rows.values())
+    return Diff(tuple(new), tuple(changed), seen, not is_over, is_over, b"" if is_over else guids, hashes)
 
 
 def are_enough(known: int, total: int) -> bool:
@@ -152,11 +185,13 @@ def _rows(seen: bytes) -> list[bytes]:
 
 
 class _Known:
-    """The rows of the last fetch, by identity and by key."""
+    """The rows of the last fetch, by identity, by key and by the guid that the feed gave (``guids``)."""
 
-    def __init__(self, seen: bytes) -> None:
+    def __init__(self, seen: bytes, guids: bytes = b"") -> None:
         self._rows = _rows(seen)
         self.by_guid = {row[_HALF:]: row for row in self._rows}
+        aliases = [guids[at : at + _HALF] for at in range(0, len(guids), _HALF)]
+        self.by_alias = dict(zip(aliases, self._rows, strict=False))
 
     @functools.cached_property
     def by_key(self) -> dict[bytes, bytes]:
@@ -164,9 +199,11 @@ class _Known:
         counts = Counter(row[:_KEY] for row in self._rows)
         return {row[:_KEY]: row for row in self._rows if counts[row[:_KEY]] == 1}
 
-    def find(self, identity: bytes, key: bytes | None) -> bytes | None:
-        found = self.by_guid.get(identity)
-        return self.by_key.get(key) if found is None and key is not None else found
+    def are_steady(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
+        """Tell whether the entries came back under the guids of the last fetch: half of them."""
+        pairs = zip(own, keys, strict=True)
+        same = sum(guid in self.by_alias and self.by_alias[guid][:_KEY] == key for guid, key in pairs)
+        return same >= _FEWEST and 2 * same >= len(own)
 
 
 def _unshared(entries: Sequence[ParsedEntry], own: Sequence[bytes]) -> list[bytes]:

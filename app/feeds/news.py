@@ -6,7 +6,8 @@ entry whose bytes and setting are known says what its row in ``seen`` says, so o
 and the entries with other bytes are parsed. What comes out is the same as if all had been parsed.
 
 ``chunks`` is empty, and everything is parsed, where that would not be sure: no strictly well-formed
-XML, entries that bytes cannot tell apart from each other, guids that are shared or change.
+XML, entries that bytes cannot tell apart from each other, guids that are shared. Of a feed that changes
+its guids everything is parsed too, and ``chunks`` holds them (``Diff.guids``).
 """
 
 from __future__ import annotations
@@ -61,8 +62,15 @@ def news(body: bytes, known: Known, *, url: str, content_type: str | None, limit
         if found:
             return found
     parsed = read(source, url, limits)
-    diff = identity.diff(parsed, known.seen, volatile=known.volatile)
-    return News(parsed, diff, _learnt(parsed, diff, pieces))
+    found = compare(parsed, known)
+    return found if found.chunks else News(parsed, found.diff, _learnt(parsed, found.diff, pieces))
+
+
+def compare(parsed: ParsedFeed, known: Known) -> News:
+    """Compare a feed that was read as a whole; no hashes of bytes come out of that."""
+    guids = known.chunks if known.volatile else b""
+    diff = identity.diff(parsed, known.seen, volatile=known.volatile, guids=guids)
+    return News(parsed, diff, diff.guids)
 
 
 def _of_unseen(source: Source, pieces: Pieces, known: Known, url: str, limits: Limits) -> News | None:

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from app.config import Settings
 from app.errors import FeedError
-from app.feeds import freshness, identity, schedule, websub
+from app.feeds import freshness, schedule, websub
 from app.feeds.dates import clamp
-from app.feeds.news import Known, News, news
+from app.feeds.news import Known, News, compare, news
 from app.feeds.parse import Limits
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
@@ -153,8 +153,7 @@ class Digester:
         how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
         if self._parse is None:
             return news(body, known, limits=self._limits, **how)
-        parsed = self._parse(body, limits=self._limits, **how)
-        return News(parsed, identity.diff(parsed, known.seen, volatile=known.volatile))
+        return compare(self._parse(body, limits=self._limits, **how), known)
 
     def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
         errors = feed.errors + 1

@@ -35,7 +35,7 @@ def feed(*entries: ParsedEntry) -> ParsedFeed:
 
 
 def follow(found: Diff, *entries: ParsedEntry) -> Diff:
-    return diff(feed(*entries), found.seen, volatile=found.volatile)
+    return diff(feed(*entries), found.seen, volatile=found.volatile, guids=found.guids)
 
 
 def test_all_is_new_at_first_and_nothing_at_the_second_time() -> None:
@@ -122,6 +122,69 @@ def test_a_changed_entry_of_such_a_feed_keeps_the_identity_it_was_stored_under()
     assert second.new == ()
     assert second.changed == (edited,)
     assert second.hash_of(edited) == stored
+
+
+def _moved(*numbers: int, **changes: object) -> list[ParsedEntry]:
+    return [entry(n, guid=f"https{n}", **changes) for n in numbers]
+
+
+def _flagged() -> Diff:
+    """A feed of five that changed all its guids once."""
+    found = follow(diff(feed(*(entry(n) for n in (5, 4, 3, 2, 1))), b""), *_moved(5, 4, 3, 2, 1))
+    assert (found.volatile, found.new, found.changed) == (True, (), ())
+    return found
+
+
+def test_guids_that_changed_once_identify_again_and_the_flag_goes_with_the_old_entries() -> None:
+    found, stored = _flagged(), guid_hash(entry(5))
+    for newest in range(6, 11):
+        assert found.volatile
+        found = follow(found, *_moved(*range(newest, newest - 5, -1)))
+        (new,) = found.new
+        assert (new.title, found.hash_of(new), found.changed) == (f"title {newest}", guid_hash(new), ())
+        assert (stored in {found.seen[at + 8 : at + 16] for at in range(0, len(found.seen), ROW)}) == (
+            newest < 10
+        )
+    assert (found.volatile, found.plain, found.guids) == (False, True, b"")
+    assert follow(found, *_moved(10, 9, 8, 7, 6)) == dataclasses.replace(found, new=(), _hashes={})
+
+
+def test_once_guids_are_steady_a_new_title_or_link_is_a_change_and_nothing_new() -> None:
+    found = follow(_flagged(), *_moved(5, 4, 3, 2, 1))
+    edited = entry(3, guid="https3", title="edited", url="http://e.org/moved")
+    found = follow(found, *_moved(6, 5, 4), edited, *_moved(2))
+    assert [e.title for e in found.new] == ["title 6"]
+    assert (found.changed, found.hash_of(edited)) == ((edited,), guid_hash(entry(3)))
+    twin = entry(6, guid="https7")
+    found = follow(found, twin, *_moved(6, 5, 4), edited)
+    assert found.new == (twin,), "the same link and title, but both guids are listed"
+
+
+def test_guids_that_last_for_some_fetches_do_not_flood() -> None:
+    """Made of the day, for example: steady in between, and all others after midnight."""
+    numbers, found, told = list(range(5, 0, -1)), Diff((), (), b""), 0
+    for fetch in range(60):
+        day = fetch // 4
+        if fetch % 3 == 2:
+            numbers = [numbers[0] + 1, *numbers[:-1]]
+        same = (
+            entry(1000, guid=f"{day}-a", title="Photo", url=None),
+            entry(1000, guid=f"{day}-b", title="Photo", url=None),
+        )
+        found = follow(found, *(entry(n, guid=f"{day}-{n}") for n in numbers), *same)
+        told += len(found.new)
+        assert found.changed == ()
+    assert told == 5 + 20 + 3, "of the last, two look alike, and are one once their guids have changed"
+
+
+def test_guids_that_count_the_places_stay_without_meaning() -> None:
+    def fetch(prefix: str, *numbers: int) -> list[ParsedEntry]:
+        return [entry(n, guid=f"{prefix}{place}") for place, n in enumerate(numbers)]
+
+    found = follow(diff(feed(*fetch("a", 4, 3, 2, 1)), b""), *fetch("b", 4, 3, 2, 1))
+    for newest in range(5, 12):
+        found = follow(found, *fetch("b", *range(newest, newest - 4, -1)))
+        assert ([e.title for e in found.new], found.changed) == ([f"title {newest}"], ())
 
 
 def test_alike_entries_with_true_guids_are_all_told() -> None:
