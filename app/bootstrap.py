@@ -47,6 +47,7 @@ from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
+from app.mappers.removals import RemovalMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.store import Store
@@ -83,6 +84,7 @@ class Mappers:
         self.marks = MarkMapper(database)
         self.snapshots = SnapshotMapper(database)
         self.undos = UndoMapper(database)
+        self.removals = RemovalMapper(database)
         self.users = UserMapper(database)
         self.sessions = SessionMapper(database)
         self.invites = InviteMapper(database)
@@ -103,9 +105,16 @@ class Gateways:
         hubs = self.websubs if websub.is_on(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
         self.subscriptions = SubscriptionGateway(
-            store, m.feeds, m.entries, m.subscriptions, m.undos, start=start, most=settings.subscriptions_max
+            store,
+            m.feeds,
+            m.entries,
+            m.subscriptions,
+            m.undos,
+            m.removals,
+            start=start,
+            most=settings.subscriptions_max,
         )
-        self.folders = FolderGateway(m.folders, m.subscriptions)
+        self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
             store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
         )
@@ -166,8 +175,10 @@ class Services:
     @cached_property
     def subscriptions(self) -> SubscriptionService:
         """Subscribe, edit, refresh, unsubscribe."""
-        g = self.gateways
-        return SubscriptionService(g.subscriptions, g.feeds, g.folders, self.jobs, self.events, g.websubs)
+        g, undo_ttl = self.gateways, self.settings.undo_ttl
+        return SubscriptionService(
+            g.subscriptions, g.feeds, g.folders, self.jobs, self.events, g.websubs, undo_ttl=undo_ttl
+        )
 
     @cached_property
     def live(self) -> LiveService:
@@ -177,7 +188,7 @@ class Services:
     @cached_property
     def folders(self) -> FolderService:
         """Folders."""
-        return FolderService(self.gateways.folders)
+        return FolderService(self.gateways.folders, undo_ttl=self.settings.undo_ttl)
 
     # -- feeds
     @cached_property

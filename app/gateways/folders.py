@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+import secrets
 from collections.abc import Sequence
 
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.mappers.folders import FolderMapper
+from app.mappers.removals import RemovalMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.folder import Folder
+from app.models.removal import Removal
 
 DEPTH = 8
 MOST = 1000
@@ -16,9 +21,12 @@ MOST = 1000
 class FolderGateway:
     """Everything about folders."""
 
-    def __init__(self, folders: FolderMapper, subscriptions: SubscriptionMapper) -> None:
+    def __init__(
+        self, folders: FolderMapper, subscriptions: SubscriptionMapper, removals: RemovalMapper
+    ) -> None:
         self._folders = folders
         self._subscriptions = subscriptions
+        self._removals = removals
 
     def of_user(self, user_id: int) -> list[Folder]:
         """Return a user's folders in their order."""
@@ -76,20 +84,52 @@ class FolderGateway:
         self._folders.edit(user_id, folder_id, {"name": name})
         return Folder(folder.id, user_id, name, folder.parent, folder.order)
 
-    def remove(self, user_id: int, folder_id: int) -> None:
+    def remove(self, user_id: int, folder_id: int, expires: dt.datetime) -> str:
         """Delete a folder; its feeds stay, and folders in it move up.
 
-        Feeds leave first: a crash between leaves an empty folder, never a feed in a folder that is gone.
+        What is to come back is written first, so that a removal which a crash cut short can be taken back
+        too. Then feeds leave: a crash leaves an empty folder, never a feed in a folder that is gone.
+
+        Returns:
+            A token for :meth:`restore`, good until ``expires``.
 
         Raises:
             NotFoundError: the user has no such folder.
         """
-        folder = next((f for f in self._folders.of_user(user_id) if f.id == folder_id), None)
+        folders = self._folders.of_user(user_id)
+        folder = next((f for f in folders if f.id == folder_id), None)
         if folder is None:
             raise NotFoundError(folder_id=folder_id)
+        feeds = tuple(s.feed_id for s in self._subscriptions.in_folders(user_id, [folder_id]))
+        inner = tuple(f.id for f in folders if f.parent == folder_id)
+        token = secrets.token_urlsafe(16)
+        self._removals.add(Removal(token, user_id, folder=folder, feed_ids=feeds, inner=inner), expires)
         self._subscriptions.leave_folder(user_id, folder_id)
         self._folders.lift(user_id, folder_id, folder.parent)
         self._folders.remove(user_id, folder_id)
+        return token
+
+    def restore(self, user_id: int, token: str, now: dt.datetime) -> Folder:
+        """Bring a deleted folder back, with the feeds and folders that were in it and are still there.
+
+        Where another folder has its place and name by now, that one takes them in.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his.
+        """
+        removal = self._removals.get(user_id, token, now)
+        if removal is None or removal.folder is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        folders, folder, parent = self._folders.of_user(user_id), removal.folder, removal.folder.parent
+        if parent not in {f.id for f in folders}:
+            folder = dataclasses.replace(folder, parent=None)
+        same = (f for f in folders if f.name == folder.name and f.parent == folder.parent)
+        folder = next(same, folder)
+        self._folders.restore(folder)
+        self._subscriptions.enter_folder(user_id, removal.feed_ids, folder.id)
+        self._folders.take_in(user_id, removal.inner, parent, folder.id)
+        self._removals.remove(user_id, token)
+        return folder
 
     def _check_place(self, folders: Sequence[Folder], parent: int | None) -> None:
         parents = {f.id: f.parent for f in folders}

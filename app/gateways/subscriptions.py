@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from app.errors import ConflictError, NotFoundError, TooLargeError
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
+from app.mappers.removals import RemovalMapper
 from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import Replace, SubscriptionMapper
 from app.models.feed import Feed, FeedCard, Position
+from app.models.removal import Removal
 from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
 
@@ -38,6 +40,7 @@ class SubscriptionGateway:
         entries: EntryMapper,
         subscriptions: SubscriptionMapper,
         undos: UndoMapper,
+        removals: RemovalMapper,
         *,
         start: StartRule,
         most: int,
@@ -47,6 +50,7 @@ class SubscriptionGateway:
         self._entries = entries
         self._subscriptions = subscriptions
         self._undos = undos
+        self._removals = removals
         self._start = start
         self._most = most
 
@@ -58,10 +62,7 @@ class SubscriptionGateway:
             TooLargeError: the user has as many as he may.
             NotFoundError: the feed is gone.
         """
-        if self._subscriptions.count(wanted.user_id) >= self._most:
-            raise TooLargeError(
-                f"You have {self._most} subscriptions, and that is the most.", limit=self._most
-            )
+        self._check_count(wanted.user_id)
         # What nobody read was polled once a day, or not at all. What fails waits on: who wants can try it.
         rested = not feed.errors and feed.checked_at is not None and feed.checked_at <= now - RESTED
 
@@ -76,6 +77,12 @@ class SubscriptionGateway:
             )
 
         return self._store.transaction(work)
+
+    def _check_count(self, user_id: int) -> None:
+        if self._subscriptions.count(user_id) >= self._most:
+            raise TooLargeError(
+                f"You have {self._most} subscriptions, and that is the most.", limit=self._most
+            )
 
     def _start_of(self, position: Position, now: dt.datetime) -> int:
         first, last = position.first_seq, position.last_seq
@@ -117,21 +124,59 @@ class SubscriptionGateway:
             self._subscriptions.edit(user_id, feed_id, changes)
         return self.get(user_id, feed_id)
 
-    def remove(self, user_id: int, feed_id: int) -> None:
+    def remove(self, user_id: int, feed_id: int, expires: dt.datetime) -> str:
         """Unsubscribe; stars stay.
+
+        Returns:
+            A token for :meth:`restore`, good until ``expires``.
 
         Raises:
             NotFoundError: he is not subscribed.
         """
+        token = secrets.token_urlsafe(16)
 
         def work(session: Session) -> bool:
             removed = self._subscriptions.remove(user_id, feed_id, session)
             if removed:
                 self._feeds.subscribed(feed_id, -1, session)
-            return removed
+                self._removals.add(Removal(token, user_id, removed), expires, session)
+            return removed is not None
 
         if not self._store.transaction(work):
             raise NotFoundError(feed_id=feed_id)
+        return token
+
+    def restore(
+        self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime
+    ) -> Subscription:
+        """Bring back a subscription that was removed, with its name, folders and read state.
+
+        Args:
+            folder_ids: the folders he has; others it was in are left out.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his; or the feed is gone.
+            ExistsError: he has subscribed again.
+            TooLargeError: he has as many as he may.
+        """
+        removal = self._removals.get(user_id, token, now)
+        was = removal.subscription if removal else None
+        if was is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        self._check_count(user_id)
+        wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
+
+        def work(session: Session) -> Subscription:
+            position = self._feeds.subscribed(wanted.feed_id, 1, session, now=now)
+            if position is None:
+                raise NotFoundError("This can no longer be undone.", undo=token)
+            # Without a state it may have been removed before the feed's first pull, which has come since.
+            state = ReadState(self._start_of(position, now)) if was.state == ReadState() else was.state
+            self._removals.remove(user_id, token, session)
+            pending = not position.last_seq
+            return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
+
+        return self._store.transaction(work)
 
     def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int | None:
         """Mark entries of one feed; return by how much its unread count moved, None: not subscribed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pymongo.collection import Collection
@@ -47,6 +48,20 @@ class FolderMapper:
     def lift(self, user_id: int, folder_id: int, parent: int | None) -> None:
         """Move the folders of a folder to another parent."""
         self._folders.update_many({"user_id": user_id, "parent": folder_id}, {"$set": {"parent": parent}})
+
+    @translated
+    def restore(self, folder: Folder) -> None:
+        """Store a folder that was deleted, under its own id; nothing is done when it is there."""
+        doc = {"user_id": folder.user_id, "name": folder.name, "parent": folder.parent, "order": folder.order}
+        self._folders.update_one(
+            {"_id": folder.id, "user_id": folder.user_id}, {"$setOnInsert": doc}, upsert=True
+        )
+
+    @translated
+    def take_in(self, user_id: int, folder_ids: Sequence[int], parent: int | None, into: int) -> None:
+        """Move those of these folders that lie in ``parent`` into another one."""
+        query = {"_id": {"$in": list(folder_ids)}, "user_id": user_id, "parent": parent}
+        self._folders.update_many(query, {"$set": {"parent": into}})
 
     @translated
     def remove(self, user_id: int, folder_id: int) -> bool:

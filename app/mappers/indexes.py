@@ -51,6 +51,10 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "removals": [
+        IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "fetches": [
         # The feed page.
         IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),

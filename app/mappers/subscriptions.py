@@ -134,10 +134,18 @@ class SubscriptionMapper:
         )
 
     @translated
-    def remove(self, user_id: int, feed_id: int, session: Session) -> bool:
-        """Delete a subscription; False: there was none."""
+    def remove(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
+        """Delete a subscription and return it as it was; None: there was none."""
         query = {"user_id": user_id, "feed_id": feed_id}
-        return bool(self._subscriptions.delete_one(query, session=session).deleted_count)
+        doc = self._raw.find_one_and_delete(query, session=session)
+        return _subscription(next(iter(readstates.subscriptions([bytes(doc.raw)])))) if doc else None
+
+    @translated
+    def enter_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
+        """Put a user's subscriptions to these feeds into a folder."""
+        self._subscriptions.update_many(
+            {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, {"$addToSet": {"folder_ids": folder_id}}
+        )
 
     @translated
     def start(self, starts: Mapping[int, int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,10 +25,15 @@ log = logs.get(__name__)
 URL_MAX = 2048
 FOLDERS_MAX = 50
 FETCHES = 20
+TOKEN_MAX = 64
 
 
 class SubscriptionService:
-    """Subscribe, edit, refresh, unsubscribe, and a feed's health."""
+    """Subscribe, edit, refresh, unsubscribe and take that back, and a feed's health.
+
+    Args:
+        undo_ttl: seconds.
+    """
 
     def __init__(
         self,
@@ -37,6 +43,8 @@ class SubscriptionService:
         jobs: JobPort,
         events: EventPort,
         websubs: WebsubGateway,
+        *,
+        undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
         self._feeds = feeds
@@ -44,6 +52,7 @@ class SubscriptionService:
         self._jobs = jobs
         self._events = events
         self._websubs = websubs
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def subscribe(
         self, actor: Actor, url: str, *, title: str | None = None, folder_id: int | None = None
@@ -85,17 +94,38 @@ class SubscriptionService:
         require(actor, Permission.SUBSCRIPTION_SEE)
         return self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
 
-    def unsubscribe(self, actor: Actor, feed_id: int) -> None:
+    def unsubscribe(self, actor: Actor, feed_id: int) -> str:
         """End a subscription; starred entries stay.
+
+        Returns:
+            A token for :meth:`restore`, good for a day.
 
         Raises:
             NotFoundError: he is not subscribed to this feed.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        self._subscriptions.remove(actor.user_id, an_id(feed_id, "feed_id"))
-        self._websubs.leave_if_unread(feed_id, clock.now())
+        now = clock.now()
+        token = self._subscriptions.remove(actor.user_id, an_id(feed_id, "feed_id"), now + self._undo_ttl)
+        self._websubs.leave_if_unread(feed_id, now)
         self._events.follows(actor.user_id, removed=[feed_id])
         log.info("unsubscribed", user_id=actor.user_id, feed_id=feed_id)
+        return token
+
+    def restore(self, actor: Actor, token: str) -> Subscription:
+        """Take back an ``unsubscribe``, with name, folders and what was read.
+
+        Raises:
+            NotFoundError: it was too long ago, was taken back already, or was never his.
+            ExistsError: he has subscribed again; that stays as it is.
+            TooLargeError: he has as many subscriptions as he may.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        token = a_text(token, "token", most=TOKEN_MAX)
+        folders = {folder.id for folder in self._folders.of_user(actor.user_id)}
+        subscription = self._subscriptions.restore(actor.user_id, token, folders, clock.now())
+        self._events.follows(actor.user_id, added=[subscription.feed_id])
+        log.info("resubscribed", user_id=actor.user_id, feed_id=subscription.feed_id)
+        return subscription
 
     def edit(
         self, actor: Actor, feed_id: int, *, title: str | None = None, folder_ids: Sequence[int] | None = None

@@ -54,5 +54,9 @@ export function undoLast() {
 }
 
 export function start() {
-  for (const box of document.querySelectorAll("#toasts .toast")) expire(box);
+  for (const box of document.querySelectorAll("#toasts .toast")) {
+    expire(box);
+    const form = box.querySelector("form");
+    if (form) remember(() => form.requestSubmit());
+  }
 }

@@ -112,6 +112,27 @@ def test_mark_all_can_be_undone_in_place(
     assert _total(site, ann) == 20
 
 
+@pytest.mark.parametrize("by", ["key", "button"])
+def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: str) -> None:
+    before = site.services.reading.tree(ann)
+    (folder,) = before.folders
+    feed_id = folder.feeds[0].feed_id
+    page = visit(login="ann")
+    page.goto(f"/feeds/{feed_id}")
+    page.get_by_text("Stop following this feed").click()
+    page.get_by_role("button", name="Unsubscribe").click()
+    page.wait_for_url("**/read/all")
+    expect(page.locator("#toasts")).to_contain_text("Unsubscribed")
+    assert not site.services.reading.tree(ann).folders[0].feeds
+    with page.expect_navigation():
+        if by == "key":
+            page.keyboard.press("z")
+        else:
+            page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#toasts")).to_contain_text("Taken back")
+    assert site.services.reading.tree(ann) == before
+
+
 def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     before = _titles(page)

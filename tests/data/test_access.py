@@ -62,6 +62,10 @@ class Theirs:
         self.entry, self.snapshot, self.cursor = page.rows[0].id, page.snapshot, page.cursor
         self.starred = page.rows[1].id
         services.reading.star(alice, self.starred, True)
+        gone = world.feed("gone")
+        services.subscriptions.subscribe(alice, "https://gone.example.org/feed")
+        self.unsubscribed = services.subscriptions.unsubscribe(alice, gone)
+        self.deleted = services.folders.delete(alice, services.folders.create(alice, "Gone").id)
         self.undo = services.reading.mark_all(alice, StreamRef.parse("all")).undo
 
     @classmethod
@@ -95,6 +99,8 @@ CALLS: dict[str, Call] = {
     "undo": lambda s, a, t: s.reading.undo(a, t.undo),
     "subscription": lambda s, a, t: s.subscriptions.get(a, t.feed),
     "unsubscribe": lambda s, a, t: s.subscriptions.unsubscribe(a, t.feed),
+    "subscribe again": lambda s, a, t: s.subscriptions.restore(a, t.unsubscribed),
+    "restore folder": lambda s, a, t: s.folders.restore(a, t.deleted),
     "edit": lambda s, a, t: s.subscriptions.edit(a, t.feed, title="Bob's"),
     "refresh": lambda s, a, t: s.subscriptions.refresh(a, t.feed),
     "health": lambda s, a, t: s.subscriptions.health(a, t.feed),
@@ -165,6 +171,8 @@ def test_W15_texts_that_are_no_texts_never_reach_the_store(services: Services, a
     calls: list[Callable[[Any], object]] = [
         lambda value: reading.newer(alice, value),
         lambda value: reading.undo(alice, value),
+        lambda value: services.subscriptions.restore(alice, value),
+        lambda value: services.folders.restore(alice, value),
         lambda value: reading.mark_all(alice, everything, snapshot=value),
         lambda value: reading.page(alice, StreamQuery(everything, cursor=value, snapshot="x")),
         lambda value: reading.page(alice, StreamQuery(everything, cursor="a.1.1.1", snapshot=value)),

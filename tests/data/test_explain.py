@@ -27,7 +27,7 @@ from tests.data.conftest import NOW, World, guid
 
 Doc = dict[str, Any]
 READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
-BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos"}
+BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals"}
 #: Asked for by the feed, on behalf of no user.
 OF_FEEDS = {"subscriptions": "feed_id"}
 
@@ -106,8 +106,8 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     world.feeds.release("next", [feeds[4]])
     use_hubs(world, feeds[5])
     folders.rename(alice, outer.id, "Other")
-    folders.delete(alice, outer.id)
-    subscriptions.unsubscribe(alice, feeds[0])
+    folders.restore(alice, folders.delete(alice, outer.id))
+    subscriptions.restore(alice, subscriptions.unsubscribe(alice, feeds[0]))
 
 
 def use_hubs(world: World, feed_id: int) -> None:
@@ -153,7 +153,19 @@ def statements(name: str, command: Doc) -> list[tuple[str, Doc, Doc]]:
     if name in ("update", "delete"):
         key = "updates" if name == "update" else "deletes"
         return [(collection, s["q"], {name: collection, key: [s]}) for s in command[key]]
-    keep = ("filter", "query", "sort", "projection", "hint", "limit", "pipeline", "update", "fields", "key")
+    keep = (
+        "filter",
+        "query",
+        "sort",
+        "projection",
+        "hint",
+        "limit",
+        "pipeline",
+        "update",
+        "remove",
+        "fields",
+        "key",
+    )
     plain = {name: collection, **{k: v for k, v in command.items() if k in keep}}
     if name == "aggregate":
         first = command["pipeline"][0]

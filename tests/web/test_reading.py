@@ -226,8 +226,22 @@ def test_folders_by_forms(services: Services, ann: Visitor, reader: Actor) -> No
     assert double.status_code == 409
     ann.post(f"/folders/{folder.id}/delete")
     assert [f.feed_id for f in services.reading.tree(reader).feeds] == [feed_id]
+    assert _take_back(ann, "/folders") == "/folders"
+    assert services.reading.tree(reader).folders[0].feeds[0].feed_id == feed_id
+    before = services.reading.tree(reader)
+    ann.post(f"/feeds/{feed_id}/unsubscribe")
+    assert _take_back(ann, "/read/all") == "/read/all"
+    assert services.reading.tree(reader) == before
     ann.post(f"/feeds/{feed_id}/unsubscribe")
     assert "Nothing to read yet" in ann.get("/read/all").text
+
+
+def _take_back(visitor: Visitor, page: str) -> str:
+    """Press the undo that a page shows; return where that leads."""
+    (form,) = lxml.html.fromstring(visitor.get(page).text).xpath("//form[@action='/undo']")
+    done = visitor.post("/undo", {name: value for name, value in form.form_values() if name != "csrf"})
+    assert done.status_code == 303
+    return str(done.headers["Location"])
 
 
 def test_colours_are_kept_per_device(ann: Visitor) -> None:

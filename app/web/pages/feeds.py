@@ -57,8 +57,8 @@ def edit(feed_id: int) -> Response:
 def unsubscribe(feed_id: int) -> Response:
     """End a subscription."""
     schemas.form(request, schemas.Empty)
-    services().subscriptions.unsubscribe(actor(), feed_id)
-    _notify("Unsubscribed")
+    token = services().subscriptions.unsubscribe(actor(), feed_id)
+    _notify("Unsubscribed", f"feed.{token}")
     return make_response(redirect("/read/all", 303))
 
 
@@ -76,5 +76,5 @@ def refresh() -> Response:
     return make_response(redirect(safe_next(form.next), 303))
 
 
-def _notify(words: str) -> None:
-    services().accounts.notify(actor(), session(), Notice(words))
+def _notify(words: str, undo: str | None = None) -> None:
+    services().accounts.notify(actor(), session(), Notice(words, undo))

@@ -65,8 +65,8 @@ def rename(folder_id: int) -> Response | tuple[str, int]:
 def delete(folder_id: int) -> Response:
     """Delete a folder; its feeds stay."""
     schemas.form(request, schemas.Empty)
-    services().folders.delete(actor(), folder_id)
-    return _back("Folder deleted. Its feeds are still there")
+    token = services().folders.delete(actor(), folder_id)
+    return _back("Folder deleted. Its feeds are still there", f"folder.{token}")
 
 
 @bp.post("/folders/move")
@@ -78,6 +78,6 @@ def move() -> Response:
     return _back("Moved")
 
 
-def _back(words: str) -> Response:
-    services().accounts.notify(actor(), session(), Notice(words))
+def _back(words: str, undo: str | None = None) -> Response:
+    services().accounts.notify(actor(), session(), Notice(words, undo))
     return make_response(redirect("/folders", 303))

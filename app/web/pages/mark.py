@@ -88,9 +88,15 @@ def mark_all() -> Response:
 
 @bp.post("/undo")
 def undo() -> Response:
-    """Take a mass action back."""
+    """Take a mass action back, or what was removed: those tokens say of which kind they are."""
     form = schemas.form(request, Undo)
-    services().reading.undo(actor(), form.token)
+    kind, _, token = form.token.rpartition(".")
+    if kind == "feed":
+        services().subscriptions.restore(actor(), token)
+    elif kind == "folder":
+        services().folders.restore(actor(), token)
+    else:
+        services().reading.undo(actor(), form.token)
     if not wants_json():
         services().accounts.notify(actor(), session(), Notice("Taken back"))
     return _done(form.next, text="Taken back")
