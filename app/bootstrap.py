@@ -12,7 +12,6 @@ builds only what it needs, and building before a fork is safe.
 from __future__ import annotations
 
 import datetime as dt
-from functools import cached_property
 
 import redis
 
@@ -56,6 +55,7 @@ from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
 from app.models.subscription import StartRule
 from app.notify import AppriseNotifier
+from app.once import once
 from app.services.accounts import AccountService
 from app.services.discovery import DiscoveryService
 from app.services.folders import FolderService
@@ -130,33 +130,33 @@ class Services:
         self.settings = settings
 
     # -- stores
-    @cached_property
+    @once
     def store(self) -> Store:
         """The connection to MongoDB."""
         return Store(self.settings.mongodb_uri, self.settings.mongodb_name)
 
-    @cached_property
+    @once
     def jobs(self) -> RedisJobs:
         """The port through which jobs are enqueued and awaited."""
         return RedisJobs(self.settings)
 
-    @cached_property
+    @once
     def events(self) -> RedisEvents:
         """What people's browsers are told through."""
         return RedisEvents(self.settings)
 
-    @cached_property
+    @once
     def mappers(self) -> Mappers:
         """For gateways only."""
         return Mappers(self.store)
 
-    @cached_property
+    @once
     def gateways(self) -> Gateways:
         """For services and tests only."""
         return Gateways(self.store, self.mappers, self.settings)
 
     # -- reading
-    @cached_property
+    @once
     def reading(self) -> ReadingService:
         """Counts, streams, articles, marks."""
         g, s = self.gateways, self.settings
@@ -172,7 +172,7 @@ class Services:
             undo_ttl=s.undo_ttl,
         )
 
-    @cached_property
+    @once
     def subscriptions(self) -> SubscriptionService:
         """Subscribe, edit, refresh, unsubscribe."""
         g, undo_ttl = self.gateways, self.settings.undo_ttl
@@ -180,57 +180,57 @@ class Services:
             g.subscriptions, g.feeds, g.folders, self.jobs, self.events, g.websubs, undo_ttl=undo_ttl
         )
 
-    @cached_property
+    @once
     def live(self) -> LiveService:
         """Passes to the stream of events."""
         return LiveService(self.gateways.subscriptions, self.events)
 
-    @cached_property
+    @once
     def folders(self) -> FolderService:
         """Folders."""
         return FolderService(self.gateways.folders, undo_ttl=self.settings.undo_ttl)
 
     # -- feeds
-    @cached_property
+    @once
     def pull(self) -> PullService:
         """Which feeds are due, and pulling them; for workers and the updater."""
         return PullService(self.gateways.feeds, self.settings, budget=self.budget, events=self.events)
 
-    @cached_property
+    @once
     def websub(self) -> WebsubService:
         """Hubs: their callback, whom to ask, pulls for pushes."""
         return WebsubService(self.gateways.websubs, self.pull, self.jobs, on=websub.is_on(self.settings))
 
-    @cached_property
+    @once
     def budget(self) -> RedisBudget:
         """How often each host may be asked."""
         return RedisBudget(self.settings)
 
-    @cached_property
+    @once
     def discovery(self) -> DiscoveryService:
         """Finding the feeds behind an address."""
         g = self.gateways
         return DiscoveryService(g.discoveries, g.feeds, self.jobs, self.settings)
 
     # -- accounts
-    @cached_property
+    @once
     def hasher(self) -> Hasher:
         """Password hashes; one per process, as it bounds their memory."""
         return Hasher(self.settings)
 
-    @cached_property
+    @once
     def limiter(self) -> RedisLimiter:
         """How often something may be tried."""
         # Short: without Redis a log-in falls back to this process's own count at once.
         client = redis.Redis.from_url(self.settings.redis_url, socket_connect_timeout=1, socket_timeout=1)
         return RedisLimiter(client)
 
-    @cached_property
+    @once
     def sign_in(self) -> SignInService:
         """Sign up, log in, come back, log out."""
         return SignInService(self.gateways.accounts, self.hasher, self.limiter, self.settings)
 
-    @cached_property
+    @once
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
         return AccountService(self.gateways.accounts, self.hasher, self.limiter)
@@ -243,17 +243,17 @@ class Services:
         for mapper in (m.users, m.sessions, m.invites, m.discoveries):
             mapper.ensure_indexes()
 
-    @cached_property
+    @once
     def figures(self) -> RedisFigures:
         """What was counted."""
         return RedisFigures(self.settings)
 
-    @cached_property
+    @once
     def report(self) -> ReportService:
         """The hourly report."""
         return ReportService(self.figures, AppriseNotifier(self.settings), self.settings)
 
-    @cached_property
+    @once
     def readiness(self) -> Readiness:
         """Whether the stores answer."""
         return Readiness({"mongodb": self.store.ping, "redis": self.jobs.ping})

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cached_property
 from importlib import resources
 from typing import Any
 
@@ -21,6 +20,7 @@ from app import logs
 from app.config import Settings
 from app.models import keys
 from app.models.hosts import HostRates
+from app.once import once
 
 log = logs.get(__name__)
 
@@ -46,7 +46,7 @@ class RedisBudget:
         self._url = settings.redis_url
         self._rates = HostRates.of(settings)
 
-    @cached_property
+    @once
     def _client(self) -> redis.Redis:
         # Not repeated: tokens would be taken twice.
         return redis.Redis.from_url(
@@ -56,11 +56,11 @@ class RedisBudget:
             retry=Retry(NoBackoff(), 0),
         )
 
-    @cached_property
+    @once
     def _take(self) -> Any:
         return self._client.register_script(resources.files("app").joinpath("budget.lua").read_text())
 
-    @cached_property
+    @once
     def _stop(self) -> Any:
         return self._client.register_script(_STOP)
 

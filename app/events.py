@@ -16,7 +16,6 @@ import json
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import redis
@@ -28,6 +27,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models import keys
 from app.models.events import FOLLOWS, Kind, Pass
+from app.once import once
 
 log = logs.get(__name__)
 
@@ -45,7 +45,7 @@ class RedisEvents:
         self._settings = settings
         self._quiet_until = 0.0
 
-    @cached_property
+    @once
     def _client(self) -> redis.Redis:
         return redis.Redis.from_url(
             self._settings.redis_url,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import redis
@@ -17,6 +16,7 @@ from app.models import keys
 from app.models.hours import HOUR_MS
 from app.models.jobs import Queue
 from app.models.report import Situation
+from app.once import once
 
 _REPORTED_SECONDS = 2 * 86400
 
@@ -27,7 +27,7 @@ class RedisFigures:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    @cached_property
+    @once
     def _client(self) -> redis.Redis:
         return redis.Redis.from_url(self._settings.redis_url)
 

@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from importlib import resources
 from typing import Any
 
@@ -28,6 +27,7 @@ from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models import keys
 from app.models.jobs import Job, JobView, Outcome, State, Ticket
+from app.once import once
 from controller.client import ResultReader
 
 #: Longest JSON of a job's arguments, bytes, and longest text in them (J06): ids and addresses fit.
@@ -73,18 +73,18 @@ class RedisJobs:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    @cached_property
+    @once
     def _client(self) -> redis.Redis:
         # Few retries: a page that waits for Redis says so after a second, and ENQUEUE may be repeated.
         retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.5), 3)
         return redis.Redis.from_url(self._settings.redis_url, retry=retry)
 
-    @cached_property
+    @once
     def _script(self) -> Any:
         text = resources.files("app").joinpath("enqueue.lua").read_text()
         return self._client.register_script(text)
 
-    @cached_property
+    @once
     def _results(self) -> ResultReader:
         return ResultReader.of(self._settings)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 from app import bootstrap
 from app.config import Settings
 from app.jobs import RedisJobs
+from app.once import once
 from workers.endings import Report
 from workers.taken import Taken
 
@@ -20,12 +20,12 @@ class Resources:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
-    @cached_property
+    @once
     def services(self) -> bootstrap.Services:
         """All services, as every process builds them."""
         return bootstrap.build(self.settings)
 
-    @cached_property
+    @once
     def fetcher(self) -> Any:
         """The one fetcher, whose connections and per-host limits all batches share."""
         return bootstrap.fetcher(self.settings).__enter__()
