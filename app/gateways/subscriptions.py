@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.errors import ConflictError, NotFoundError, TooLargeError
 from app.mappers.entries import EntryMapper

@@ -138,7 +138,7 @@ class SubscriptionMapper:
         """Delete a subscription and return it as it was; None: there was none."""
         query = {"user_id": user_id, "feed_id": feed_id}
         doc = self._raw.find_one_and_delete(query, session=session)
-        return _subscription(next(iter(readstates.subscriptions([bytes(doc.raw)])))) if doc else None
+        return readstates.subscription(bytes(doc.raw)) if doc else None
 
     @translated
     def enter_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
