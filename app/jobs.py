@@ -28,6 +28,7 @@ from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models import keys
 from app.models.jobs import Job, JobView, Outcome, State, Ticket
 from app.once import once
+from app.scripts import run_all
 from controller.client import ResultReader
 
 #: Longest JSON of a job's arguments, bytes, and longest text in them (J06): ids and addresses fit.
@@ -109,10 +110,7 @@ class RedisJobs:
         replies: list[Any] = []
         with _store():
             for start in range(0, len(calls), _BATCH):
-                with self._client.pipeline(transaction=False) as pipe:
-                    for names, args in calls[start : start + _BATCH]:
-                        self._script(keys=names, args=args, client=pipe)
-                    replies += pipe.execute()
+                replies += run_all(self._client, self._script, calls[start : start + _BATCH])
         if any(fresh < 0 for fresh, _ in replies):
             raise DrainingError
         return [

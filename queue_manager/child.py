@@ -140,6 +140,8 @@ class Child:
             case Ready():
                 self._ready = True
             case Began(job_id, limit, task, queue):
+                if self.spec.mode == "solo":
+                    self._running.clear()  # one at a time: this one says that the last one has ended
                 self._running[job_id] = Run(job_id, task, queue, self._sign, self._sign + limit)
             case Ended(job_id):
                 self._running.pop(job_id, None)

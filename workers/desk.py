@@ -6,8 +6,9 @@ end is recorded; so a worker can die at any instruction and its manager finds wh
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -19,6 +20,7 @@ from rq.utils import now, utcformat
 from app.errors import StoreError
 from app.models import keys
 from app.models.jobs import USER_QUEUES
+from app.scripts import Call, run_all
 from workers.endings import Ending, Report
 from workers.taken import Taken, read
 
@@ -54,6 +56,7 @@ class Desk:
         self._queues = tuple(queues)
         self._inflight = keys.inflight(worker)
         self._doubtful = False
+        self._line: Any = None  # of its own for endings that are sent without waiting
         self._take, self._finish, self._orphans, self._progress = (
             client.register_script(script(name)) for name in ("take", "finish", "orphans", "progress")
         )
@@ -99,31 +102,60 @@ class Desk:
         Safe to repeat: what was recorded the first time is refused the second time.
         """
         stamp = utcformat(now())
+        calls = [(self._names(ending.job), self._args(ending, stamp)) for ending in endings]
         try:
-            with self._client.pipeline(transaction=False) as pipe:
-                for ending in endings:
-                    self._finish(keys=self._names(ending.job), args=self._args(ending, stamp), client=pipe)
-                return [bool(done) for done in pipe.execute()]
+            return [bool(done) for done in run_all(self._client, self._finish, calls)]
         except redis.RedisError as e:
             raise StoreError from e
 
+    def send(self, ending: Ending) -> None:
+        """Record an ending without waiting for the answer, which :meth:`answer` gives; the first sent first.
+
+        After a StoreError of one of the three nothing is known of those without an answer: :meth:`finish`
+        makes sure.
+        """
+        names, args = self._names(ending.job), self._args(ending, utcformat(now()))
+        with self._on_line():
+            self._line = self._line or self._client.connection_pool.get_connection()
+            self._line.send_command("EVALSHA", self._finish.sha, len(names), *names, *args)
+
+    def has_answer(self) -> bool:
+        """Whether :meth:`answer` would not wait."""
+        with self._on_line():
+            return bool(self._line.can_read(0))
+
+    def answer(self) -> bool:
+        """Wait for what became of an ending that was sent; False: the job was no longer this worker's."""
+        with self._on_line():
+            return bool(self._line.read_response())
+
+    @contextlib.contextmanager
+    def _on_line(self) -> Iterator[None]:
+        try:
+            yield
+        except redis.RedisError as e:
+            # Also when Redis was emptied and does not know the script.
+            self._hang_up()
+            raise StoreError from e
+
+    def _hang_up(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.disconnect()
+            self._client.connection_pool.release(line)
+
     def report(self, reports: Sequence[Report]) -> None:
         """Publish progress; of an attempt that has ended nothing is kept."""
+        calls = [self._progress_of(report) for report in reports]
         try:
-            with self._client.pipeline(transaction=False) as pipe:
-                for report in reports:
-                    job = report.job
-                    args: list[Any] = [
-                        job.id,
-                        job.attempt,
-                        json.dumps(report.data),
-                        keys.EVENTS_KEPT,
-                        self._worker,
-                    ]
-                    self._progress(keys=[keys.job(job.id), keys.EVENTS], args=args, client=pipe)
-                pipe.execute()
+            run_all(self._client, self._progress, calls)
         except redis.RedisError as e:
             raise StoreError from e
+
+    def _progress_of(self, report: Report) -> Call:
+        job, data = report.job, json.dumps(report.data)
+        names = [keys.job(job.id), keys.EVENTS]
+        return names, [job.id, job.attempt, data, keys.EVENTS_KEPT, self._worker]
 
     def _names(self, job: Taken) -> list[str]:
         return [keys.job(job.id), self._inflight, keys.results(job.id), keys.EVENTS, keys.DEAD]

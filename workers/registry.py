@@ -33,6 +33,7 @@ class TaskSpec:
             the main thread of a solo worker.
         timeout: longest run, seconds; None: the setting ``job_timeout``.
         split: name of the list argument by which a batch that crashed its worker is taken apart.
+        is_async, signature: of the body, looked up once.
     """
 
     name: Task
@@ -40,10 +41,8 @@ class TaskSpec:
     mode: str
     timeout: float | None
     split: str | None
-
-    @property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.body)
+    is_async: bool
+    signature: inspect.Signature
 
 
 _tasks: dict[str, TaskSpec] = {}
@@ -61,7 +60,8 @@ def task(
         raise ValueError(f"cannot register {name} with mode {mode}")
 
     def register(body: B) -> B:
-        _tasks[name] = TaskSpec(name, body, mode, timeout, split)
+        is_async, signature = inspect.iscoroutinefunction(body), inspect.signature(body)
+        _tasks[name] = TaskSpec(name, body, mode, timeout, split, is_async, signature)
         return body
 
     return register

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -79,7 +78,7 @@ class Runner:
         if job.problem or spec is None:
             raise BadJobError(*(job.problem or ("unknown_task", "This task does not exist.")))
         try:
-            inspect.signature(spec.body).bind(ctx, **job.args)
+            spec.signature.bind(ctx, **job.args)
         except TypeError as e:
             raise BadJobError("bad_arguments", "The arguments do not fit this task.") from e
         if spec.is_async:

@@ -1,7 +1,8 @@
 """Solo mode: one job at a time in the main thread, for CPU work and for code that blocks.
 
 With more than one slot it holds the next ones in hand: one TAKE for all of them, which is worth it for
-short jobs. Before each job it looks for new orders.
+short jobs. Before each job it looks for new orders. An end is sent to Redis at once, and nobody waits for
+the answer while there are jobs in hand: Redis works while the next one runs.
 
 Nothing can be done here while a job runs, so the manager holds its deadline and ends the process when
 a stop takes longer than the grace; the job then goes back uncounted.
@@ -39,6 +40,8 @@ class SoloWorker:
         self._spec, self._desk, self._link = spec, desk, link
         self._born = time.monotonic()
         self._hand: collections.deque[Taken] = collections.deque()
+        #: Ends that were sent and have no answer yet.
+        self._sent: collections.deque[Ending] = collections.deque()
         self._done = 0
         self._ticked = 0.0
         self._reason: str | None = None
@@ -79,8 +82,9 @@ class SoloWorker:
                 if not self._hand and not self._take():
                     self._kick.wait(IDLE)
                     continue
-                self._record([self._run(self._hand.popleft(), runner, loop)])
+                self._send(self._run(self._hand.popleft(), runner, loop))
                 self._retire()
+        self._settle(wait=True)
         # Backwards: each goes to the front of its queue, so the first taken is the first again.
         self._record([endings.returned(job) for job in reversed(self._hand)])
         self._link.send(Leaving(self._reason))
@@ -100,21 +104,44 @@ class SoloWorker:
             self.leave("lifetime")
 
     def _take(self) -> bool:
+        spec, held = self._spec, [ending.job.id for ending in self._sent]
         try:
-            self._hand += self._desk.take(self._spec.slots, caps(self._spec, {}), (), self._spec.system_slots)
+            self._hand += self._desk.take(spec.slots, caps(spec, {}), held, spec.system_slots)
         except UnregisteredError:
             self.leave("unregistered")
         except StoreError:
             _log.warning("redis_silent", while_="taking")
             time.sleep(_OUTAGE_PAUSE)
+        self._settle(wait=True)  # these answers have come before that one
         return bool(self._hand)
 
     def _run(self, job: Taken, runner: Runner, loop: asyncio.AbstractEventLoop) -> Ending:
         self._link.send(Began(job.id, runner.limit(job), job.task, job.queue))
         attempt = loop.run_until_complete(_await_end(runner, job))
-        self._link.send(Ended(job.id))
+        if not self._hand:
+            self._link.send(Ended(job.id))  # else the next one's beginning says it
         self._done += 1
         return runner.ending(job, attempt, stopping=False)
+
+    def _send(self, ending: Ending) -> None:
+        self._settle(wait=False)
+        try:
+            self._desk.send(ending)
+        except StoreError:
+            self._record([*self._sent, ending])
+            self._sent.clear()
+        else:
+            self._sent.append(ending)
+
+    def _settle(self, *, wait: bool) -> None:
+        """Read the answers to the ends that were sent, those that have come or all."""
+        try:
+            while self._sent and (wait or self._desk.has_answer()):
+                ours = self._desk.answer()
+                _judge(self._sent.popleft(), ours)
+        except StoreError:
+            self._record([*self._sent])
+            self._sent.clear()
 
     def _record(self, batch: list[Ending]) -> None:
         while batch:
@@ -125,9 +152,13 @@ class SoloWorker:
                 time.sleep(_OUTAGE_PAUSE)
                 continue
             for ending, ours in zip(batch, kept, strict=True):
-                if not ours:
-                    _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
+                _judge(ending, ours)
             return
+
+
+def _judge(ending: Ending, ours: bool) -> None:
+    if not ours:
+        _log.warning("ending_refused", job_id=ending.job.id, attempt=ending.job.attempt)
 
 
 async def _await_end(runner: Runner, job: Taken) -> asyncio.Task[Any]:

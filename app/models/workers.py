@@ -85,7 +85,7 @@ class Tick:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Began:
-    """A job runs now and must have ended within ``limit`` seconds."""
+    """A job runs now and must have ended within ``limit`` seconds; in solo mode the last one has ended."""
 
     op: ClassVar[str] = "began"
     job_id: str
@@ -116,7 +116,9 @@ _TYPES: dict[str, type[Message]] = {t.op: t for t in (Ready, Tick, Began, Ended,
 
 def encode(message: Message) -> bytes:
     """Return a message as one packet."""
-    return json.dumps({"op": message.op, **dataclasses.asdict(message)}).encode()
+    # Their fields are plain: asdict() would copy each, and there are two messages per job.
+    fields = {field: getattr(message, field) for field in message.__slots__}
+    return json.dumps({"op": message.op, **fields}).encode()
 
 
 def decode(packet: bytes) -> Message:

@@ -35,7 +35,8 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "app.gateways": (*_BASE, "app.mappers", "app.feeds"),
     "app.services": (*_BASE, "app.gateways", "app.ports"),
     # The port through which jobs are enqueued, and how their ends are awaited.
-    "app.jobs": (*_BASE, "app.ports", "controller.client"),
+    "app.jobs": (*_BASE, "app.ports", "app.scripts", "controller.client"),
+    "app.scripts": (),
     # Where people's browsers are told from.
     "app.events": (*_BASE, "app.ports"),
     # The one place that builds everything.
@@ -68,6 +69,7 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.services",
         "app.ports",
         "app.jobs",
+        "app.scripts",
         "app.admin",
         "app.metrics",
         "controller.client",
@@ -91,6 +93,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "redis": (
         *_PROCESSES,
         "app.jobs",
+        "app.scripts",
         "app.events",
         "app.limits",
         "app.budgets",

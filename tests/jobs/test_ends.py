@@ -1,0 +1,125 @@
+"""How ends reach Redis: without waiting for the answer, and through whatever happens to the connection."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import redis
+
+from app.config import Settings
+from app.errors import StoreError
+from app.jobs import RedisJobs
+from app.models import keys
+from app.models.jobs import Job, Queue, State, Task
+from app.models.workers import WorkerSpec
+from queue_manager.policy import Verdict
+from tests.jobs import support
+from workers import endings
+from workers.context import Resources
+from workers.lifeline import Link
+from workers.runner import Runner
+from workers.solo import SoloWorker
+
+JOBS = 120
+
+
+def _echo(key: int) -> Job:
+    return Job(Task.ECHO, {"key": key}, Queue.PULL)
+
+
+def test_answers_come_in_the_order_of_the_ends(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    desk = support.desk(redis_client, settings)
+    tickets = jobs.enqueue_many([_echo(key) for key in range(3)])
+    first, second, third = desk.take(3, {}, ())
+    desk.finish([endings.finished(second, "before", settings)])
+    for job in (first, second, third):
+        desk.send(endings.finished(job, job.args["key"], settings))
+    assert [desk.answer() for _ in range(3)] == [True, False, True]
+    assert not desk.has_answer()
+    found = {outcome.id: outcome.value for outcome in jobs.await_many(tickets, 5)}
+    assert [found[ticket.id] for ticket in tickets] == [0, "before", 2]
+
+
+def test_a_zombie_cannot_end_a_job_without_waiting_either(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    zombie, heir = (support.desk(redis_client, settings, name) for name in ("zombie", "heir"))
+    ticket = jobs.enqueue(_echo(1))
+    (lost,) = zombie.take(1, {}, ())
+    support.linked(settings, lambda link: link.recover("zombie", Verdict(False, "test")))
+    (taken,) = heir.take(1, {}, ())
+    zombie.send(endings.finished(lost, "late", settings))
+    assert not zombie.answer()
+    heir.send(endings.finished(taken, "good", settings))
+    assert heir.answer()
+    assert [outcome.value for outcome in jobs.await_many([ticket], 5)] == ["good"]
+
+
+def test_a_redis_that_forgot_its_scripts_is_told_again(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    desk = support.desk(redis_client, settings)
+    redis_client.script_flush()
+    jobs.enqueue_many([_echo(key) for key in range(2)])
+    first, second = desk.take(2, {}, ())
+    redis_client.script_flush()
+    assert desk.finish([endings.finished(first, 1, settings)]) == [True]
+    redis_client.script_flush()
+    desk.send(endings.finished(second, 2, settings))
+    with pytest.raises(StoreError):
+        desk.answer()
+    assert desk.finish([endings.finished(second, 2, settings)]) == [True]
+
+
+@pytest.mark.parametrize("slots", [1, 7])
+def test_each_job_of_a_solo_worker_ends_once_however_often_it_loses_redis(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Any, slots: int
+) -> None:
+    """Connections are cut and scripts forgotten between any two commands of the worker."""
+    desk = support.desk(redis_client, settings)
+    tickets = jobs.enqueue_many([_echo(key) for key in range(JOBS)])
+    worker = SoloWorker(_spec(slots), desk, Link(None))
+    runner = Runner(settings, {}, Resources(settings), worker.report, inline=True)
+    thread = threading.Thread(target=worker.work, args=(runner,))
+    thread.start()
+    ended = 0
+    while ended < JOBS:
+        redis_client.script_flush()
+        redis_client.client_kill_filter(_type="normal", skipme=True)
+        # Some progress between two cuts, else there would be none at all.
+        more = min(JOBS, ended + slots + 5)
+        ended = eventually(_ended(redis_client, more), timeout=60)
+    worker.leave("test")
+    thread.join(60)
+    assert not thread.is_alive()
+    assert set(support.ends(redis_client).values()) == {1}
+    assert support.states(redis_client, [ticket.id for ticket in tickets]) == {State.FINISHED: JOBS}
+    assert redis_client.llen(keys.inflight("w1")) == 0
+
+
+def _ended(client: redis.Redis, least: int) -> Any:
+    def look() -> int:
+        count = len(support.ends(client))
+        return count if count >= least else 0
+
+    return look
+
+
+def _spec(slots: int) -> WorkerSpec:
+    return WorkerSpec(
+        name="w1",
+        manager="test:1:1",
+        group="solo",
+        queues=(str(Queue.PULL),),
+        mode="solo",
+        slots=slots,
+        system_slots=slots,
+        memory=1 << 30,
+        lifetime=600,
+        max_jobs=10_000,
+        grace=1,
+    )
