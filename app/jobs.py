@@ -110,7 +110,8 @@ class RedisJobs:
         replies: list[Any] = []
         with _store():
             for start in range(0, len(calls), _BATCH):
-                replies += run_all(self._client, self._script, calls[start : start + _BATCH])
+                some = calls[start : start + _BATCH]
+                replies += run_all(self._client, [(self._script, names, args) for names, args in some])
         if any(fresh < 0 for fresh, _ in replies):
             raise DrainingError
         return [

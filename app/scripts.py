@@ -1,4 +1,4 @@
-"""Runs a Lua script many times in one round trip."""
+"""Runs Lua scripts, many calls in one round trip."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import redis
 from redis.commands.core import Script
 
-#: Keys and arguments of one call of a script.
-Call = tuple[Sequence[str], Sequence[Any]]
+#: A script, keys and arguments of one call.
+Call = tuple[Script, Sequence[str], Sequence[Any]]
 
 
-def run_all(client: redis.Redis, script: Script, calls: Sequence[Call]) -> list[Any]:
-    """Call a script that may be repeated; return its replies in order.
+def run_all(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
+    """Call scripts that may be repeated; return their replies in order.
 
     redis-py asks before each pipeline whether its scripts are known, which doubles the round trips. Here
     they are taken for known; a Redis that was emptied gets them and all calls again.
@@ -22,18 +22,19 @@ def run_all(client: redis.Redis, script: Script, calls: Sequence[Call]) -> list[
         redis.RedisError: the first call's that failed; the others may have had their effect.
     """
     for _ in range(2):
-        replies = _send(client, script.sha, calls)
+        replies = _send(client, calls)
         if not any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
             break
-        client.script_load(script.script)
+        for script in {script for script, _, _ in calls}:
+            client.script_load(script.script)
     for reply in replies:
         if isinstance(reply, Exception):
             raise reply
     return replies
 
 
-def _send(client: redis.Redis, sha: str, calls: Sequence[Call]) -> list[Any]:
+def _send(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
     with client.pipeline(transaction=False) as pipe:
-        for names, args in calls:
-            pipe.evalsha(sha, len(names), *names, *args)
+        for script, names, args in calls:
+            pipe.evalsha(script.sha, len(names), *names, *args)
         return pipe.execute(raise_on_error=False)

@@ -96,15 +96,19 @@ class Desk:
             raise UnregisteredError(self._worker)
         return [read(row) for row in rows]
 
-    def finish(self, endings: Sequence[Ending]) -> list[bool]:
+    def finish(self, endings: Sequence[Ending], reports: Sequence[Report] = ()) -> list[bool]:
         """Record endings in one round trip; False where the job was no longer this worker's.
 
         Safe to repeat: what was recorded the first time is refused the second time.
+
+        Args:
+            reports: progress that is published before; of an attempt that has ended nothing is kept.
         """
         stamp = utcformat(now())
-        calls = [(self._names(ending.job), self._args(ending, stamp)) for ending in endings]
+        calls = [self._progress_of(report) for report in reports]
+        calls += [(self._finish, self._names(end.job), self._args(end, stamp)) for end in endings]
         try:
-            return [bool(done) for done in run_all(self._client, self._finish, calls)]
+            return [bool(done) for done in run_all(self._client, calls)[len(reports) :]]
         except redis.RedisError as e:
             raise StoreError from e
 
@@ -145,17 +149,13 @@ class Desk:
             self._client.connection_pool.release(line)
 
     def report(self, reports: Sequence[Report]) -> None:
-        """Publish progress; of an attempt that has ended nothing is kept."""
-        calls = [self._progress_of(report) for report in reports]
-        try:
-            run_all(self._client, self._progress, calls)
-        except redis.RedisError as e:
-            raise StoreError from e
+        """Publish progress alone."""
+        self.finish((), reports)
 
     def _progress_of(self, report: Report) -> Call:
         job, data = report.job, json.dumps(report.data)
         names = [keys.job(job.id), keys.EVENTS]
-        return names, [job.id, job.attempt, data, keys.EVENTS_KEPT, self._worker]
+        return self._progress, names, [job.id, job.attempt, data, keys.EVENTS_KEPT, self._worker]
 
     def _names(self, job: Taken) -> list[str]:
         return [keys.job(job.id), self._inflight, keys.results(job.id), keys.EVENTS, keys.DEAD]

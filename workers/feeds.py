@@ -28,13 +28,14 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
         # before: if it crashes again, the reader sees why, and the feed rests; a success clears it.
         await asyncio.to_thread(pulls.suspect, feed_ids[0], ctx.job.token, ctx.parents)
         only_due = False
+
+    def tell(counts: dict[str, int]) -> None:
+        # That all are done is told by the job's end.
+        if counts["feeds"] + counts["skipped"] + counts["put_off"] < len(feed_ids):
+            ctx.progress(**counts)
+
     result = await pulls.pull(
-        feed_ids,
-        ctx.fetcher,
-        token=ctx.job.token,
-        dead=ctx.parents,
-        only_due=only_due,
-        progress=lambda counts: ctx.progress(**counts),
+        feed_ids, ctx.fetcher, token=ctx.job.token, dead=ctx.parents, only_due=only_due, progress=tell
     )
     return dict(result.to_json())
 

@@ -18,8 +18,11 @@ from app.models.hosts import HostRate
 
 #: Over so many seconds the measured pace forgets, and so long it takes until it is believed.
 MEMORY, SETTLE = 60.0, 10.0
-#: Batches that wait while nothing is known of the pace.
+#: Batches that wait while nothing is known of the pace; twice as many after each look that finds them done.
 FIRST = 4
+#: Feeds that wait at most, however quick the workers are: each look reads what is in hand again, and a look
+#: that takes longer than the lease queues nothing.
+MOST = 20_000
 #: A feed read by 2, 4, 8, … people goes before others that are due so many seconds longer.
 POPULAR = 60.0
 
@@ -74,10 +77,12 @@ class Pace:
     Attributes:
         mean: feeds per second over the last minute.
         seconds: time over which it was seen.
+        kept_up: looks that found work done and nothing waiting.
     """
 
     mean: float = 0.0
     seconds: float = 0.0
+    kept_up: int = 0
 
     @property
     def rate(self) -> float | None:
@@ -98,23 +103,39 @@ class Pace:
             return self
         weight = max(seconds / total, 1 - math.exp(-seconds / MEMORY))
         mean = self.mean + (done / seconds - self.mean) * weight
-        return Pace(mean if busy or self.rate is None else max(self.mean, mean), total)
+        kept_up = self.kept_up + (done > 0 and not busy)
+        return Pace(mean if busy or self.rate is None else max(self.mean, mean), total, kept_up)
 
 
-def room(rate: float | None, waiting: int, batch: int, work: float) -> int:
+def room(pace: Pace, waiting: int, batch: int, work: float) -> int:
     """Return how many feeds to queue now.
 
     Args:
-        rate: feeds per second that the workers manage.
         waiting: feeds that wait in the queue.
         batch: feeds per job.
         work: seconds of work that may wait in the queue.
     """
-    most = FIRST * batch if rate is None else int(rate * work)
+    if pace.rate is None:
+        most = FIRST * batch << min(pace.kept_up, 16)
+    else:
+        most = int(pace.rate * work)
+    most = min(most, MOST)
     if waiting == 0:
         return max(1, most)  # never nothing: only work that is done shows how much can be done
-    # Refilled when half of it is gone: asking for a few feeds costs as much as asking for many.
+    # Refilled when half of it is gone: each time all that is in hand is read again.
     return most - waiting if waiting <= most / 2 else 0
+
+
+def pause(backlog: int, queued: int, queued_s: float, least: float, most: float) -> float:
+    """Return the seconds until the next look, within bounds.
+
+    Args:
+        backlog: feeds that are due and not queued; queued: by this look.
+        queued_s: seconds of work that wait; 0: unknown.
+    """
+    if not backlog:
+        return most
+    return least if queued else min(most, max(least, queued_s / 4))
 
 
 def choose(

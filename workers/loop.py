@@ -36,6 +36,8 @@ _log = logs.get(__name__)
 IDLE = 0.5
 _OUTAGE_PAUSE = 0.25
 _TICK = 1.0
+#: Progress waits so long for an end with which it can be recorded, seconds.
+_GATHER = 0.1
 #: Time that cancelled tasks get to clean up, seconds; who ignores its cancellation is left behind.
 _CANCEL = 2.0
 
@@ -53,6 +55,7 @@ class LoopWorker:
         self._running: dict[str, tuple[Taken, asyncio.Task[Any]]] = {}
         self._unrecorded: list[Ending] = []
         self._reports: dict[str, Report] = {}
+        self._gathering: asyncio.TimerHandle | None = None
         self._done = 0
         self._leaving = False
         self._cancelled = False
@@ -164,6 +167,9 @@ class LoopWorker:
             self._news.clear()
             batch, reports = self._unrecorded[:], [*self._reports.values()]
             self._reports.clear()
+            if self._gathering is not None:
+                self._gathering.cancel()
+                self._gathering = None
             await self._record(thread, batch, reports)
             del self._unrecorded[: len(batch)]
             self._kick.set()
@@ -172,10 +178,7 @@ class LoopWorker:
         """Record until it succeeds: results wait in memory while Redis is away."""
         while batch or reports:
             try:
-                if reports:
-                    await self._in(thread, partial(self._recorder.report, reports))
-                    reports = []
-                kept = await self._in(thread, partial(self._recorder.finish, batch)) if batch else []
+                kept = await self._in(thread, partial(self._recorder.finish, batch, reports))
             except StoreError:
                 _log.warning("redis_silent", while_="recording")
                 await asyncio.sleep(_OUTAGE_PAUSE)
@@ -187,7 +190,8 @@ class LoopWorker:
 
     def _note(self, report: Report) -> None:
         self._reports[report.job.id] = report
-        self._news.set()
+        if self._gathering is None:
+            self._gathering = self._loop.call_later(_GATHER, self._news.set)
 
     # -- end
 

@@ -40,9 +40,9 @@ _log = logs.get(__name__)
 _OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 #: A standby tries so often to take over, and a holder with a backlog looks so often, seconds.
 TICK = 1.0
-#: Feeds read beyond those in hand, as a multiple of those there is room for: popular ones and other hosts
-#: are chosen from these.
-_VIEW = 3
+#: Feeds read beyond those there is room for, as a multiple of these and in number at most: popular ones and
+#: other hosts are chosen from them.
+_BEYOND, _BEYOND_MOST = 2, 2000
 #: Hubs asked, and feeds pulled for pushes, per look.
 HUBS_AT_ONCE = 100
 #: A longer backlog is counted each ten seconds, and not beyond this.
@@ -176,10 +176,10 @@ class Updater:
     def _choose(self, count: Count, elapsed: float) -> tuple[Choice, Sight]:
         settings, now = self._settings, clock.now()
         rate = self._pace.rate
-        room = herd.room(rate, count.waiting, settings.pull_batch, settings.updater_work)
+        room = herd.room(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
         in_hand = self._hand.feeds
         # What is in hand is due still, and comes first. Without room one look at the longest due will do.
-        limit = len(in_hand) + _VIEW * room if room else 1
+        limit = len(in_hand) + room + min(_BEYOND * room, _BEYOND_MOST) if room else 1
         due = self._pulls.due(now, limit)
         look = Look(due, len(due) < limit, in_hand, room)
         choice = herd.choose(
@@ -275,8 +275,8 @@ def _work(
             if time.monotonic() < due:
                 updater.hold()
             elif (sight := updater.look()) is not None:
-                due = time.monotonic() + (
-                    tick if sight.backlog and sight.queued else settings.updater_interval
+                due = time.monotonic() + herd.pause(
+                    sight.backlog, sight.queued, sight.queued_s, tick, settings.updater_interval
                 )
                 queue_more()
                 if time.monotonic() >= reported:

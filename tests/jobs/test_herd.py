@@ -83,12 +83,44 @@ def test_the_pace_follows_what_is_done() -> None:
         (100.0, 3000, 3000),
         (100.0, 3001, 0),  # half of it still waits
         (100.0, 9999, 0),
+        (2000.0, 0, 20_000),  # a look must not take long
         (0.001, 0, 1),  # never nothing: only work shows that workers are back
         (0.001, 1, 0),
     ],
 )
 def test_the_queue_holds_so_many_seconds_of_work(rate: float | None, waiting: int, room: int) -> None:
-    assert herd.room(rate, waiting, 50, 60) == room
+    pace = Pace() if rate is None else Pace(rate, 100.0)
+    assert herd.room(pace, waiting, 50, 60) == room
+
+
+def test_while_the_pace_is_unknown_more_is_queued_as_long_as_nothing_of_it_waits() -> None:
+    pace, rooms = Pace(), []
+    for _ in range(10):
+        rooms.append(herd.room(pace, 0, 50, 60))
+        pace = pace.after(rooms[-1], 1.0, busy=False)
+    assert rooms == [200, 400, 800, 1600, 3200, 6400, 12_800, 20_000, 20_000, 20_000]
+    # Workers that do not keep up get no more, and looks at which nothing was done say nothing.
+    slow = Pace().after(100, 1.0, busy=True).after(0, 1.0, busy=False)
+    assert slow.kept_up == 0
+    assert herd.room(slow, 0, 50, 60) == 200
+
+
+@pytest.mark.parametrize(
+    ("backlog", "queued", "queued_s", "pause"),
+    [
+        (0, 0, 0.0, 5),
+        (0, 50, 9.0, 5),  # all that is due is in hand
+        (900, 50, 9.0, 1),  # what was quick may have more at once
+        (900, 0, 60.0, 5),
+        (900, 0, 8.0, 2),  # before the queue runs dry
+        (900, 0, 1.0, 1),
+        (900, 0, 0.0, 1),
+    ],
+)
+def test_it_looks_again_before_the_queue_runs_dry(
+    backlog: int, queued: int, queued_s: float, pause: float
+) -> None:
+    assert herd.pause(backlog, queued, queued_s, 1, 5) == pause
 
 
 def test_the_longest_due_come_first_and_popular_ones_some_minutes_sooner() -> None:
@@ -182,10 +214,10 @@ class Day:
         """Return whether something was left to queue."""
         self.pace = self.pace.after(self.done, now - self.looked, busy=bool(self.queue))
         since, self.done, self.looked = now - self.looked, 0, now
-        room = herd.room(self.pace.rate, sum(map(len, self.queue)), 50, 60)
+        room = herd.room(self.pace, sum(map(len, self.queue)), 50, 60)
         if not room:
             return False
-        limit = len(self.hand) + 3 * room
+        limit = len(self.hand) + room + min(2 * room, 2000)
         due = [
             DueFeed(n, self.hosts[n], NOW + dt.timedelta(seconds=at))
             for at, n in heapq.nsmallest(limit, ((at, n) for n, at in self.planned.items() if at <= now))

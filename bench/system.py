@@ -1,0 +1,163 @@
+"""The running system: updater, queue, manager and two workers poll what is due, stores on the same cores.
+
+``engine.system_feeds`` is feeds by the clock on the wall, polled by the system as ``eventr up`` runs it;
+every feed has a host of its own and answers 304. ``engine.system_vs_core`` is that by what one core does in
+the same run, as ``refresh.304`` takes it (the pull alone, by its own CPU time and MongoDB's), before and
+after the system ran. The feeds' server shares the two cores with all else and is in nobody's favour, so it
+does next to nothing: one answer for all, with three system calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import multiprocessing
+import socket
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psutil
+import redis
+
+from app import clock
+from app.models import keys
+from bench.engine import SECRET, parts
+from bench.harness import Bench, benchmark
+from bench.refresh import ETAG, Rig, rig
+from tests.support import live
+
+#: Feeds of which one core's rate is taken, and copies of each for the system to poll.
+FEEDS, COPIES = 1000, 150
+QUICK_FEEDS, QUICK_COPIES = 100, 10
+#: Seconds until the updater knows the workers' pace and has filled the queue; seconds measured.
+SETTLED, MEASURED = 15.0, 15.0
+GROUPS = """
+[feeds]
+queues = ["discovery", "feed-pull", "import", "feed-pull-sys"]
+workers = 2
+max_jobs = 1000000
+"""
+_ANSWER = f"HTTP/1.1 304 Not Modified\r\nETag: {ETAG}\r\nConnection: close\r\n\r\n".encode()
+
+
+@benchmark("system")
+def system(bench: Bench) -> None:
+    """Publish the system's rate, and what it is by one core's."""
+    feeds, copies = (QUICK_FEEDS, QUICK_COPIES) if bench.quick else (FEEDS, COPIES)
+    rates, ratios = [], []
+    with rig(bench) as found:
+        found.fresh(feeds)
+        found.pull()
+        found.server.stop()
+        with _server(found.server.port):
+            for _ in range(min(3, bench.repeats)):
+                core = [found.rate({"unchanged": feeds})]
+                rates.append(_run(bench, found, copies))
+                core.append(found.rate({"unchanged": feeds}))
+                ratios.append(rates[-1] / statistics.mean(core))
+                bench.note(f"one core: {core[0]:,.0f} and {core[1]:,.0f} feeds/s")
+    bench.figure("engine.system_feeds", rates, "feeds/s")
+    bench.figure("engine.system_vs_core", ratios, "×", at_least=1.5)
+
+
+def _run(bench: Bench, found: Rig, copies: int) -> float:
+    """Return feeds per second of the running system, of which very many are due."""
+    settled, measured = (2.0, 2.0) if bench.quick else (SETTLED, MEASURED)
+    settings = dataclasses.replace(found.settings, secret_key=SECRET)
+    with parts(settings, GROUPS), redis.Redis.from_url(settings.redis_url) as client:
+        _copy(found, copies)
+        updater = live.Part("updater", settings)
+        try:
+            time.sleep(settled)
+            began, before = time.perf_counter(), _polled(client)
+            busy = _cpu()
+            time.sleep(measured)
+            count, seconds = _polled(client) - before, time.perf_counter() - began
+            bench.note(_shares(busy, _cpu(), seconds))
+        finally:
+            updater.stop()
+        left = found.services.gateways.feeds.count_due(clock.now(), 1)
+    if not left and not bench.quick:
+        raise RuntimeError("the system ran out of feeds")
+    _drop(found)
+    return count / seconds
+
+
+def _polled(client: redis.Redis) -> int:
+    """Return how many feeds were polled so far, as the figures for Prometheus tell it."""
+    counts: Any = client.hmget(keys.TOTALS, "pull:not_modified", "pull:errors")
+    if int(counts[1] or 0):
+        raise RuntimeError("polls ended in errors")
+    return int(counts[0] or 0)
+
+
+def _cpu() -> dict[str, float]:
+    """Return the CPU seconds of all processes that this one started, by what they are."""
+    found: dict[str, float] = {}
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            name, times = _name(process), process.cpu_times()
+            found[name] = found.get(name, 0.0) + times.user + times.system
+    return found
+
+
+def _name(process: psutil.Process) -> str:
+    line = " ".join(process.cmdline())
+    known = ("mongod", "redis", "worker", "manager", "updater", "controller", "spawn_main")
+    name = next((name for name in known if name in line), "other")
+    return "feeds' server" if name == "spawn_main" else name
+
+
+def _shares(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> str:
+    used = {name: (after[name] - before.get(name, 0.0)) / seconds for name in after}
+    shares = sorted(used.items(), key=lambda pair: -pair[1])
+    return "cores: " + ", ".join(f"{name} {share:.2f}" for name, share in shares if share >= 0.005)
+
+
+def _copy(found: Rig, copies: int) -> None:
+    """Make many feeds of each that was polled, all of them due, each with a host of its own."""
+    feeds = found.services.store.database["feeds"]
+    due = clock.now() - dt.timedelta(seconds=1)
+    originals, first, number = list(feeds.find()), 1 << 40, 0
+    for _ in range(copies):
+        rows = []
+        for feed in originals:
+            url = f"http://127.{2 + (number >> 16)}.{number >> 8 & 255}.{number & 255}:{found.server.port}/"
+            changed = {"_id": first + number, "url": url, "url_key": url, "subscribers": 1}
+            rows.append({**feed, **changed, "next_check_at": due})
+            number += 1
+        feeds.insert_many(rows, ordered=False)
+
+
+def _drop(found: Rig) -> None:
+    found.services.store.database["feeds"].delete_many({"subscribers": 1})
+
+
+@contextlib.contextmanager
+def _server(port: int) -> Iterator[None]:
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # A connection is accepted when its request is there.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)
+    listener.bind(("0.0.0.0", port))
+    listener.listen(4096)
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(listener,), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+        listener.close()
+
+
+def _serve(listener: socket.socket) -> None:
+    """Answer each connection once."""
+    while True:
+        line, _ = listener.accept()
+        with contextlib.closing(line), contextlib.suppress(ConnectionError):
+            line.recv(4096)
+            line.send(_ANSWER)
