@@ -199,11 +199,8 @@ class SubscriptionMapper:
 
     def _replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
         feeds = [Int64(r.was.feed_id) for r in replaces]
-        # Literals: MongoDB would put any other array together again for each document.
-        revs = {"$literal": [Int64(r.was.rev) for r in replaces]}
-        states = {"$literal": [{**_state(r.state), "mass": r.mass} for r in replaces]}
-        same = {"$eq": ["$rev", {"$arrayElemAt": [revs, "$$place"]}]}
-        new = [{"$arrayElemAt": [states, "$$place"]}, {"rev": {"$add": ["$rev", Int64(1)]}}]
+        same = {"$eq": ["$rev", _at_place([Int64(r.was.rev) for r in replaces])]}
+        new = [_new_state(replaces), {"rev": {"$add": ["$rev", Int64(1)]}}]
         chosen = {"$cond": [same, {"$mergeObjects": ["$$ROOT", *new]}, "$$ROOT"]}
         place = {"$indexOfArray": [{"$literal": feeds}, "$feed_id"]}
         result = self._subscriptions.update_many(
@@ -211,6 +208,24 @@ class SubscriptionMapper:
             [{"$replaceWith": {"$let": {"vars": {"place": place}, "in": chosen}}}],
         )
         return result.modified_count
+
+
+def _new_state(replaces: Sequence[Replace]) -> Doc:
+    """Return the expression of what a subscription gets, by its place in ``replaces``."""
+    mass = replaces[0].mass
+    if any(r.state.bits or r.state.unread or r.mass != mass for r in replaces):
+        return _at_place([{**_state(r.state), "mass": r.mass} for r in replaces])
+    # All is read, as mostly: only one number differs, and 500 states need not be sent and taken apart.
+    same: Doc = {"words": {}, "unread": [], "mass": mass}
+    return {
+        "upto": _at_place([Int64(r.state.upto) for r in replaces]),
+        **{name: {"$literal": value} for name, value in same.items()},
+    }
+
+
+def _at_place(values: Sequence[Any]) -> Doc:
+    # A literal: MongoDB would put any other array together again for each document.
+    return {"$arrayElemAt": [{"$literal": values}, "$$place"]}
 
 
 def _chunks(replaces: Sequence[Replace]) -> Iterator[Sequence[Replace]]:
