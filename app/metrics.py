@@ -77,7 +77,7 @@ TABLE: Final[Mapping[str, Figure]] = {
             ("feeds_pulled_total", "counter", "", "Feeds asked for"),
             ("polls_unmodified_total", "counter", "", "… that answered 304: nothing sent, nothing read"),
             ("polls_unchanged_total", "counter", "", "… without anything new: 304, or the same body again"),
-            ("feed_errors_total", "counter", "", "… that ended in an error"),
+            ("feed_errors_total", "counter", "error", "… that ended in an error, by error word"),
             ("entries_new_total", "counter", "", "Entries stored"),
             ("updater_up", "gauge", "", "1 while an updater works"),
             ("updater_backlog", "gauge", "", "Feeds that are due and not queued"),
@@ -143,6 +143,7 @@ def totals(counters: Mapping[str, int]) -> list[Metric]:
     """Return what was counted since Redis was last empty; see :mod:`app.models.hours` for the counters."""
     ends: dict[tuple[str, ...], float] = {}
     failures: dict[tuple[str, ...], float] = {}
+    feeds: dict[tuple[str, ...], float] = {}
     for key, value in counters.items():
         what, _, rest = key.partition(":")
         if what == "end":
@@ -150,16 +151,21 @@ def totals(counters: Mapping[str, int]) -> list[Metric]:
             _add(ends, (_known(task, set(Task)), _known(end, ENDS)), value)
         elif what == "error":
             _add(failures, (_word(rest),), value)
+        elif what == "feed_error":
+            _add(feeds, (_word(rest),), value)
+    # Of errors that were counted without their words, by an earlier version, nothing more is known.
+    if (unnamed := counters.get("pull:errors", 0) - sum(feeds.values())) > 0:
+        _add(feeds, (OTHER,), unnamed)
     pulls = {
         "eventr_feeds_pulled_total": "feeds",
         "eventr_polls_unmodified_total": "not_modified",
         "eventr_polls_unchanged_total": "unchanged",
-        "eventr_feed_errors_total": "errors",
         "eventr_entries_new_total": "new",
     }
     return [
         family("eventr_jobs_total", ends),
         family("eventr_job_failures_total", failures),
+        family("eventr_feed_errors_total", feeds),
         *(family(name, counters.get(f"pull:{what}", 0)) for name, what in pulls.items()),
         _histogram("eventr_job_wait_seconds", counters, "wait", ("user", "system"), WAITS),
         _histogram("eventr_job_seconds", counters, "run", set(Task), RUNS),

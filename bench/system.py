@@ -32,6 +32,7 @@ from tests.support import live
 #: Feeds of which one core's rate is taken, and copies of each for the system to poll.
 FEEDS, COPIES = 1000, 150
 QUICK_FEEDS, QUICK_COPIES = 100, 10
+_FIRST, _AT_ONCE = 1 << 40, 2000  #: first id of the copies; how many are deleted in one call
 #: Seconds until the updater knows the workers' pace and has filled the queue; seconds measured.
 SETTLED, MEASURED = 15.0, 15.0
 GROUPS = """
@@ -82,7 +83,7 @@ def _run(bench: Bench, found: Rig, copies: int) -> float:
         left = found.services.gateways.feeds.count_due(clock.now(), 1)
     if not left and not bench.quick:
         raise RuntimeError("the system ran out of feeds")
-    _drop(found)
+    _drop(found, copies)
     return count / seconds
 
 
@@ -121,19 +122,21 @@ def _copy(found: Rig, copies: int) -> None:
     """Make many feeds of each that was polled, all of them due, each with a host of its own."""
     feeds = found.services.store.database["feeds"]
     due = clock.now() - dt.timedelta(seconds=1)
-    originals, first, number = list(feeds.find()), 1 << 40, 0
+    originals, number = list(feeds.find()), 0
     for _ in range(copies):
         rows = []
         for feed in originals:
             url = f"http://127.{2 + (number >> 16)}.{number >> 8 & 255}.{number & 255}:{found.server.port}/"
-            changed = {"_id": first + number, "url": url, "url_key": url, "subscribers": 1}
+            changed = {"_id": _FIRST + number, "url": url, "url_key": url, "subscribers": 1}
             rows.append({**feed, **changed, "next_check_at": due})
             number += 1
         feeds.insert_many(rows, ordered=False)
 
 
-def _drop(found: Rig) -> None:
-    found.services.store.database["feeds"].delete_many({"subscribers": 1})
+def _drop(found: Rig, copies: int) -> None:
+    feeds = found.services.store.database["feeds"]
+    for first in range(_FIRST, _FIRST + copies * len(found.feed_ids), _AT_ONCE):
+        feeds.delete_many({"_id": {"$gte": first, "$lt": first + _AT_ONCE}})
 
 
 @contextlib.contextmanager

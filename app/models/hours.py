@@ -5,6 +5,7 @@ An hour is a flat table of counters, so that any number of managers can add to i
     end:KIND:TASK        ends of attempts: finished, failed, retry, returned, suspect
     error:WORD           attempts that went wrong, by error word
     pull:WHAT            feeds, not_modified, unchanged, new, errors, as pulls report them
+    feed_error:WORD      … the errors by their words
     wait:CLASS:BUCKET    jobs by their wait before the first start; CLASS is user or system
     wait_ms:CLASS        … and their waits together, ms
     run:TASK:BUCKET      attempts by how long they ran
@@ -29,7 +30,7 @@ HOUR_MS = 3_600_000
 _PER_DOUBLE: Final = 4
 _BUCKETS = 140  # the last one: 8 hours and more
 _ENDS = frozenset({"finished", "failed", "retry", "returned", "suspect"})
-_PULLS = frozenset({Task.PULL, Task.PULL_SYSTEM})
+_PULLS = frozenset({Task.PULL, Task.PULL_SYSTEM, Task.WEBSUB_PULL})
 _PULL_COUNTS = ("feeds", "not_modified", "unchanged", "new", "errors")
 #: Words come from Redis; what is no word of ours must not make a thousand counters.
 _WORD_MAX = 64
@@ -74,10 +75,16 @@ def _counters(ms: int, row: Row, result: Mapping[str, Any] | None) -> Iterator[t
     elif kind == "started" and row.get(b"attempt") == b"1" and (since := row.get(b"since", b"")).isdigit():
         who = "user" if _text(row, b"queue") in USER_QUEUES else "system"
         yield from _time("wait", who, ms - int(since))
-    for what in _PULL_COUNTS if result else ():
-        value = result.get(what, 0) if result else 0
+    if result:
+        yield from _positive("pull", {what: result.get(what) for what in _PULL_COUNTS})
+        words = result.get("words")
+        yield from _positive("feed_error", words if isinstance(words, dict) else {})
+
+
+def _positive(what: str, counts: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for of, value in counts.items():
         if isinstance(value, int) and value > 0:
-            yield f"pull:{what}", value
+            yield f"{what}:{of[:_WORD_MAX]}", value
 
 
 def _time(what: str, of: str, ms: int) -> Iterator[tuple[str, int]]:
@@ -115,11 +122,12 @@ def summary(counters: Mapping[str, int]) -> dict[str, Any]:
     Returns:
         ``jobs`` (task → ends for good or bad), ``failed``, ``retried``, ``crashed`` (numbers), ``errors``
         (word → attempts), ``feeds``, ``not_modified``, ``unchanged``, ``new``, ``feed_errors`` (numbers),
+        ``feed_error_words`` (word → feeds),
         ``wait_p50_s``, ``wait_p95_s``, ``system_wait_p50_s``, ``system_wait_p95_s`` (None without jobs)
         and ``memory_peak_mb`` (of the manager with the most).
     """
     parts = [(key.split(":", 2), value) for key, value in counters.items()]
-    kinds, jobs, errors = Counters(), Counters(), Counters()
+    kinds, jobs, errors, words = Counters(), Counters(), Counters(), Counters()
     waits: dict[str, dict[int, int]] = {"user": {}, "system": {}}
     peak = 0
     for (what, *rest), value in parts:
@@ -128,6 +136,8 @@ def summary(counters: Mapping[str, int]) -> dict[str, Any]:
             jobs[rest[1]] += value if rest[0] in ("finished", "failed") else 0
         elif what == "error":
             errors[":".join(rest)] += value
+        elif what == "feed_error":
+            words[":".join(rest)] += value
         elif what == "wait":
             waits[rest[0]][int(rest[1])] = value
         elif what == "memory":
@@ -143,6 +153,7 @@ def summary(counters: Mapping[str, int]) -> dict[str, Any]:
         "unchanged": counters.get("pull:unchanged", 0),
         "new": counters.get("pull:new", 0),
         "feed_errors": counters.get("pull:errors", 0),
+        "feed_error_words": dict(sorted(words.items())),
         "wait_p50_s": quantile(waits["user"], 0.5),
         "wait_p95_s": quantile(waits["user"], 0.95),
         "system_wait_p50_s": quantile(waits["system"], 0.5),

@@ -69,6 +69,17 @@ def _row(**fields: object) -> dict[bytes, bytes]:
                 "pull:new": 7,
             },
         ),
+        # A pull that a push brought about is a pull.
+        (
+            _row(kind="finished", task="websub.pull"),
+            {"feeds": 1, "errors": 1, "words": {"timeout": 1, "http_404": 0, "x": "y"}},
+            {"end:finished:websub.pull": 1, "pull:feeds": 1, "pull:errors": 1, "feed_error:timeout": 1},
+        ),
+        (
+            _row(kind="finished", task="feeds.pull"),
+            {"feeds": 2, "words": ["timeout"]},
+            {"end:finished:feeds.pull": 1, "pull:feeds": 2},
+        ),
         (
             _row(kind="finished", task="feeds.pull"),
             {"feeds": "many", "new": -1},
@@ -123,6 +134,7 @@ def test_a_sum_of_hours_adds_up_and_takes_the_highest_peak() -> None:
     found = hours.summary(hours.total([one, two]))
     assert found["jobs"] == {"t": 7, "u": 1}
     assert (found["failed"], found["errors"], found["memory_peak_mb"]) == (1, {"x:y": 1}, 11.0)
+    assert hours.summary({"feed_error:timeout": 2, "pull:errors": 3})["feed_error_words"] == {"timeout": 2}
     assert found["wait_p50_s"] == found["wait_p95_s"] is not None
     assert found["system_wait_p50_s"] is None
 

@@ -190,6 +190,8 @@ def test_without_its_stores_a_process_lives_and_is_not_ready(
     [
         ({"error:http_404": 2, "error:http_410": 1, "error:http_503": 4}, "job_failures_total", [3, 4]),
         ({"error:" + "x" * 64: 1, "error:y": 2, "error:crashed": 4}, "job_failures_total", [3, 4]),
+        ({"feed_error:http_404": 2, "feed_error:x": 1, "pull:errors": 5}, "feed_errors_total", [2, 3]),
+        ({"feed_error:timeout": 2, "feed_error:dns_failed": 1}, "feed_errors_total", [1, 2]),
         ({"end:finished:no.such": 1, "end:finished:nor.this": 2}, "jobs_total", [3]),
         ({"end:odd:feeds.pull": 1, "end:odder:feeds.pull": 1}, "jobs_total", [2]),
         ({"run:a:4": 1, "run:b:8": 1, "run_ms:a": 2, "run_ms:b": 4}, "job_seconds_count", [2]),

@@ -138,7 +138,7 @@ def _stats(result: Any) -> str:
         rows.append(["all", *_figures(result["total"])])
     head = ["hour (UTC)", "jobs", "failed", "retried", "crashed", "pulls", "304", "new", "in error"]
     parts = [_table([*head, "wait p50", "p95", "system p50", "p95", "memory"], rows, right=set(range(1, 14)))]
-    for title, key in (("task", "jobs"), ("error", "errors")):
+    for title, key in (("task", "jobs"), ("error", "errors"), ("feeds in error", "feed_error_words")):
         counts = sorted(result["total"][key].items(), key=lambda pair: -pair[1])
         if counts:
             parts.append(_table([title, "times"], [list(pair) for pair in counts], right={1}))
