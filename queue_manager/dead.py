@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from app.models import keys
-from app.models.jobs import Queue
+from app.models.jobs import Queue, Task
 
 _PAGE = 500
 _FIELDS = ("status", "data", "origin", "home", "error", "failures", "crashes", "history", "description")
@@ -52,8 +52,11 @@ class Dead:
         return found[:limit]
 
     async def retry(self, job_id: str | None) -> int:
-        """Queue one or all again; returns how many were dead."""
-        return await self._each(self._retry, job_id, keys.WAKE, str(Queue.MAINTENANCE))
+        """Queue one or all again; returns how many were dead.
+
+        Batches of the updater's are forgotten instead: it queues their feeds itself as long as they are due.
+        """
+        return await self._each(self._retry, job_id, keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
 
     async def drop(self, job_id: str | None) -> int:
         """Forget one or all; returns how many were dead."""

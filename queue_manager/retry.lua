@@ -1,14 +1,20 @@
--- RETRY: queue a dead task again, with a clean record; its history stays.
+-- RETRY: queue a dead task again, with a clean record; its history stays. A batch of the updater's is only
+-- forgotten: its feeds are due still, so they are or will be in another batch, and must not be in two.
 --
 -- KEYS  1 dead set · 2 job hash · 3 result stream
 -- ARGV  1 job id · 2 wake channel · 3 name of the queue for a task whose own is unknown
+--       4 task of the updater's batches
 -- Returns 1, or 0 when it is not dead (any more).
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 or redis.call('HGET', KEYS[2], 'status') ~= 'failed' then
   return 0
 end
-local row = redis.call('HMGET', KEYS[2], 'home', 'origin')
+local row = redis.call('HMGET', KEYS[2], 'home', 'origin', 'description')
 local queue = row[1] or row[2] or ARGV[3]
 redis.call('ZREM', 'rq:failed:' .. (row[2] or ''), ARGV[1])
+if row[3] == ARGV[4] then
+  redis.call('DEL', KEYS[2], KEYS[3])
+  return 1
+end
 local time = redis.call('TIME')
 local since = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]

@@ -18,10 +18,11 @@ from app.config import Settings
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
+from queue_manager.dead import Dead
 from tests.jobs import support
 from workers import endings
 from workers.desk import Desk
-from workers.endings import Report
+from workers.endings import BadJobError, Report
 from workers.lease import Lease
 from workers.updater import Sight, Updater
 
@@ -148,6 +149,26 @@ def test_the_queue_holds_as_much_as_the_workers_manage_in_a_minute(world: World)
     world.now += 2
     before = sight.pace
     assert _look(updater).pace == pytest.approx(before, rel=0.1)
+
+
+def test_a_dead_batch_that_is_tried_again_brings_no_feed_into_two_batches(world: World) -> None:
+    ids, updater = world.feeds(0, 6), world.updater()
+    _look(updater)
+    dead, *_ = world.take()
+    world.desk.finish([endings.failed(dead, BadJobError("bad_result", "no good"), world.settings)])
+    # Other feeds have become due, so that the new batches are others, under other ids.
+    ids |= world.feeds(6, 9)
+    _look(updater)
+    queued = world.queued()
+    assert set(dead.args["feed_ids"]) < set(queued)
+    assert support.linked(world.settings, lambda link: Dead(link.client).retry(dead.id)) == 1
+    assert world.queued() == queued
+    assert max(queued.values()) == 1
+    assert world.client.zcard(keys.DEAD) == 0
+    assert not world.client.exists(keys.job(dead.id))
+    # The next look queues nothing twice either, and nothing is lost: all that is due is in hand.
+    _look(updater)
+    assert max(world.queued().values()) == 1
 
 
 def test_only_the_holder_of_the_lease_queues(world: World) -> None:
