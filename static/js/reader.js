@@ -167,6 +167,12 @@ function newer(count) {
   bar.textContent = `${count} new`;
 }
 
+function call(link, title) {
+  const letter = /[\p{L}\p{N}]/u.exec(title)?.[0] ?? "•";
+  link.querySelector("span[dir]").textContent = title;
+  link.querySelector(".av").textContent = letter.toUpperCase();
+}
+
 // First entries of a new feed: the waiting list asks for itself until they are there. It is gone by
 // then, so the tree is told here: what the feed is called, and how much of it is unread.
 function arrivals() {
@@ -176,9 +182,9 @@ function arrivals() {
     const came = waited && !waits && document.getElementById("rows");
     waited = waits;
     if (!came) return;
-    const name = document.querySelector(".tree a[aria-current] > span[dir]");
+    const link = document.querySelector(".tree a[aria-current]");
     const title = document.querySelector("#stream h1");
-    if (name && title) name.textContent = title.textContent;
+    if (link && title) call(link, title.textContent);
     counts.refresh();
   });
 }

@@ -114,5 +114,6 @@ def test_first_entries_bring_name_and_counts_into_the_tree(site: Site, visit: Vi
     expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
     (feed,) = site.services.reading.tree(ann).feeds
     expect(link).to_contain_text(feed.title)
+    expect(link.locator(".av")).to_have_text(feed.title[0].upper())
     expect(link.locator("b")).to_have_text(str(feed.unread))
     expect(page.locator("#unread")).to_have_text(f"{feed.unread} unread")

@@ -63,6 +63,8 @@ def test_opening_reads_and_the_list_stays_still(
     expect(page.locator("#entry-title")).to_have_text(before[0])
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text(before[1])
+    # words and picture of a button stand side by side
+    expect(page.locator(".article footer .js-only")).to_have_css("display", "flex")
     assert _titles(page) == before
     assert _read(page) == [0, 1]
     expect(page.locator("a[data-all] b")).to_have_text("18")
