@@ -62,7 +62,9 @@ def _document(got: Fetched) -> dict[str, Any]:
         "at": clock.now().isoformat().replace("+00:00", "Z"),
         "retry_after": got.retry_after,
         "headers": dict(got.headers),
-        "error": {"code": error.word, "message": error.message, "detail": error.detail} if error else None,
+        "error": error.word if error else None,
+        "message": error.message if error else None,
+        "detail": error.detail if error else None,
     }
 
 
