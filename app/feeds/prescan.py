@@ -52,6 +52,18 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _FOREIGN = re.compile(r"<(?:svg|math)", re.IGNORECASE)
+#: Attributes whose end all readers agree about.
+_TIDY = (
+    rf"(?:[{_SPACE}]++[A-Za-z][A-Za-z0-9:_-]*+"
+    r"""(?:=(?:"[^"<>]*+"|'[^'<>]*+'|[A-Za-z0-9#%._-]++))?+)*+"""
+    rf"[{_SPACE}]*+"
+)
+#: Elements that leave nothing open, wherever they stand: only text is in them, or nothing ever.
+_LEAF = re.compile(
+    r"<(?:(?P<name>a|b|big|blockquote|code|dd|div|dl|dt|em|figcaption|figure|h[1-6]|i|li|ol|p|pre|section|small"
+    rf"|span|strong|sub|sup|table|tbody|td|th|tr|u|ul){_TIDY}>[^<]*+</(?P=name)>|(?:br|hr|img){_TIDY}/?>)"
+)
+_LEAF_ROUNDS = 3
 
 _VOID = frozenset(
     [
@@ -132,7 +144,24 @@ def hostile(html: str) -> bool:
         return True
     # Without that many start tags there is no such depth, nor blocks enough to open formatting elements
     # in; this spares most entries the loop below.
-    return html.count("<") - html.count("</") > MAX_DEPTH and _Open().exceeds(html)
+    if html.count("<") <= MAX_DEPTH or (starts := html.count("<") - html.count("</")) <= MAX_DEPTH:
+        return False
+    return not _is_shallow(html, starts) and _Open().exceeds(html)
+
+
+def _is_shallow(html: str, starts: int) -> bool:
+    """Return whether what is left without elements that close themselves is too little to be deep.
+
+    Such an element is the innermost one while it is open, so its end tag closes it in whatever context.
+    One that is no real element, in a comment or raw text, may go too: the start tags left are counted
+    wherever they stand.
+    """
+    for depth in range(_LEAF_ROUNDS):
+        html = _LEAF.sub("", html)
+        left = html.count("<") - html.count("</") + depth + 1
+        if left <= MAX_DEPTH and left * starts <= MAX_REOPENED:
+            return True
+    return False
 
 
 def _has_many_attributes(html: str) -> bool:

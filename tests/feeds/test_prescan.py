@@ -56,3 +56,36 @@ def test_X02_depth_is_seen_among_elements_that_are_closed() -> None:
 
 def test_X02_tags_in_tags_are_no_crime() -> None:
     assert not prescan.hostile('if a <b and c <d then <img alt="x < y" src=z> <p title=">" b<c>text</p>')
+
+
+_DEEP = 2 * prescan.MAX_DEPTH
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<a x\"y='z\">t</a>'>",
+        "<a\xa0x='>t</a>'>",
+        '<a x="y>t</a>">',
+        "<a b c='d' =e\"f='>t</a>'>",
+        "<p><!-- </p> --><b><i>",
+        "<div><xmp></div></xmp>",
+        "<div><textarea><p>x</p></div></textarea>",
+        "<DIV><p>x</p>",
+        "<div><br/><img>",
+    ],
+)
+def test_X02_nothing_hides_depth(unit: str) -> None:
+    assert prescan.hostile(unit * _DEEP)
+
+
+def test_X02_elements_that_close_themselves_hide_no_reopened_ones() -> None:
+    unclosed = "<p>" + "<b><i><u>" * 30
+    assert not prescan.hostile(unclosed + "<p>text</p>" * 300)
+    assert prescan.hostile(unclosed + "</p><p>text</p>" * 3000)
+
+
+def test_long_but_flat_html_is_known_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prescan, "_Open", None)
+    row = "<tr><td class='a'><a href=\"/x\">x</a><br/></td><td width=10%><b>y</b></td></tr>"
+    assert not prescan.hostile("<table>" + row * 400 + "</table>")
