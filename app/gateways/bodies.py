@@ -1,19 +1,16 @@
 """An entry's HTML as it was published, kept beside the clean one, and cleaned anew when the rules change.
 
 What is shown is sanitised once, when it is stored. Should the sanitiser ever turn out to let something
-through, a new version of it must reach what is stored already (H03): so the published HTML is kept,
-compressed, with the version that cleaned it, and an entry of an older version is cleaned when it is read.
+through, a new version of it must reach what is stored already (H03): so the published HTML is kept, with
+the version that cleaned it, and an entry of an older version is cleaned when it is read.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import zlib
 from collections.abc import Callable
 from typing import Final
-
-from isal import isal_zlib
 
 from app.config import Settings
 from app.feeds import text
@@ -32,7 +29,7 @@ class Body:
     Attributes:
         content, summary: clean HTML.
         excerpt: plain text for lists.
-        raw: compressed HTML as published; empty when cleaning changes nothing.
+        raw: HTML as published, with its base address; empty when cleaning changes nothing.
         cleaned_by: version of the sanitiser.
     """
 
@@ -63,7 +60,7 @@ def clean(
     cleaned_summary = sanitize(summary, base_url) if summary else ""
     excerpt = text.excerpt(cleaned_summary or cleaned, EXCERPT)
     same = cleaned == content and cleaned_summary == summary
-    raw = b"" if same else _packed(content, summary, base_url)
+    raw = b"" if same else _published(content, summary, base_url)
     return Body(cleaned, cleaned_summary, excerpt, raw, version)
 
 
@@ -71,13 +68,10 @@ def recleaned(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZE
     """Return a stored body as this version of the sanitiser makes it."""
     if not body.raw:
         return clean(body.content, body.summary, "", sanitize, version)
-    base_url, summary, content = zlib.decompress(body.raw).decode().split("\0", 2)
+    base_url, summary, content = body.raw.decode().split("\0", 2)
     return clean(content, summary, base_url, sanitize, version)
 
 
-def _packed(content: str, summary: str, base_url: str) -> bytes:
-    # No HTML holds a NUL (it is no character of HTML), so one may stand between the parts. Level 0
-    # still finds repetitions and takes a third of the time of level 1.
-    text = "\0".join((base_url, summary.replace("\0", ""), content))
-    packed: bytes = isal_zlib.compress(text.encode("utf-8", "replace"), 0)
-    return packed
+def _published(content: str, summary: str, base_url: str) -> bytes:
+    # No HTML holds a NUL (it is no character of HTML), so one may stand between the parts.
+    return "\0".join((base_url, summary.replace("\0", ""), content)).encode("utf-8", "replace")

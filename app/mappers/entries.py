@@ -15,7 +15,7 @@ from pymongo.database import Database
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.errors import ConflictError
-from app.mappers import ids
+from app.mappers import entrybodies, ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
 from app.models.entry import Entry, EntryChange, EntryKey, NewEntry
@@ -25,8 +25,10 @@ _ROW = {
     name: 1
     for name in ("feed_id", "seq", "at", "arrived", "title", "published", "url", "author", "excerpt", "image")
 }
-_PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in {"id", "categories", "enclosures"})
-_BODY = ("title", "updated", "url", "author", "content", "summary", "excerpt", "image", "raw", "cleaned_by")
+_PACKED = ("id", "categories", "enclosures", *entrybodies.Html._fields)
+_PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
+#: Left out of new documents where there is nothing.
+_OPTIONAL = ("updated", "url", "author", "excerpt", "image")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class EntryMapper:
                     "guid_hash": Binary(change.guid_hash),
                     "revised": {"$not": {"$gt": fetched_at}},
                 },
-                {"$set": {**_body(change), "revised": fetched_at}, "$inc": {"revision": 1}},
+                {"$set": {**_NOTHING, **_body(change), "revised": fetched_at}, "$inc": {"revision": 1}},
             )
             for feed_id, fetched_at, change in changes
         ]
@@ -138,7 +140,7 @@ class EntryMapper:
             entry: with its new HTML.
             was: ``cleaned_by`` of the stored one.
         """
-        fields = ("content", "summary", "excerpt", "raw", "cleaned_by")
+        body = entrybodies.pack(entry.content, entry.summary, entry.raw)
         self._entries.update_one(
             {
                 "feed_id": entry.feed_id,
@@ -146,7 +148,7 @@ class EntryMapper:
                 "revision": entry.revision,
                 "cleaned_by": was or {"$in": [0, None]},
             },
-            {"$set": {name: getattr(entry, name) for name in fields}},
+            {"$set": {"body": body, "excerpt": entry.excerpt, "cleaned_by": entry.cleaned_by}},
         )
 
     @translated
@@ -235,26 +237,41 @@ def _taken(pattern: Doc) -> Taken:
     return next(why for why in Taken if why in pattern)
 
 
+#: What a body may leave out; a change writes over all of it.
+_NOTHING: Doc = {"updated": None, "url": None, "author": "", "excerpt": "", "image": None, "body": None}
+_NOTHING |= {"categories": [], "enclosures": []}
+
+
 def _body(entry: NewEntry | EntryChange) -> Doc:
-    doc: Doc = {name: getattr(entry, name) for name in _BODY}
-    doc["categories"] = list(entry.categories)
-    doc["enclosures"] = [{"url": e.url, "type": e.type, "length": e.length} for e in entry.enclosures]
+    """Return the fields that change with an entry's text, without those that hold nothing."""
+    doc: Doc = {"title": entry.title, "cleaned_by": entry.cleaned_by}
+    for name in _OPTIONAL:
+        if value := getattr(entry, name):
+            doc[name] = value
+    if body := entrybodies.pack(entry.content, entry.summary, entry.raw):
+        doc["body"] = body
+    if entry.categories:
+        doc["categories"] = entry.categories
+    if entry.enclosures:
+        doc["enclosures"] = [{"url": e.url, "type": e.type, "length": e.length} for e in entry.enclosures]
     return doc
 
 
 def _doc(numbered: Numbered, entry_id: int) -> Doc:
     entry = numbered.entry
-    return {
+    doc: Doc = {
         "_id": entry_id,
         "feed_id": numbered.feed_id,
         "seq": numbered.seq,
-        "guid_hash": Binary(entry.guid_hash),
+        "guid_hash": entry.guid_hash,
         "at": entry.at,
-        "published": entry.published,
         "arrived": entry.arrived,
         "revision": 1,
         **_body(entry),
     }
+    if entry.published:
+        doc["published"] = entry.published
+    return doc
 
 
 def _entry(doc: Doc) -> Entry:
@@ -263,5 +280,6 @@ def _entry(doc: Doc) -> Entry:
         id=doc["_id"],
         categories=tuple(doc.get("categories", ())),
         enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
+        **entrybodies.unpack(doc.get("body"))._asdict(),
         **plain,
     )

@@ -18,7 +18,8 @@ class NewEntry:
         at: sort time; published, updated: as the feed says; arrived: when it was first seen.
         title, author: plain text; content, summary: sanitised HTML with absolute addresses.
         excerpt: plain text for lists.
-        raw: content and summary as published, compressed; empty when cleaning changed nothing.
+        raw: content and summary as published (:mod:`app.gateways.bodies`); empty when cleaning changed
+            nothing.
         cleaned_by: version of the sanitiser.
     """
 

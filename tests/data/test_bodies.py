@@ -9,6 +9,7 @@ import pytest
 from app import clock
 from app.bootstrap import Services
 from app.gateways import bodies, entries
+from app.mappers import entrybodies
 from app.models.actor import Actor
 from app.models.entry import NewEntry
 from app.models.feed import FeedUpdate
@@ -50,6 +51,22 @@ def test_summary_that_repeats_the_content_is_dropped() -> None:
     assert bodies.clean("<p>a</p>", "<p>a</p>", "").summary == ""
 
 
+@pytest.mark.parametrize(
+    ("content", "summary", "raw"),
+    [("<p>ä</p>" * 9, "", b""), ("", "\0", b"\xff"), ("a\0b", "c\0", b"d\0e"), ("x", "😀", "😀".encode())],
+)
+def test_stored_html_comes_back_as_it_was(content: str, summary: str, raw: bytes) -> None:
+    packed = entrybodies.pack(content, summary, raw)
+
+    assert packed
+    assert entrybodies.unpack(packed) == (content, summary, raw)
+
+
+def test_an_entry_without_html_stores_none() -> None:
+    assert entrybodies.pack("", "", b"") is None
+    assert entrybodies.unpack(None) == ("", "", b"")
+
+
 def _stored(services: Services) -> int:
     feed = services.subscriptions.subscribe(ALICE, "https://a.example/feed").subscription.feed_id
     gateway, now = services.gateways.feeds, clock.now()
@@ -75,4 +92,4 @@ def test_H03_a_newer_sanitiser_reaches_what_is_stored(
     assert after == RAW.upper()
     stored = services.store.database["entries"].find_one({"_id": entry_id})
     assert stored is not None
-    assert (stored["content"], stored["cleaned_by"]) == (RAW.upper(), 99)
+    assert (entrybodies.unpack(stored["body"]).content, stored["cleaned_by"]) == (RAW.upper(), 99)

@@ -15,6 +15,7 @@ from app import bootstrap, clock
 from app.bootstrap import Services
 from app.config import Settings
 from app.errors import StoreError
+from app.mappers import entrybodies
 from app.models.actor import Actor
 from app.models.feed import DueFeed, Feed, FeedUpdate, StoreResult
 from app.models.fetched import Fetched, FetchRequest
@@ -281,7 +282,8 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
     site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"second")))
     asyncio.run(run())
 
-    assert [d["content"] or d["summary"] for d in db.entries.find({"feed_id": feed.id})] == ["third"]
+    html = [entrybodies.unpack(d["body"]) for d in db.entries.find({"feed_id": feed.id})]
+    assert [found.content or found.summary for found in html] == ["third"]
 
 
 def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

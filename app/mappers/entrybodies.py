@@ -1,0 +1,48 @@
+"""An entry's HTML as it is stored: the clean one and the published one in one compressed field.
+
+The two hardly differ, so that together they take little more room than either. MongoDB writes each
+document three times (oplog, journal, collection): of the CPU of storing an entry, a third went with
+the bytes of its body. Lists never read the field.
+
+    <length of content> <length of summary> content summary raw, compressed; lengths uint32, in bytes
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from isal import isal_zlib
+
+_LENGTHS = struct.Struct("<II")
+
+
+class Html(NamedTuple):
+    """The HTML of an entry: see :class:`app.models.entry.NewEntry`."""
+
+    content: str = ""
+    summary: str = ""
+    raw: bytes = b""
+
+
+def pack(content: str, summary: str, raw: bytes) -> bytes | None:
+    """Return the field, None when there is nothing to store."""
+    if not (content or summary or raw):
+        return None
+    first, second = content.encode("utf-8", "replace"), summary.encode("utf-8", "replace")
+    # Level 0 still finds repetitions and takes a third of the time of level 1.
+    packed: bytes = isal_zlib.compress(
+        b"".join((_LENGTHS.pack(len(first), len(second)), first, second, raw)), 0
+    )
+    return packed
+
+
+def unpack(packed: bytes | None) -> Html:
+    """Return what was packed."""
+    if not packed:
+        return Html()
+    plain: bytes = isal_zlib.decompress(packed)
+    first, second = _LENGTHS.unpack_from(plain)
+    at = _LENGTHS.size
+    middle, end = at + first, at + first + second
+    return Html(plain[at:middle].decode(), plain[middle:end].decode(), plain[end:])
