@@ -22,6 +22,8 @@ _MOST_SECTIONS = 200
 _ENTRY = re.compile(rb"<((?:[^\s<>/:!?]*:)?(?:item|entry))[\s>/]", re.IGNORECASE)
 _BEHIND_NAME = frozenset((b">", b"/", b" ", b"\t", b"\n", b"\r", b"\f", b"\v"))
 _CDATA, _COMMENT = b"<![CDATA[", b"<!--"
+#: Also what neither of them may be: declarations and processing instructions.
+_SECTION = re.compile(rb"<(?:!(?:\[CDATA\[|--)?|\?)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,19 +94,18 @@ def _start(text: bytes, opening: bytes, at: int) -> int:
 
 def _is_closed(text: bytes) -> bool:
     """Tell whether CDATA sections and comments that begin in a text end in it; it is outside at first."""
-    if b"<?" in text:
-        return False
-    at = text.find(b"<!")
+    at = 0
     for _ in range(_MOST_SECTIONS):
-        if at < 0:
+        found = _SECTION.search(text, at)
+        if found is None:
             return True
-        if text.startswith(_CDATA, at):
+        at, mark = found.start(), found[0]
+        if mark == _CDATA:
             at = text.find(b"]]>", at + len(_CDATA))
-        elif text.startswith(_COMMENT, at):
+        elif mark == _COMMENT:
             at = text.find(b"-->", at + len(_COMMENT))
         else:
             return False
         if at < 0:
             return False
-        at = text.find(b"<!", at + 3)
     return False

@@ -76,7 +76,7 @@ def content_hash(entry: ParsedEntry) -> bytes:
 
     Dates are left out: many feeds stamp every entry with the time of the fetch.
     """
-    files = "\0".join(file.url for file in entry.enclosures)
+    files = "\0".join([file.url for file in entry.enclosures]) if entry.enclosures else ""
     body = _hash("c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files)
     return _key(entry) + body[:_KEY]
 
@@ -228,6 +228,8 @@ def _guids_changed(entries: Sequence[ParsedEntry], identities: list[bytes], know
     Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
     feed whose entries all look alike ("Photo", no link) would lose its new ones.
     """
+    if not known.by_guid:
+        return False
     if are_enough(sum(identity in known.by_guid for identity in identities), len(identities)):
         return False
     keys = [_key(entry) for entry in entries] if known.by_key else []

@@ -7,10 +7,9 @@ the version that cleaned it, and an entry of an older version is cleaned when it
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.config import Settings
 from app.feeds import text
@@ -22,8 +21,7 @@ Sanitize = Callable[[str, str], str]
 EXCERPT: Final = 300
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """What is stored of an entry's HTML.
 
     Attributes:

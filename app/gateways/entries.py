@@ -78,8 +78,7 @@ class EntryGateway:
         """Clean an entry that an older sanitiser let through, and keep that."""
         stored = bodies.Body(entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by)
         body = bodies.recleaned(stored, self._sanitize)
-        fields = {f.name: getattr(body, f.name) for f in dataclasses.fields(body)}
-        fresh = dataclasses.replace(entry, **fields)
+        fresh = dataclasses.replace(entry, **body._asdict())
         self._entries.reclean(fresh, entry.cleaned_by)
         return fresh
 

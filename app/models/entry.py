@@ -9,9 +9,8 @@ from typing import NamedTuple
 from app.models.parsed import Enclosure
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class NewEntry:
-    """An entry to be stored for the first time.
+class NewEntry(NamedTuple):
+    """An entry to be stored for the first time; a tuple, since they are made by the thousand.
 
     Attributes:
         guid_hash: 8 bytes, the entry's identity within its feed.

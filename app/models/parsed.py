@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+from typing import NamedTuple
 
 
 class Format(enum.StrEnum):
@@ -38,9 +39,8 @@ class Enclosure:
     length: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ParsedEntry:
-    """One item, entry or post.
+class ParsedEntry(NamedTuple):
+    """One item, entry or post; a tuple, since making one costs half of what a frozen dataclass does.
 
     Attributes:
         guid: the raw text of guid, atom:id, rdf:about or JSON id; None when there is none.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from app import clock
@@ -72,7 +70,7 @@ def _stored(services: Services) -> int:
     gateway, now = services.gateways.feeds, clock.now()
     gateway.claim([feed], "t", now, 60)
     body = bodies.clean(RAW, "", "https://a.example/")
-    entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **dataclasses.asdict(body))
+    entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **body._asdict())
     gateway.store([FeedUpdate(feed, "t", now, (entry,))], now)
     (row,) = services.reading.page(ALICE, StreamQuery(StreamRef.parse("all"))).rows
     return row.id

@@ -147,6 +147,7 @@ def test_each_edit_of_a_plain_feed(name: str) -> None:
         rss(*(one + b"\n " for one in SIX)),
         rss(item(9, "<description><![CDATA[ <!-- > ]] ]]></description>"), *SIX),
         rss(item(9, "<!-- ]]> -->"), *SIX),
+        rss(item(9, "<description><![CDATA[ <?php ?> <!DOCTYPE html> ]]></description>"), *SIX),
         rss(*SIX, head=b"<!-- ]]> <![CDATA[ --><x><![CDATA[ <!-- ]]></x>"),
         rss(*SIX).decode().encode("utf-16"),
     ],

@@ -43,7 +43,7 @@ def test_H05_nor_does_what_is_cleaned_anew(services: Services, monkeypatch: pyte
     gateway.claim([feed], "t", now, 60)
     html = HTML.replace("https://reader.example", services.settings.own_origin)
     body = bodies.clean(html, "", "https://b.example/")
-    entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **dataclasses.asdict(body))
+    entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **body._asdict())
     gateway.store([FeedUpdate(feed, "t", now, (entry,))], now)
     (row,) = services.reading.page(actor, StreamQuery(StreamRef.parse("all"))).rows
     monkeypatch.setattr(entries, "SANITIZER_VERSION", 99)

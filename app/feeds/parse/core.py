@@ -94,7 +94,7 @@ def read(source: Source, url: str, limits: Limits) -> ParsedFeed:
     if source.is_json:
         read_json(draft, text.decode("utf-8"))
         return draft.finish(ParserPath.JSON)
-    ctx.has_bases = b":base" in text
+    ctx.has_bases = b"xml:base" in text  # no other prefix may stand for that namespace
     ctx.mend = source.mend
     tree = parse_tree(text, limits)
     if tree is not None:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 _C1_REFERENCE = re.compile(rb"&#(?:1[2-5]\d|[xX]0{0,4}[89][0-9a-fA-F]);")
 _C1_RAW = re.compile(rb"\xc2[\x80-\x9f]")
-#: "Ã" or "Â" and a continuation byte that became a character: the mark of UTF-8 encoded twice.
-_TWICE = _TWICE_A, _TWICE_B = (b"\xc3\x83\xc2", b"\xc3\x82\xc2")
+#: "Ã" or "Â" and a continuation byte that became a character: the mark of UTF-8 encoded twice. An expression
+#: that begins with one fixed byte is found faster than a string of several.
+_TWICE = re.compile(rb"\xc3[\x82\x83]\xc2")
 #: A text about mojibake holds a little of it among much that is right: that is left alone.
 _MOSTLY = 20
 
@@ -29,7 +30,7 @@ _LEADS = bytes(range(0xC2, 0xF5))
 def mender(document: bytes) -> Callable[[str], str] | None:
     """Return what every text of a UTF-8 document has to go through, None for a clean one."""
     if b"\xc2" in document:  # the lead byte of both accidents
-        if (_TWICE_A in document or _TWICE_B in document) and _is_twice(document):
+        if _TWICE.search(document) and _is_twice(document):
             return _undo_twice
         if _C1_RAW.search(document):
             return _undo_c1
@@ -37,7 +38,7 @@ def mender(document: bytes) -> Callable[[str], str] | None:
 
 
 def _is_twice(document: bytes) -> bool:
-    marks = sum(map(document.count, _TWICE))
+    marks = len(_TWICE.findall(document))
     characters = len(document) - len(document.translate(None, _LEADS))
     return marks * _MOSTLY >= characters - 2 * marks
 
