@@ -73,8 +73,8 @@ def parse_date(text: str | None) -> dt.datetime | None:
 
 def clamp(claimed: dt.datetime | None, now: dt.datetime) -> dt.datetime | None:
     """Return a claimed time moved into 1990 … one day after ``now`` (X11); None stays None."""
-    if claimed is None:
-        return None
+    if claimed is None or _EARLIEST <= claimed <= now:
+        return claimed
     return min(max(claimed, _EARLIEST), now + _LEAD)
 
 

@@ -55,7 +55,10 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
 
     What cannot be parsed at fair cost comes out as its text in one paragraph.
     """
-    markup = _encodable(markup if len(markup) <= MAX_HTML else text.cut(markup, MAX_HTML))
+    if len(markup) > MAX_HTML:
+        markup = text.cut(markup, MAX_HTML)
+    if not markup.isascii():
+        markup = _encodable(markup)
     if "<" not in markup and "&" not in markup and ">" not in markup:
         return markup.replace("\0", "")
     try:

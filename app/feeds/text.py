@@ -39,6 +39,8 @@ _HIDDEN = re.compile(r"<(?:[!?]|script|style)", re.IGNORECASE)
 _TAG = re.compile(
     r"""</?([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])(?:(?:[^<>"']++|"[^"<]*"|'[^'<]*')*+>|[^<>]*>)"""
 )
+#: A tag as the sanitiser writes it, with ``>`` escaped in its attributes.
+_CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^>]*>")
 #: Formatting that was escaped twice; a lone "<b>" is a title about HTML and stays.
 _ESCAPED_PAIR = re.compile(
     r"<(?P<name>b|i|u|em|strong|span|font|a|small|sub|sup)(?:\s[^<>]*)?>(?P<inner>[^<>]*)</(?P=name)\s*>",
@@ -71,13 +73,13 @@ def plain(markup: str) -> str:
 
 
 def excerpt(markup: str, length: int) -> str:
-    """Return the first ``length`` characters of the text of some HTML, ended at a word with "…".
+    """Return the first ``length`` characters of the text of sanitised HTML, ended at a word with "…".
 
     Only as much of the HTML is read as the length needs; at most the first 64 KiB.
     """
     text = ""
     for window in (2 * length + 300, 5 * length + 1000, 12 * length + 4096, 65536):
-        text = flat(cut(markup, window))
+        text = _beginning(cut(markup, window), length)
         if len(text) > length or window >= len(markup):
             break
     if len(text) <= length:
@@ -86,6 +88,18 @@ def excerpt(markup: str, length: int) -> str:
     if not text[length].isspace():
         head = head.rpartition(" ")[0] or head
     return head.rstrip(" ,;:.–—-") + "…"
+
+
+def _beginning(markup: str, length: int) -> str:
+    """Return more than ``length`` characters of the text of sanitised HTML, or all of it."""
+    if "<" in markup:
+        parts = _CLEAN_TAG.split(markup)
+        parts[1::2] = [_SPACING.get(name, " ") for name in parts[1::2]]
+        markup = "".join(parts)
+    text = html.unescape(markup)
+    # Tidying what is cut off anyway would take most of the time.
+    head = _tidy(text[: length + length // 4])
+    return head if len(head) > length else _tidy(text)
 
 
 def flat(markup: str) -> str:

@@ -66,6 +66,12 @@ def test_excerpt_ends_at_a_word() -> None:
     assert excerpt("<p>One</p><p>two</p>", 50) == "One two"
 
 
+def test_excerpt_of_much_white_space_is_as_long_as_of_little() -> None:
+    assert excerpt("<p>One" + " \n" * 500 + "two</p><p>three</p>", 9) == "One two…"
+    assert excerpt("<p>One" + " \n" * 500 + "two</p><p>three</p>", 50) == "One two three"
+    assert excerpt('<p title="&gt; x">One</p>' + " " * 400 + "two", 7) == "One two"
+
+
 def test_excerpt_reads_no_further_than_it_needs() -> None:
     # An unclosed tag far behind the window must not matter, nor must megabytes of it.
     long = "<p>" + "word " * 1000 + "<a href='" + "x" * 5_000_000

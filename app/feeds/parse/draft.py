@@ -17,6 +17,8 @@ from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, Parser
 
 _LONGEST_URL = 8192
 _MOST_PARTS = 64
+#: Names of one document that are remembered as they came out.
+_MOST_NAMES = 256
 _C1 = {
     n: bytes([n]).decode("cp1252", "replace")
     for n in range(0x80, 0xA0)
@@ -33,6 +35,7 @@ class Context:
         self.has_bases = False
         self.mend: Callable[[str], str] | None = None
         self.truncated = False
+        self._names: dict[str, str] = {}
 
     def join(self, base: str, address: str | None) -> str | None:
         """Return an absolute http(s) address, None when there is none."""
@@ -80,9 +83,18 @@ class Context:
     def _cut(self, text: str) -> str:
         return text[: self.limits.title - 1].rstrip() + "…"
 
+    def name(self, text: str) -> str:
+        """Return :meth:`line` of a text that entries share: a category or an author."""
+        found = self._names.get(text)
+        if found is None:
+            found = self.line(text)
+            if len(self._names) < _MOST_NAMES:
+                self._names[text] = found
+        return found
+
     def person(self, text: str) -> str:
         """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""
-        text = self.line(text)
+        text = self.name(text)
         if "@" not in text or text[-1:] not in (")", ">"):
             return text
         before, bracket, inside = text[:-1].rpartition("(" if text[-1] == ")" else "<")
@@ -168,7 +180,7 @@ class EntryDraft:
 
     def add_category(self, text: str | None) -> None:
         if text and len(self.categories) < _MOST_PARTS:
-            name = self.ctx.line(text)
+            name = self.ctx.name(text)
             if name:
                 self.categories[name] = None
 
