@@ -280,6 +280,6 @@ def _entry(doc: Doc) -> Entry:
         id=doc["_id"],
         categories=tuple(doc.get("categories", ())),
         enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
-        **entrybodies.unpack(doc.get("body"))._asdict(),
+        **entrybodies.of(doc)._asdict(),
         **plain,
     )

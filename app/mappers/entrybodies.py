@@ -10,7 +10,8 @@ the bytes of its body. Lists never read the field.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from isal import isal_zlib
 
@@ -35,6 +36,14 @@ def pack(content: str, summary: str, raw: bytes) -> bytes | None:
         b"".join((_LENGTHS.pack(len(first), len(second)), first, second, raw)), 0
     )
     return packed
+
+
+def of(doc: Mapping[str, Any]) -> Html:
+    """Return the HTML of a document, also of one from before the two were packed into one field."""
+    if "body" in doc or "content" not in doc:
+        return unpack(doc.get("body"))
+    raw: bytes = isal_zlib.decompress(doc["raw"]) if doc.get("raw") else b""
+    return Html(doc["content"], doc.get("summary") or "", raw)
 
 
 def unpack(packed: bytes | None) -> Html:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 
 from app import clock
@@ -63,6 +65,19 @@ def test_stored_html_comes_back_as_it_was(content: str, summary: str, raw: bytes
 def test_an_entry_without_html_stores_none() -> None:
     assert entrybodies.pack("", "", b"") is None
     assert entrybodies.unpack(None) == ("", "", b"")
+
+
+def test_an_entry_that_was_stored_before_html_was_packed_is_read() -> None:
+    doc = {
+        "content": "<p>x</p>",
+        "summary": "s",
+        "raw": zlib.compress(b"https://a.example/\0s\0<p onx>x</p>"),
+    }
+    found = entrybodies.of(doc)
+    assert found == ("<p>x</p>", "s", b"https://a.example/\0s\0<p onx>x</p>")
+    # Once it was revised, what is left of the old form no longer counts.
+    assert entrybodies.of({**doc, "body": None}) == ("", "", b"")
+    assert entrybodies.of({}) == ("", "", b"")
 
 
 def _stored(services: Services) -> int:
