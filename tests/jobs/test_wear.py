@@ -1,0 +1,130 @@
+"""Workers serve their time and leave; stuck ones and lost servers are found; memory is refused in time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import redis
+
+from app.config import Settings
+from app.jobs import RedisJobs
+from app.models import keys
+from app.models.jobs import Job, Queue, State, Task
+from queue_manager import recovery, supervisor
+from queue_manager.live import Live
+from tests.jobs import support
+from tests.jobs.conftest import Engine
+from tests.support.imports import REPO
+
+GROUPS = """
+[solo]
+queues = ["maintenance"]
+mode = "solo"
+slots = 3
+[queue.maintenance]
+timeout = 0.5
+retries = 1
+"""
+
+
+def _set(engine: Engine, group: str, key: str, value: int) -> None:
+    support.linked(engine.settings, lambda link: Live(link.client).write(group, key, str(value)))
+
+
+def _left(engine: Engine, reason: str) -> int:
+    lines = engine.manager.log.read_text().splitlines()
+    return sum("worker_leaving" in line and f"reason={reason}" in line for line in lines)
+
+
+@pytest.mark.parametrize(("group", "queue"), [("feeds", Queue.PULL), ("solo", Queue.MAINTENANCE)])
+def test_workers_leave_after_so_many_jobs_and_lose_none(engine: Engine, group: str, queue: Queue) -> None:
+    before = _left(engine, "max_jobs")
+    _set(engine, group, "max_jobs", 6)
+    try:
+        jobs = [Job(Task.ECHO, {"worn": n, "group": group}, queue) for n in range(60)]
+        tickets = engine.jobs.enqueue_many(jobs)
+        assert [o.error for o in engine.jobs.await_many(tickets, 90)] == [None] * 60
+    finally:
+        _set(engine, group, "max_jobs", 1000)
+    # A loop worker ends what it holds; so it may do some more than its share.
+    assert _left(engine, "max_jobs") - before >= 3
+    assert {engine.jobs.status(ticket.id).crashes for ticket in tickets} == {0}
+    ends = support.ends(engine.client)
+    assert {ends[ticket.id] for ticket in tickets} == {1}
+
+
+@pytest.mark.parametrize("group", ["feeds", "solo"])
+def test_a_worker_whose_lifetime_is_over_is_replaced(engine: Engine, eventually: Any, group: str) -> None:
+    eventually(lambda: support.pids(engine.manager, group), timeout=30)
+    (old,) = support.pids(engine.manager, group)
+    before = _left(engine, "lifetime")
+    _set(engine, group, "lifetime", 10)
+    try:
+        queue, number = Queue.PULL if group == "feeds" else Queue.MAINTENANCE, 0
+        while _left(engine, "lifetime") == before:
+            number += 1
+            # Not so short that it would leave for the number of its jobs.
+            ticket = engine.jobs.enqueue(Job(Task.SLEEP, {"seconds": 0.2, "key": number}, queue))
+            assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
+    finally:
+        _set(engine, group, "lifetime", 3600)
+    eventually(lambda: (pids := support.pids(engine.manager, group)) and old not in pids, timeout=30)
+
+
+def test_a_solo_worker_that_is_stuck_is_killed_and_the_next_ones_jobs_run(engine: Engine) -> None:
+    stuck = engine.jobs.enqueue(Job(Task.CRASH, {"how": "stall"}, Queue.MAINTENANCE))
+    others = engine.jobs.enqueue_many([Job(Task.ECHO, {"behind": n}, Queue.MAINTENANCE) for n in range(5)])
+    ends = {o.id: o.error for o in engine.jobs.await_many([stuck, *others], 90)}
+    assert ends.pop(stuck.id) == "crashed"
+    assert set(ends.values()) == {None}
+    history = engine.client.hget(keys.job(stuck.id), "history")
+    assert isinstance(history, bytes)
+    assert b'"where":"timeout"' in history
+    assert {engine.jobs.status(ticket.id).crashes for ticket in others} == {0}
+
+
+def test_of_a_lost_server_only_time_tells_and_its_jobs_come_back_uncounted(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    tickets = jobs.enqueue_many(support.effects(3))
+    desk = support.desk(redis_client, settings, "far")
+    redis_client.hset(keys.WORKERS, "far", "elsewhere-1:77:88")
+    assert len(desk.take(3, {}, ())) == 3
+    now, _ = redis_client.time()
+    redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now + recovery.LOST})
+    assert support.linked(settings, lambda link: link.sweep()) == {}
+    # Its last heartbeat is too long ago.
+    redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now - 1})
+    found = support.linked(settings, lambda link: link.sweep())
+    assert found == {ticket.id: "returned" for ticket in tickets}
+    assert {(v.state, v.crashes, v.failures) for v in (jobs.status(t.id) for t in tickets)} == {
+        (State.QUEUED, 0, 0)
+    }
+    assert redis_client.zcard(keys.MANAGERS) == 0
+    assert not support.workers(redis_client)
+
+
+def test_a_lost_server_is_noticed_in_ninety_seconds() -> None:
+    """Its heartbeat runs out, and the others look once in each beat of theirs."""
+    assert recovery.LOST + 2 * supervisor._BEAT <= 90
+
+
+_GREEDY = """
+import resource
+from workers.limits import limit
+limit(200 << 20)
+try:
+    bytearray(1 << 30)
+except MemoryError:
+    print("refused", resource.getrlimit(resource.RLIMIT_CORE))
+"""
+
+
+def test_J05_memory_far_above_the_limit_is_refused_and_no_core_is_written() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _GREEDY], cwd=REPO, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "refused (0, 0)\n"
