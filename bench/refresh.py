@@ -102,7 +102,7 @@ class Rig:
             RuntimeError: the counts are not the expected ones, so something else was measured.
         """
         cpu, result = self.pull(digester)
-        counts = result.to_json()
+        counts = result.counts
         wrong = {name: counts[name] for name, count in expect.items() if counts[name] != count}
         if wrong or result.errors:
             raise RuntimeError(f"expected {dict(expect)} without errors, got {counts}")
@@ -128,8 +128,8 @@ async def _count_unchanged(fetcher: Any, requests: Sequence[FetchRequest]) -> in
 
 
 def _sum(results: Sequence[PullResult]) -> PullResult:
-    names = [field.name for field in dataclasses.fields(PullResult)]
-    return PullResult(**{name: sum(getattr(result, name) for result in results) for name in names})
+    found = [result.counts for result in results]
+    return PullResult(**{name: sum(counts[name] for counts in found) for name in PullResult().counts})
 
 
 @contextmanager

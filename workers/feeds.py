@@ -10,18 +10,18 @@ from workers.registry import task
 
 
 @task(Task.PULL, split="feed_ids")
-async def pull(ctx: Context, *, feed_ids: list[int]) -> dict[str, int]:
+async def pull(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]:
     """Pull feeds now because a person asked for it."""
     return await _pull(ctx, feed_ids, only_due=False)
 
 
 @task(Task.PULL_SYSTEM, split="feed_ids")
-async def pull_system(ctx: Context, *, feed_ids: list[int]) -> dict[str, int]:
+async def pull_system(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]:
     """Pull those of the feeds that are still due."""
     return await _pull(ctx, feed_ids, only_due=True)
 
 
-async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[str, int]:
+async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[str, object]:
     pulls = ctx.services.pull
     if len(feed_ids) == 1 and ctx.job.crashes + 1 >= ctx.settings.job_retries:
         # This feed alone has crashed its workers, and this is its last try. Its error is written

@@ -13,6 +13,7 @@ import datetime as dt
 import functools
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -54,7 +55,7 @@ class PullResult:
     """Counts of one pull: feeds stored, unchanged ones among them, new entries, feeds in error.
 
     ``skipped`` were claimed by somebody else, or not due any more; ``put_off`` wait for their host's
-    budget; ``not_modified`` are the answers 304.
+    budget; ``not_modified`` are the answers 304; ``words`` tells the errors by their words.
     """
 
     feeds: int = 0
@@ -64,10 +65,16 @@ class PullResult:
     skipped: int = 0
     put_off: int = 0
     not_modified: int = 0
+    words: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def to_json(self) -> dict[str, int]:
-        """Return the counts as a JSON object."""
-        return dataclasses.asdict(self)
+    @property
+    def counts(self) -> dict[str, int]:
+        """All but the words."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "words"}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as a JSON object, with ``words`` if there were errors."""
+        return {**self.counts, "words": dict(self.words)} if self.words else self.counts
 
 
 class PullService:
@@ -293,7 +300,7 @@ class _Batch:
         if waiting:
             await self._digest(waiting)
         if self._progress and (rests or waiting):
-            self._progress(self.result.to_json())
+            self._progress(self.result.counts)
 
     def _store_rests(self, rests: list[Rest], records: list[FetchRecord]) -> None:
         """Store what brought nothing; runs in a thread."""
@@ -335,7 +342,9 @@ class _Batch:
         result.feeds += 1
         result.new += new
         result.not_modified += record.status == 304
-        result.errors += record.error is not None
+        if record.error:
+            result.errors += 1
+            result.words[record.error] += 1
         result.unchanged += record.error is None and not digest.update.new and not digest.update.changed
         fields: dict[str, Any] = {"error": record.error} if record.error else {}
         log.debug(

@@ -110,6 +110,8 @@ def test_pull_keeps_going_past_broken_feeds(site: Site) -> None:
     }
     assert site.feed(dead).error in ("refused", "connect_failed")
     assert (result.feeds, result.errors) == (6, 5)
+    told = [*words.values(), site.feed(dead).error]
+    assert result.to_json()["words"] == {word: told.count(word) for word in told if word}
     assert site.feed(feeds["/good"].id).last_seq > 0
     assert site.feed(feeds["/gone"].id).next_check_at is None
     assert {len(site.services.gateways.feeds.fetches(f.id)) for f in feeds.values()} == {1}

@@ -21,7 +21,7 @@ from tests.jobs import support
 from tests.ops import ask
 from tests.ops.ask import Scrape
 from tests.support.imports import REPO
-from tests.support.rawserver import RawServer, file_reply
+from tests.support.rawserver import RawServer, Reply, file_reply
 
 Eventually = Callable[..., Any]
 ITEM = b"<item><guid>1</guid><title>One</title></item>"
@@ -44,6 +44,8 @@ def test_the_figures_of_a_working_system(
     with RawServer(default=file_reply(RSS)) as server:
         settings = dataclasses.replace(settings, fetch_allow=("127.0.0.0/8",), fetch_ports=(server.port,))
         feed_id = services.subscriptions.subscribe(Actor(1), server.url("/f")).subscription.feed_id
+        missing = services.subscriptions.subscribe(Actor(1), server.url("/missing")).subscription.feed_id
+        server.set("/missing", Reply(status=404))
         redis_client.flushall()
         # Nobody takes from this one.
         redis_client.sadd(keys.PAUSED, Queue.MAINTENANCE)
@@ -56,29 +58,31 @@ def test_the_figures_of_a_working_system(
                 eventually(
                     lambda n=count: ask.scrape(settings).one("eventr_feeds_pulled_total") == n, timeout=30
                 )
+            _pull(services, missing)
             assert len(list(services.jobs.await_many(services.jobs.enqueue_many(bad), 60))) == 3
 
             def counted() -> Scrape | None:
                 found = ask.scrape(settings)
                 # Starts, ends and failures are counted some time after they happened.
-                return found if sum(found["eventr_jobs_total"].values()) == 6 else None
+                return found if sum(found["eventr_jobs_total"].values()) == 7 else None
 
             found = eventually(counted, timeout=30)
             assert found["eventr_job_failures_total"] == {("not_a_feed",): 3}
             assert found["eventr_jobs_total"] == {
-                ("finished", "feeds.pull"): 3,
+                ("finished", "feeds.pull"): 4,
                 ("failed", "selftest.crash"): 3,
             }
-            assert found.one("eventr_feeds_pulled_total") == 3
+            assert found.one("eventr_feeds_pulled_total") == 4
+            assert found["eventr_feed_errors_total"] == {("http_4xx",): 1}
             assert found.one("eventr_polls_unmodified_total") == 2
             assert found.one("eventr_polls_unchanged_total") == 2
             assert found.one("eventr_entries_new_total") == 1
             assert found.one("eventr_dead_tasks") == 3
             assert found.one("eventr_managers") == 1
             assert found.one("eventr_updater_up") == 0
-            assert found["eventr_job_seconds_count"] == {("feeds.pull",): 3, ("selftest.crash",): 3}
+            assert found["eventr_job_seconds_count"] == {("feeds.pull",): 4, ("selftest.crash",): 3}
             assert found["eventr_job_seconds_sum"]["feeds.pull",] > 0
-            assert found["eventr_job_wait_seconds_count"] == {("user",): 6}
+            assert found["eventr_job_wait_seconds_count"] == {("user",): 7}
             assert found["eventr_job_wait_seconds_bucket"]["user", "+Inf"] == 6
             _check_queues(found)
             _check_workers(found, manager)
