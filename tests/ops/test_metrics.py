@@ -83,7 +83,7 @@ def test_the_figures_of_a_working_system(
             assert found["eventr_job_seconds_count"] == {("feeds.pull",): 4, ("selftest.crash",): 3}
             assert found["eventr_job_seconds_sum"]["feeds.pull",] > 0
             assert found["eventr_job_wait_seconds_count"] == {("user",): 7}
-            assert found["eventr_job_wait_seconds_bucket"]["user", "+Inf"] == 6
+            assert found["eventr_job_wait_seconds_bucket"]["user", "+Inf"] == 7
             _check_queues(found)
             _check_workers(found, manager)
             _check_names(found)
