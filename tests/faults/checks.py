@@ -76,12 +76,31 @@ def miscounted(db: Documents) -> list[str]:
         if feed["subscribers"] != readers[feed["_id"]]:
             found.append(f"R03: {feed['url']} has {readers[feed['_id']]} readers, says {feed['subscribers']}")
     for held in db.subscriptions.find({}, {"upto": 1, "words": 1, "user_id": 1, "feed_id": 1}):
-        bits = [
-            int(k) * 64 + (int(w) & _MASK).bit_length() - 1 for k, w in held.get("words", {}).items() if w
-        ]
-        if max([held.get("upto", 0), *bits]) > last.get(held["feed_id"], 0):
+        if max([held.get("upto", 0), *_bits(held)]) > last.get(held["feed_id"], 0):
             found.append(f"R03: a mark of {held['user_id']} lies beyond the end of feed {held['feed_id']}")
+    stars = collections.Counter(mark["entry_id"] for mark in db.marks.find({}, {"entry_id": 1}))
+    for entry in db.entries.find({"$or": [{"stars": {"$ne": None}}, {"_id": {"$in": list(stars)}}]}):
+        told, said = stars[entry["_id"]], entry.get("stars", 0)
+        if told != said:
+            found.append(f"R03: entry {entry['_id']} has {told} stars, says {said}")
     return found
+
+
+def _bits(held: Mapping[str, Any]) -> set[int]:
+    """Return the numbers whose bits are set in a subscription's words."""
+    words = ((int(key) * 64, int(word) & _MASK) for key, word in held.get("words", {}).items())
+    return {base + place for base, word in words for place in range(64) if word >> place & 1}
+
+
+def unread(db: Documents, user_id: int) -> int:
+    """Return how many entries a user has not read, counted one by one."""
+    count = 0
+    for held in db.subscriptions.find({"user_id": user_id}):
+        feed = db.feeds.find_one({"_id": held["feed_id"]}) or {}
+        bits, upto, kept = _bits(held), held.get("upto", 0), set(held.get("unread", ()))
+        for seq in range(feed["first_seq"], feed["last_seq"] + 1):
+            count += seq in kept if seq <= upto else seq not in bits
+    return count
 
 
 def events(client: redis.Redis) -> list[str]:

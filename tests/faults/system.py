@@ -27,7 +27,9 @@ from app.errors import EventrError
 from app.models import keys
 from app.models.actor import Actor
 from app.models.jobs import Job, Queue, Task
+from app.models.user import NewUser
 from tests.faults import checks
+from tests.faults.browser import Browser
 from tests.faults.farm import Farm
 from tests.jobs import repl
 from tests.support.up import Up, kill_all
@@ -53,6 +55,8 @@ SETTINGS = {
     "EVENTR_FETCH_IDLE_TIMEOUT": "2",
     "EVENTR_FETCH_TOTAL_TIMEOUT": "3",
     "EVENTR_FETCH_ALLOW": "127.0.0.0/8",
+    # All streams of a test come from one address.
+    "EVENTR_EVENTS_PER_ADDRESS": "1000",
     # Few, so that a herd that breaks the limit is seen.
     "EVENTR_FETCH_CONNECTIONS": str(CONNECTIONS),
     "EVENTR_FETCH_PER_HOST": str(PER_HOST),
@@ -132,6 +136,19 @@ class System:
         """Return somebody new."""
         self._users += 1
         return Actor(self._users)
+
+    def person(self) -> tuple[Actor, Browser]:
+        """Return somebody new who is logged in."""
+        name = f"reader{self.rng.randrange(1 << 40)}"
+        user = self.services.gateways.accounts.add_user(NewUser(f"{name}@example.org", name, "no password"))
+        return user.actor, self.browser(user.actor)
+
+    def browser(self, actor: Actor) -> Browser:
+        """Return a further browser of somebody, logged in."""
+        accounts = self.services.gateways.accounts
+        browser = Browser(self.up.port, accounts.open_session(actor.user_id, agent="test", address=""))
+        browser.get("/add")
+        return browser
 
     def subscribe(self, actor: Actor, urls: Sequence[str]) -> list[int]:
         """Subscribe as an import does: each until it is acknowledged, whatever is away meanwhile."""

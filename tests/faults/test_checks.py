@@ -15,6 +15,7 @@ from app.bootstrap import Services
 from app.models import keys
 from app.models.actor import Actor
 from app.models.jobs import Job, Queue, Task
+from app.models.stream import StreamRef
 from tests.faults import checks
 from tests.support.reader import pull
 
@@ -65,6 +66,25 @@ def test_R02_doubles_are_seen(db: Any, feed_id: int) -> None:
 def test_R03_wrong_counts_are_seen(db: Any, feed_id: int, change: dict[str, Any]) -> None:
     db.feeds.update_one({"_id": feed_id}, change)
     assert len(checks.miscounted(db)) == 1
+
+
+def test_R03_a_star_too_many_is_seen(services: Services, db: Any, feed_id: int) -> None:
+    entry = db.entries.find_one({"feed_id": feed_id})["_id"]
+    services.reading.star(ANN, entry, True)
+    assert checks.miscounted(db) == []
+    db.entries.update_one({"_id": entry}, {"$inc": {"stars": 1}})
+    assert len(checks.miscounted(db)) == 1
+    db.entries.update_one({"_id": entry}, {"$unset": {"stars": ""}})
+    assert len(checks.miscounted(db)) == 1
+
+
+def test_R03_unread_entries_are_counted_one_by_one(services: Services, db: Any, feed_id: int) -> None:
+    assert checks.unread(db, ANN.user_id) == 4
+    services.reading.mark_all(ANN, StreamRef.parse("all"))
+    first, second = [e["_id"] for e in db.entries.find({"feed_id": feed_id}).limit(2)]
+    services.reading.mark(ANN, [first, second], False)
+    services.reading.mark(ANN, [second], True)
+    assert checks.unread(db, ANN.user_id) == services.reading.tree(ANN).unread == 1
 
 
 def test_R03_a_mark_beyond_the_end_is_seen(db: Any, feed_id: int) -> None:
