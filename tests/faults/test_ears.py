@@ -1,0 +1,92 @@
+"""F04: browsers keep their streams over killed controllers: nothing is missed, nothing comes twice."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from app.models import keys
+from app.models.events import Kind
+from tests.faults.browser import Browser
+from tests.faults.ears import Crowd, Ear
+from tests.faults.system import LONG, System
+
+pytestmark = pytest.mark.timeout(3000)
+
+PEOPLE, EARS_EACH = (20, 10) if LONG else (4, 5)
+
+
+def test_F04_browsers_show_what_a_reload_shows_over_killed_controllers(system: System, scale: int) -> None:
+    urls = system.farm.growing(3)
+    people = [system.person() for _ in range(PEOPLE)]
+    feed_ids = {feed_id for actor, _ in people for feed_id in system.subscribe(actor, urls)}
+    system.wait(lambda: all(map(system.farm.expected, urls)) and system.stored(urls), "there is news")
+    system.farm.freeze()
+    system.wait(lambda: system.stored(urls), "and then there is none")
+    ears = [
+        Ear(actor, system.browser(actor), system.rng.randrange(1 << 32))
+        for actor, _ in people
+        for _ in range(EARS_EACH)
+    ]
+    start = system.services.events.position()
+    with Crowd(ears):
+        system.wait(lambda: all(ear.counts for ear in ears), "all listen")
+        system.farm.freeze(False)
+        for number in range(1, scale + 1):
+            system.wait(lambda n=number: _told(system, start, feed_ids).total() >= n, "there is news")
+            _act_under_a_kill(system, [browser for _, browser in people])
+        system.farm.freeze()
+        system.wait(lambda: system.stored(urls), "the last news is stored")
+        system.wait_sound(lambda: _stale(system, ears), "each shows what a reload shows")
+        told = _told(system, start, feed_ids)
+        system.wait_sound(lambda: _missed(ears, told), "each was told of all, and of nothing twice")
+    assert min(ear.opened for ear in ears) > 1, "all lost their stream and came back"
+    assert not sum(ear.resets for ear in ears), "nobody had to begin anew"
+
+
+def _act_under_a_kill(system: System, browsers: list[Browser]) -> None:
+    """People mark entries before, while and after nobody passes that on."""
+    entries = [e["_id"] for e in system.db.entries.find({"seq": 1}, {"_id": 1})]
+    killing = threading.Thread(target=lambda: system.strike("controller"))
+    killing.start()
+    for number in itertools.count():
+        for browser in browsers:
+            status = browser.post("/entries/mark", entry=entries[number % len(entries)], read=number % 3 > 0)
+            assert status in {303, 404}  # that of another test's feed
+        if not killing.is_alive():
+            break
+    killing.join()
+
+
+def _stale(system: System, ears: list[Ear]) -> list[str]:
+    """Say who shows something else than a reload does."""
+    now: dict[int, Any] = {}
+    for ear in ears:
+        if ear.actor.user_id not in now:
+            now[ear.actor.user_id] = system.browser(ear.actor).json("/api/counts")
+    return [
+        f"F04: {ear.counts} is shown to {ear.actor.user_id}, not {now[ear.actor.user_id]}"
+        for ear in ears
+        if ear.counts != now[ear.actor.user_id]
+    ]
+
+
+def _told(system: System, start: str, feed_ids: set[int]) -> collections.Counter[int]:
+    """Add up what the stream for people says about these feeds from a place on."""
+    rows: list[Any] = system.client.xrange(keys.PEOPLE, min=f"({start}")  # type: ignore[assignment]
+    told: collections.Counter[int] = collections.Counter()
+    for _, row in rows:
+        if row[b"kind"].decode() == Kind.NEW:
+            told.update(
+                {int(feed): n for feed, n in json.loads(row[b"data"]).items() if int(feed) in feed_ids}
+            )
+    return told
+
+
+def _missed(ears: list[Ear], told: collections.Counter[int]) -> list[str]:
+    return [f"F04: {ear.actor.user_id} heard {ear.told}, not {told}" for ear in ears if ear.told != told]
