@@ -148,6 +148,7 @@ FEED_MESSAGES: dict[str, str] = {
     "broken_feed": "This is a feed, but too broken to be read.",
     "gone": "The site says that this feed is gone for good.",
     "crashed": "Reading this feed crashed a worker three times, so it is paused.",
+    "unreadable": "Reading this feed failed on our side. That is noted; it is tried again later.",
     "no_feed_found": "No feed was found at this address.",
 }
 

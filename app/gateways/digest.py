@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
+from app import logs
 from app.config import Settings
 from app.errors import FeedError
 from app.feeds import freshness, schedule, websub
@@ -25,6 +26,8 @@ from app.models.fetched import Fetched, Validators
 from app.models.parsed import ParsedEntry, ParsedFeed
 from app.models.schedule import Hints, Plan
 from app.models.websub import Heard
+
+log = logs.get(__name__)
 
 #: Characters of an error's detail that are kept.
 DETAIL: Final = 300
@@ -91,7 +94,7 @@ class Digester:
         return Rest(poll.id, plan.next_check_at)
 
     def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
-        """Return what a fetch of ``feed`` means; never raises for a foreign fault.
+        """Return what a fetch of ``feed`` means; never raises, whatever the document does to the parser.
 
         Args:
             feed: as it was claimed; ``feed.claim_token`` goes into the update.
@@ -106,6 +109,13 @@ class Digester:
             return self._changed(feed, fetched, now)
         except FeedError as error:
             return self._failed(feed, fetched, now, error)
+        except Exception as error:  # noqa: BLE001 — a fault of ours; the feeds beside it must not pay for it
+            return self.unreadable(feed, fetched, now, error)
+
+    def unreadable(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: Exception) -> Digest:
+        """Return the digest of an answer that we could not read, or not store, for a fault of ours."""
+        log.error("feed_unreadable", exc_info=True, feed_id=feed.id)
+        return self._failed(feed, fetched, now, FeedError("unreadable", type(error).__name__))
 
     def _unchanged(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         skip, pushed = frozenset(feed.skip_hours), self._is_pushed(feed, now)

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from app import clock, logs
 from app.config import Settings
+from app.errors import StoreError
 from app.gateways.digest import Digest, Digester, crashed, record_of
 from app.gateways.feeds import FeedGateway
 from app.models.feed import DueFeed, Feed, FeedPoll, FetchRecord, Rest
@@ -40,6 +41,7 @@ HOST_SHARE: Final = 6
 Progress = Callable[[dict[str, int]], None]
 Announce = Callable[[Mapping[int, int]], None]
 Claim = Callable[[Sequence[int], dt.datetime], list[Feed]]
+Answer = tuple[Feed, Fetched, dt.datetime]
 
 
 class Streamer(Protocol):
@@ -316,17 +318,22 @@ class _Batch:
         ids = [fetched.request.key for fetched, _ in waiting]
         claimed = {feed.id: feed for feed in await asyncio.to_thread(self._claim, ids, clock.now())}
         self.result.skipped += len(ids) - len(claimed)
+        answers: list[Answer] = []
         digests = []
         for fetched, came in waiting:
             if fetched.request.key in claimed:
                 # Another pull may have stored a later answer meanwhile: this one's time decides.
-                digests.append(self._digester.digest(claimed[fetched.request.key], fetched, came))
+                answers.append((claimed[fetched.request.key], fetched, came))
+                digests.append(self._digester.digest(*answers[-1]))
                 await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
-        await asyncio.to_thread(self._store, digests)
+        await asyncio.to_thread(self._store, answers, digests)
 
-    def _store(self, digests: list[Digest]) -> None:
+    def _store(self, answers: list[Answer], digests: list[Digest]) -> None:
         """Store entries first, then feed states, then the log; runs in a thread."""
-        results = self._feeds.store([digest.update for digest in digests], clock.now())
+        try:
+            results = self._feeds.store([digest.update for digest in digests], clock.now())
+        except Exception as error:  # noqa: BLE001 — one holds what the store refuses; the others must not pay
+            return self._store_apart(answers, digests, error)
         for digest, stored in zip(digests, results, strict=True):
             self._count(digest, stored.new)
             if digest.moved_to:
@@ -336,6 +343,15 @@ class _Batch:
         self._feeds.record_fetches([digest.record for digest in digests])
         if self._announce:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
+
+    def _store_apart(self, answers: list[Answer], digests: list[Digest], error: Exception) -> None:
+        """Store each answer alone; one that is refused again becomes an error of its feed."""
+        if isinstance(error, StoreError) or (len(digests) == 1 and digests[0].record.error):
+            raise error  # the store is away, or it refuses even an error, which is small and ours
+        if len(digests) == 1:
+            return self._store(answers, [self._digester.unreadable(*answers[0], error)])
+        for answer, digest in zip(answers, digests, strict=True):
+            self._store([answer], [digest])
 
     def _count(self, digest: Digest, new: int) -> None:
         result, record = self.result, digest.record

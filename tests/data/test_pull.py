@@ -15,12 +15,14 @@ from app import bootstrap, clock
 from app.bootstrap import Services
 from app.config import Settings
 from app.errors import StoreError
+from app.feeds.parse import parse
+from app.gateways.digest import Digester
 from app.mappers import entrybodies
 from app.models.actor import Actor
 from app.models.feed import DueFeed, Feed, FeedUpdate, StoreResult
 from app.models.fetched import Fetched, FetchRequest
 from app.services import pull
-from app.services.pull import HOST_SHARE, PullResult, batches
+from app.services.pull import HOST_SHARE, PullResult, PullService, batches
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, file_reply
 
@@ -307,3 +309,43 @@ def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch
 
     assert result.new == 240
     assert max(held) <= 2, "a body is over the limit, so no two rounds of them wait together"
+
+
+def _faulty(body: bytes, **how: Any) -> Any:
+    """Read a feed, with a fault of ours in store for some."""
+    if b"unforeseen" in body:
+        raise RuntimeError("a case that nobody thought of")
+    if b"memory" in body:
+        raise MemoryError
+    parsed = parse(body, **how)
+    if b"huge" not in body:
+        return parsed
+    return dataclasses.replace(
+        parsed, entries=tuple(dataclasses.replace(e, title="x" * (17 << 20)) for e in parsed.entries)
+    )
+
+
+def test_a_feed_that_fails_unforeseen_costs_its_batch_nothing(
+    site: Site, services: Services, settings: Settings
+) -> None:
+    names = ("good", "unforeseen", "also-good", "memory", "huge", "good-as-well")
+    for name in names:
+        site.server.set(f"/{name}", file_reply((RSS % (ITEM % (1, 1, 1))).replace(b"Blog", name.encode())))
+    feeds = {name: site.follow(f"/{name}") for name in names}
+    faulty = PullService(services.gateways.feeds, settings, Digester(settings, parse=_faulty))
+    allowed = dataclasses.replace(settings, fetch_allow=(site.server.origin,))
+
+    async def run() -> PullResult:
+        with bootstrap.fetcher(allowed) as fetcher:
+            return await faulty.pull([feed.id for feed in feeds.values()], fetcher)
+
+    result = asyncio.run(run())
+    after = {name: site.feed(feed.id) for name, feed in feeds.items()}
+    fine = {name for name in names if "good" in name}
+    assert {name for name, feed in after.items() if feed.last_seq == 1} == fine
+    assert {feed.error for name, feed in after.items() if name not in fine} == {"unreadable"}
+    assert [feed.claim_token for feed in after.values()] == [None] * len(names)
+    assert (result.feeds, result.new, result.errors) == (6, 3, 3)
+    # What cannot be stored today may be tomorrow: nothing is left that would stand in its way.
+    assert site.pull([feeds["huge"].id]).new == 1
+    assert site.feed(feeds["huge"].id).error is None
