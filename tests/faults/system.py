@@ -31,7 +31,9 @@ from app.models.user import NewUser
 from tests.faults import checks
 from tests.faults.browser import Browser
 from tests.faults.farm import Farm
+from tests.faults.faulty import FAULTY
 from tests.jobs import repl
+from tests.support.imports import REPO
 from tests.support.up import Up, kill_all
 
 _WORKER = re.compile(r"worker_started worker=\S+ group=\S+ pid=(\d+)")
@@ -66,22 +68,6 @@ SETTINGS = {
 LONG = os.environ.get("FAULTS") == "long"
 #: Longest wait for anything; a figure for the hung, not for the slow.
 PATIENCE = float(os.environ.get("FAULTS_PATIENCE", "120"))
-#: Python runs this at the start of every process of the system: a parser that some bodies bring down.
-_FAULTY = """
-import ctypes, os
-from app.feeds import parse as package
-
-_load = package.load
-
-def load(body, *args, **options):
-    if b"poison:segfault" in body:
-        ctypes.string_at(0)
-    if b"poison:abort" in body:
-        os.abort()
-    return _load(body, *args, **options)
-
-package.load = load
-"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -103,12 +89,13 @@ class System:
         self._poll_max = poll_max
         faulty = home / "faulty"
         faulty.mkdir(parents=True)
-        (faulty / "sitecustomize.py").write_text(_FAULTY)
+        (faulty / "sitecustomize.py").write_text(FAULTY)
         environment = {
             **SETTINGS,
             "EVENTR_FETCH_PORTS": str(self.farm.server.port),
             "EVENTR_POLL_MAX": str(poll_max),
-            "PYTHONPATH": str(faulty),
+            # The faulty parser imports ours before it is told where to look.
+            "PYTHONPATH": f"{faulty}{os.pathsep}{REPO}",
         }
         self.up = Up(home / "var", 0, **environment).wait_ready()
         settings = embedded.resolved(self.up.settings)

@@ -1,4 +1,4 @@
-"""F08, F12, F13, F16–F18: processes freeze, feeds poison, drag and fail, work comes twice or all at once."""
+"""F08, F13, F16–F18: processes freeze, feeds drag and fail, work comes twice or all at once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import pytest
 
 from app import clock
 from app.gateways.digest import crashed
-from app.jobs import job_id
 from app.models import keys
-from app.models.jobs import Job, Queue, State, Task, Ticket
-from tests.faults.system import CONNECTIONS, LONG, PER_HOST, SYSTEM_SLOTS, System
-from tests.jobs import repl, support
+from app.models.jobs import Job, Queue, Task, Ticket
+from tests.faults.system import CONNECTIONS, PER_HOST, SYSTEM_SLOTS, System
+from tests.jobs import support
 from tests.support.rawserver import Reply
 from workers import endings
 
@@ -90,35 +89,6 @@ def _claim(system: System, feed_id: int, token: str, until: dt.datetime) -> Any:
 
     system.wait(claimed, f"{token} has the feed")
     return got[0]
-
-
-@pytest.mark.parametrize("how", ["segfault", "abort"] if LONG else ["segfault"])
-def test_F12_a_poisonous_feed_is_given_up_alone(system: System, scale: int, how: str) -> None:
-    repl.ask(system.settings, "set suspects.retries 3")
-    reader = system.user()
-    poisons = [
-        system.farm.scripted(f"/{how}/{n}", Reply(body=RSS % f"poison:{how}".encode())) for n in range(1)
-    ]
-    good = system.farm.growing(10 * scale)
-    feed_ids = system.subscribe(reader, [*good[:5], *poisons, *good[5:]])
-    guilty = feed_ids[5]
-    system.wait(lambda: system.services.gateways.feeds.get(guilty).error == "crashed", "the guilty is named")
-    system.wait(lambda: all(map(system.farm.expected, good)) and system.stored(good), "the others are read")
-    errors = {system.services.gateways.feeds.get(f).error for f in feed_ids if f != guilty}
-    assert errors == {None}
-    ident = job_id(Task.PULL, {"feed_ids": [guilty]})
-    system.wait(
-        lambda: system.services.jobs.status(ident).state is State.FAILED, "the third crash was the last"
-    )
-    assert system.services.jobs.status(ident).crashes == 3
-    assert _rests(system, guilty)
-    repl.ask(system.settings, "reset suspects.retries")
-
-
-def _rests(system: System, feed_id: int) -> bool:
-    found = system.services.gateways.feeds.get(feed_id)
-    far = clock.now() + dt.timedelta(hours=1)
-    return found.next_check_at is not None and found.next_check_at > far
 
 
 def test_F13_slow_feeds_hold_nobody_up(system: System, scale: int) -> None:
