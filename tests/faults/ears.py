@@ -52,7 +52,7 @@ class Ear:
             with contextlib.suppress(*_AWAY):
                 await self._stream(call)
             self._bunch.clear()  # what came without its id comes again
-            await asyncio.sleep(self._rng.uniform(*_PAUSE))
+            await self._pause()
 
     async def look(self, call: Callable[..., Coroutine[Any, Any, Any]]) -> None:
         """Ask for the counts whenever they have changed, for ever."""
@@ -62,7 +62,7 @@ class Ear:
             found = await call(self._browser.json, "/api/counts")
             if found is None:
                 self._stale.set()
-                await asyncio.sleep(self._rng.uniform(*_PAUSE))
+                await self._pause()
             else:
                 self.counts = found
 
@@ -86,6 +86,11 @@ class Ear:
                 self._take((await reader.readuntil(b"\n\n")).decode())
         finally:
             writer.close()
+
+    async def _pause(self) -> None:
+        """Wait as a browser does before it asks again."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), self._rng.uniform(*_PAUSE))
 
     def _take(self, message: str) -> None:
         """Take one message; those of a bunch count when its last one has come, which has the id."""
