@@ -249,6 +249,9 @@ class Settings:
     worker_stall: float = _row(
         15.0, "A worker without a sign of life for so long is killed", _between(1, 3600)
     )
+    manager_lease: float = _row(
+        30.0, "A manager without a heartbeat for so long is lost, with all its workers", _between(1, 600)
+    )
     repl_listen: str = _row(
         "",
         "Loopback address and port where a manager takes commands beside its socket; empty: nowhere",

@@ -26,8 +26,6 @@ from app.models.jobs import Queue
 from app.models.workers import QueueRules
 from queue_manager.policy import Verdict
 
-#: A manager without a heartbeat for so long is lost, with all its workers, seconds.
-LOST = 30.0
 #: Redis is away, or it refuses to write: its disk is full, or it is no primary any more. Both pass.
 OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 
@@ -88,7 +86,7 @@ class Recovery:
         seconds, _ = await self.client.time()
         sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": self._since}
         async with self.client.pipeline(transaction=False) as pipe:
-            pipe.zadd(keys.MANAGERS, {self._manager: seconds + LOST})
+            pipe.zadd(keys.MANAGERS, {self._manager: seconds + self._settings.manager_lease})
             text = json.dumps(sign)
             pipe.set(keys.alive("manager", self._manager), text, ex=keys.ALIVE_SECONDS)
             for worker in workers:

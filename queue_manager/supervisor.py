@@ -28,6 +28,7 @@ _log = logs.get(__name__)
 
 #: Time between two looks at all workers, seconds; deaths and messages come by themselves.
 LOOK = 0.25
+#: Longest time between two heartbeats, seconds; a short lease wants more of them.
 _BEAT = 3.0
 _OUTAGE_PAUSE = 0.5
 #: How long a manager that stops tries to reach Redis; the next one does the rest.
@@ -39,6 +40,7 @@ class Supervisor:
 
     def __init__(self, settings: Settings, table: Table, recovery: Recovery, manager: str) -> None:
         self._recovery, self.manager = recovery, manager
+        self._beat = min(_BEAT, settings.manager_lease / 4)
         self.crew = Crew(settings, manager, self._on_burial)
         self.dead, self._strays = Dead(recovery.client), Strays(recovery.client, manager)
         self._stopping = asyncio.Event()
@@ -155,7 +157,7 @@ class Supervisor:
                     await self._sweep_strays()
             except OUTAGE as e:
                 _log.warning("redis_silent", while_="heartbeat", error=word(e))
-            await asyncio.sleep(_BEAT)
+            await asyncio.sleep(self._beat)
 
     async def _sweep_strays(self) -> None:
         for worker in await self._strays.workers():

@@ -48,10 +48,12 @@ SETTINGS = {
     "EVENTR_JOB_BACKOFF_MOST": "1",
     "EVENTR_STOP_GRACE": "1",
     "EVENTR_WORKER_STALL": "5",
+    "EVENTR_MANAGER_LEASE": "3",
     "EVENTR_CLAIM_SECONDS": "10",
     "EVENTR_UPDATER_INTERVAL": "0.5",
     "EVENTR_UPDATER_LEASE": "2",
     "EVENTR_POLL_MIN": "1",
+    "EVENTR_WEBSUB": "on",
     "EVENTR_ERROR_BACKOFF_MIN": "1",
     "EVENTR_FETCH_FIRST_BYTE_TIMEOUT": "2",
     "EVENTR_FETCH_IDLE_TIMEOUT": "2",
@@ -90,14 +92,15 @@ class System:
         faulty = home / "faulty"
         faulty.mkdir(parents=True)
         (faulty / "sitecustomize.py").write_text(FAULTY)
-        environment = {
+        self.home = home
+        self.environment = {
             **SETTINGS,
             "EVENTR_FETCH_PORTS": str(self.farm.server.port),
             "EVENTR_POLL_MAX": str(poll_max),
             # The faulty parser imports ours before it is told where to look.
             "PYTHONPATH": f"{faulty}{os.pathsep}{REPO}",
         }
-        self.up = Up(home / "var", 0, **environment).wait_ready()
+        self.up = Up(home / "var", 0, **self.environment).wait_ready()
         settings = embedded.resolved(self.up.settings)
         self.settings = dataclasses.replace(settings, poll_min=1, poll_max=poll_max)
         self.services = bootstrap.build(self.settings)

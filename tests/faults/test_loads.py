@@ -1,94 +1,22 @@
-"""F08, F13, F16–F18: processes freeze, feeds drag and fail, work comes twice or all at once."""
+"""F13, F17, F18: feeds drag and fail, everything is due at once."""
 
 from __future__ import annotations
 
 import datetime as dt
-import os
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from app import clock
-from app.gateways.digest import crashed
 from app.models import keys
 from app.models.jobs import Job, Queue, Task, Ticket
 from tests.faults.system import CONNECTIONS, PER_HOST, SYSTEM_SLOTS, System
-from tests.jobs import support
 from tests.support.rawserver import Reply
-from workers import endings
 
 pytestmark = pytest.mark.timeout(3000)
 
 RSS = b"<rss version='2.0'><channel><title>%s</title><item><guid>1</guid></item></channel></rss>"
-
-
-def test_F08_a_frozen_worker_is_replaced_and_a_zombie_changes_nothing(system: System, scale: int) -> None:
-    jobs = system.services.jobs
-    for n in range(scale):
-        start = 3_000_000 + 1000 * n
-        tickets = jobs.enqueue_many(support.effects(24, seconds=0.5, start=start))
-        _freeze_one(system)
-        ends = {o.id: o.error for o in jobs.await_many(tickets, 120)}
-        assert ends == {ticket.id: None for ticket in tickets}
-    _zombie_worker(system)
-    _zombie_writer(system)
-
-
-def _freeze_one(system: System) -> None:
-    """SIGSTOP the worker that holds most, as a frozen host would; its manager ends it and others go on."""
-    system.wait(lambda: [*system.client.scan_iter(keys.INFLIGHT + "*")], "somebody has begun")
-    victims = system.workers()
-    for pid in victims:
-        os.kill(pid, signal.SIGSTOP)
-    system.wait(lambda: not [pid for pid in victims if support.is_alive(pid)], "the frozen are replaced")
-
-
-def _zombie_worker(system: System) -> None:
-    """A worker of a manager that nobody knows is swept; what it ends after that is refused."""
-    queue, own = Queue.MAINTENANCE, "zombies"
-    system.client.sadd(keys.PAUSED, str(queue))
-    ticket = system.services.jobs.enqueue(Job(Task.ECHO, {"zombie": system.seed}, queue))
-    # Into a queue that no running worker serves: else one of them may be faster than the zombie.
-    assert system.client.lmove(keys.queue(queue), keys.queue(own)) == ticket.id.encode()
-    zombie = support.desk(system.client, system.settings, "zombie")
-    zombie.serve([own])
-    held = zombie.take(8, {}, ())
-    assert [job.id for job in held] == [ticket.id]
-    system.client.srem(keys.PAUSED, str(queue))
-    ends = list(system.services.jobs.await_many([ticket], 120))
-    assert [end.error for end in ends] == [None]
-    late = [endings.finished(job, {"late": True}, system.settings) for job in held]
-    assert zombie.finish(late) == [False]
-    assert [end.value for end in system.services.jobs.await_many([ticket], 0)] == [{"zombie": system.seed}]
-
-
-def _zombie_writer(system: System) -> None:
-    """Who claimed a feed and woke up after another had taken it over writes nothing into it."""
-    (url,) = system.farm.corpus(1)
-    (feed_id,) = system.subscribe(system.user(), [url])
-    system.wait(lambda: system.stored([url]), "the feed is there")
-    now = clock.now()
-    zombie = _claim(system, feed_id, "zombie", now - dt.timedelta(seconds=60))
-    _claim(system, feed_id, "heir", now + dt.timedelta(seconds=600))
-    feeds = system.services.gateways.feeds
-    assert [result.stored for result in feeds.store([crashed(zombie, now, 60)], now)] == [False]
-    assert feeds.get(feed_id).error is None
-    feeds.release("heir", [feed_id])
-
-
-def _claim(system: System, feed_id: int, token: str, until: dt.datetime) -> Any:
-    """Claim a feed as soon as the workers, which poll it as well, leave it free."""
-    got: list[Any] = []
-
-    def claimed() -> bool:
-        got[:] = system.services.gateways.feeds.claim([feed_id], token, until, 1)
-        return bool(got)
-
-    system.wait(claimed, f"{token} has the feed")
-    return got[0]
 
 
 def test_F13_slow_feeds_hold_nobody_up(system: System, scale: int) -> None:
@@ -157,27 +85,6 @@ def test_F13_one_host_sees_two_connections_at_most(system: System, scale: int) -
     assert {services.gateways.feeds.get(feed_id).error for feed_id in ids} == {None}
     assert [len(server.seen(path)) for path in paths] == [1] * len(paths)
     assert server.most("crowd") == PER_HOST
-
-
-def test_F16_what_comes_fifty_times_is_done_once(system: System, scale: int) -> None:
-    jobs = system.services.jobs
-    start = 4_000_000
-    for n in range(scale):
-        (job,) = support.effects(1, seconds=0.5, start=start + n)
-        with ThreadPoolExecutor(10) as crowd:
-            tickets = list(crowd.map(lambda _, job=job: jobs.enqueue(job), range(50)))
-        assert {ticket.id for ticket in tickets} == {tickets[0].id}
-        assert sum(ticket.fresh for ticket in tickets) == 1
-        system.client.rpush(keys.queue(Queue.PULL), *[tickets[0].id] * 50)
-        assert [o.error for o in jobs.await_many(tickets, 60)] == [None]
-    system.wait(lambda: not system.client.llen(keys.queue(Queue.PULL)), "the copies are dropped")
-    done = [key for key, _ in support.traces(system.client) if start <= key < start + scale]
-    assert sorted(done) == list(range(start, start + scale))
-    # The same feed pulled by many at once, under many tokens: each entry is there once (R02, R03).
-    urls = system.farm.corpus(2)
-    feed_ids = system.subscribe(system.user(), urls)
-    pulls = [Job(Task.PULL, {"feed_ids": [*feed_ids, -n]}, Queue.PULL) for n in range(20)]
-    assert {o.error for o in jobs.await_many(jobs.enqueue_many(pulls), 60)} == {None}
 
 
 def test_F17_everything_due_at_once_after_a_fall_of_everything(system: System, scale: int) -> None:

@@ -1,0 +1,176 @@
+"""F08: who was frozen for longer than his leases is replaced, and changes nothing when he wakes up."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.embedded.child import poll
+from app.gateways.digest import crashed
+from app.models import keys
+from app.models.jobs import Job, Queue, Task
+from tests.faults import faulty
+from tests.faults.system import LONG, System
+from tests.jobs import support
+from tests.support.imports import REPO
+from tests.support.rawserver import Reply
+from workers import endings
+
+pytestmark = pytest.mark.timeout(3000)
+
+RSS = b"<rss version='2.0'><channel><title>%s</title><item><guid>1</guid></item></channel></rss>"
+_STARTED = re.compile(r"worker_started worker=(\S+) group=\S+ pid=(\d+)")
+#: How long a host stays frozen after others took over its work, seconds; in the long form its claim runs
+#: out by itself.
+FROZEN = 120.0 if LONG else 0.0
+
+
+def test_F08_a_frozen_worker_is_replaced_and_a_zombie_changes_nothing(system: System, scale: int) -> None:
+    jobs = system.services.jobs
+    for n in range(scale):
+        start = 3_000_000 + 1000 * n
+        tickets = jobs.enqueue_many(support.effects(16, seconds=0.2, start=start))
+        _freeze_all(system)
+        ends = {o.id: o.error for o in jobs.await_many(tickets, 100)}
+        assert ends == {ticket.id: None for ticket in tickets}
+    _zombie_worker(system)
+    _zombie_writer(system)
+
+
+def _freeze_all(system: System) -> None:
+    """SIGSTOP all workers, as an exhausted host would; their manager ends them and others go on."""
+    system.wait(lambda: [*system.client.scan_iter(keys.INFLIGHT + "*")], "somebody has begun")
+    victims = system.workers()
+    for pid in victims:
+        os.kill(pid, signal.SIGSTOP)
+    system.wait(lambda: not [pid for pid in victims if support.is_alive(pid)], "the frozen are replaced")
+
+
+def _zombie_worker(system: System) -> None:
+    """A worker of a manager that nobody knows is swept; what it ends after that is refused."""
+    queue, own = Queue.MAINTENANCE, "zombies"
+    system.client.sadd(keys.PAUSED, str(queue))
+    ticket = system.services.jobs.enqueue(Job(Task.ECHO, {"zombie": system.seed}, queue))
+    # Into a queue that no running worker serves: else one of them may be faster than the zombie.
+    assert system.client.lmove(keys.queue(queue), keys.queue(own)) == ticket.id.encode()
+    zombie = support.desk(system.client, system.settings, "zombie")
+    zombie.serve([own])
+    held = zombie.take(8, {}, ())
+    assert [job.id for job in held] == [ticket.id]
+    system.client.srem(keys.PAUSED, str(queue))
+    ends = list(system.services.jobs.await_many([ticket], 100))
+    assert [end.error for end in ends] == [None]
+    late = [endings.finished(job, {"late": True}, system.settings) for job in held]
+    assert zombie.finish(late) == [False]
+    assert [end.value for end in system.services.jobs.await_many([ticket], 0)] == [{"zombie": system.seed}]
+
+
+def _zombie_writer(system: System) -> None:
+    """Who claimed a feed and woke up after another had taken it over writes nothing into it."""
+    (url,) = system.farm.corpus(1)
+    (feed_id,) = system.subscribe(system.user(), [url])
+    system.wait(lambda: system.stored([url]), "the feed is there")
+    now = clock.now()
+    zombie = _claim(system, feed_id, "zombie", now - dt.timedelta(seconds=60))
+    _claim(system, feed_id, "heir", now + dt.timedelta(seconds=600))
+    feeds = system.services.gateways.feeds
+    assert [result.stored for result in feeds.store([crashed(zombie, now, 60)], now)] == [False]
+    assert feeds.get(feed_id).error is None
+    feeds.release("heir", [feed_id])
+
+
+def _claim(system: System, feed_id: int, token: str, until: dt.datetime) -> Any:
+    """Claim a feed as soon as the workers, which poll it as well, leave it free."""
+    got: list[Any] = []
+
+    def claimed() -> bool:
+        got[:] = system.services.gateways.feeds.claim([feed_id], token, until, 1)
+        return bool(got)
+
+    system.wait(claimed, f"{token} has the feed")
+    return got[0]
+
+
+def test_F08_a_frozen_host_is_replaced_and_its_late_writes_are_refused(system: System) -> None:
+    """A worker stops between its claim and its write, and its manager with it; another manager takes over."""
+    url = system.farm.scripted("/freeze", Reply(body=RSS % b"poison:freeze", close=True))
+    (feed_id,) = system.subscribe(system.user(), [url])
+    system.wait(lambda: faulty.frozen(system.home), "a worker is frozen before its write")
+    pid = faulty.frozen(system.home)
+    assert pid is not None
+    name = {int(pid): name for name, pid in _STARTED.findall(system.up.log("manager"))}[pid]
+    held = [job.decode() for job in system.client.lrange(keys.inflight(name), 0, -1)]
+    feeds = system.services.gateways.feeds
+    with _frozen(system.up.pids()["manager"]), _second_manager(system):
+        if not LONG:
+            system.db.feeds.update_one({"_id": feed_id}, {"$set": {"claimed_until": clock.now()}})
+        system.wait(lambda: not system.client.exists(keys.inflight(name)), "another manager takes its work")
+        system.wait(lambda: feeds.get(feed_id).last_seq == 1, "and does it")
+        poll(lambda: False, FROZEN)
+        before = _at_rest(system, feed_id)
+        os.kill(pid, signal.SIGCONT)
+        for ident in held:
+            late = f"ending_refused worker={name} job_id={ident}"
+            system.wait(lambda text=late: text in system.up.log("manager"), "its end is refused")
+        assert system.db.feeds.find_one({"_id": feed_id}) == before, "and so is what it read"
+        assert system.db.entries.count_documents({"feed_id": feed_id}) == 1
+
+
+def _at_rest(system: System, feed_id: int) -> Any:
+    """Let nobody poll a feed any more, and return its document."""
+    far = {"$set": {"next_check_at": clock.now() + dt.timedelta(hours=1)}}
+    free = {"_id": feed_id, "claim_token": None}
+
+    def rests() -> Any:
+        system.db.feeds.update_one(free, far)
+        return system.db.feeds.find_one(
+            {**free, "next_check_at": {"$gt": clock.now() + dt.timedelta(minutes=9)}}
+        )
+
+    def quiet() -> bool:
+        return bool(rests()) and not any(
+            system.client.llen(k) for k in system.client.scan_iter(keys.QUEUE + "*")
+        )
+
+    system.wait(quiet, "nobody polls the feed")
+    return rests()
+
+
+@contextlib.contextmanager
+def _frozen(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def _second_manager(system: System) -> Iterator[None]:
+    """Run another server's manager, with the same stores."""
+    home = system.home / "second"
+    home.mkdir()
+    given = {
+        **system.environment,
+        "EVENTR_HOME": str(home),
+        "EVENTR_MONGODB_URI": system.settings.mongodb_uri,
+        "EVENTR_REDIS_URL": system.settings.redis_url,
+    }
+    command = [sys.executable, "-m", "app", "manager"]
+    with (home / "manager.log").open("w") as log:
+        process = subprocess.Popen(command, cwd=REPO, env={**os.environ, **given}, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        assert process.wait(60) == 0, (home / "manager.log").read_text()[-4000:]
