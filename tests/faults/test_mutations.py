@@ -1,21 +1,25 @@
 """The guards are guarded: with one of them switched off, its own tests fail.
 
 Each mutation is a plugin that the tests of the guard load in a process of their own; it edits the text of
-a script of ours as it is read, so that no hook is needed in what runs.
+a script of ours as it is read, or replaces a function, so that what runs needs no hook: nothing of it is
+installed, and there is no switch that somebody could leave on.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from app.config import Settings
 from tests.faults.system import LONG
-from tests.support.imports import REPO
+from tests.support.imports import OURS, REPO
 
 _PLUGIN = """
 from importlib import resources
@@ -42,6 +46,34 @@ def write(self, fill):
 
 lease.Lease.write = write
 """
+_HELD_BY_ALL = """
+from workers import lease
+
+assert "'NX', " in lease._HOLD, "the guard has moved"
+lease._HOLD = lease._HOLD.replace("'NX', ", "")
+"""
+_LATE_STATE = """
+from app.mappers import feeds
+
+update_of = feeds.update_of
+
+def unguarded(write):
+    update = update_of(write)
+    assert update._filter.pop("claim_token"), "the guard has moved"
+    return update
+
+feeds.update_of = unguarded
+"""
+_CLAIMED_TWICE = """
+from app.mappers import feeds
+
+take_over = feeds.FeedMapper._take_over
+
+def unguarded(self, feed_ids, taken, now, dead):
+    take_over(self, feed_ids, taken, taken["claimed_until"].replace(year=9000), dead)
+
+feeds.FeedMapper._take_over = unguarded
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,6 +94,7 @@ def _of(file: str, old: str, new: str, test: str) -> Mutation:
 
 
 ENQUEUE, UPDATER = "tests/jobs/test_enqueue.py", "tests/jobs/test_updater.py"
+NUMBERING = "tests/data/test_numbering.py"
 MUTATIONS = {
     "identity: a waiting job is queued again": _of(
         "enqueue.lua",
@@ -87,28 +120,35 @@ MUTATIONS = {
         "",
         f"{ENQUEUE}::test_an_earlier_attempt_cannot_end_a_later_one",
     ),
+    "fencing: who lost his claim to a feed stores what it says": Mutation(
+        _LATE_STATE, f"{NUMBERING}::test_a_late_writer_without_entries_changes_nothing_either"
+    ),
+    "lease: a feed that is claimed is claimed again": Mutation(
+        _CLAIMED_TWICE, f"{NUMBERING}::test_a_claim_is_held_by_one_until_it_runs_out"
+    ),
+    "lease: a worker whose manager was lost goes on taking": _of(
+        "take.lua",
+        "if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then",
+        "if false then",
+        f"{ENQUEUE}::test_only_the_worker_that_holds_a_job_can_end_it",
+    ),
+    "lease: everybody holds it": Mutation(
+        _HELD_BY_ALL, f"{UPDATER}::test_only_the_holder_of_the_lease_queues"
+    ),
     "lease: who lost it writes all the same": Mutation(
         _LEASE, f"{UPDATER}::test_a_zombie_queues_nothing_even_between_its_last_check_and_its_writing"
     ),
 }
 
 
-def _run(test: str, folder: Path, plugin: str) -> subprocess.CompletedProcess[str]:
-    (folder / "mutation.py").write_text(plugin)
+def _run(names: Sequence[str], folder: Path, *, mutated: bool) -> subprocess.CompletedProcess[str]:
+    """Run the tests of these guards, with or without the guards."""
+    plugins = [MUTATIONS[name].plugin for name in names] if mutated else []
+    # Each with names of its own: some wrap the same function.
+    (folder / "mutation.py").write_text("\n".join(f"exec({plugin!r}, {{}})" for plugin in plugins))
+    quiet = ["-q", "-p", "mutation", "-p", "no:randomly", "-p", "no:cacheprovider"]
     return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "mutation",
-            "-p",
-            "no:randomly",
-            "-p",
-            "no:cacheprovider",
-            test,
-        ],
+        [sys.executable, "-m", "pytest", *quiet, *(MUTATIONS[name].test for name in names)],
         cwd=REPO,
         env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPO}"},
         capture_output=True,
@@ -118,29 +158,49 @@ def _run(test: str, folder: Path, plugin: str) -> subprocess.CompletedProcess[st
     )
 
 
-#: Each is a start of pytest with its services: the short form takes one of each kind.
-CHOSEN = [
+#: Each is a start of pytest with its services: the short form takes one guard of each kind, all at once.
+CHOSEN = (
     "identity: a waiting job is queued again",
     "fencing: an earlier attempt may end a later one",
     "lease: who lost it writes all the same",
-]
+)
 
 
-@pytest.mark.parametrize("name", MUTATIONS if LONG else CHOSEN)
-def test_a_guard_that_is_switched_off_is_missed(name: str, tmp_path: Path) -> None:
-    mutation = MUTATIONS[name]
-    done = _run(mutation.test, tmp_path, mutation.plugin)
+@pytest.mark.parametrize("names", [(name,) for name in MUTATIONS] if LONG else [CHOSEN], ids="; ".join)
+def test_a_guard_that_is_switched_off_is_missed(names: tuple[str, ...], tmp_path: Path) -> None:
+    done = _run(names, tmp_path, mutated=True)
     # Failed, not "nothing was found" or "could not be read".
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout[-3000:]
-    assert "1 failed" in done.stdout, done.stdout[-3000:]
+    assert f"\n{len(names)} failed in" in done.stdout, done.stdout[-3000:]
     assert "the guard has moved" not in done.stdout
 
 
 def test_without_a_mutation_the_same_tests_pass(tmp_path: Path) -> None:
-    folder = tmp_path
-    (folder / "mutation.py").write_text("")
-    tests = [MUTATIONS[name].test for name in (MUTATIONS if LONG else CHOSEN)]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "mutation", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPO}"}
-    done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+    done = _run(tuple(MUTATIONS) if LONG else CHOSEN, tmp_path, mutated=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+#: Words that a switch for these mutations would need in what is installed.
+_SWITCHES = re.compile(r"mutation|sitecustomize|PYTEST|FAULTS")
+
+
+def _switches(text: str) -> list[str]:
+    return _SWITCHES.findall(text)
+
+
+def test_nothing_that_is_installed_has_a_switch_for_its_guards() -> None:
+    found = [
+        f"{path}: {word}"
+        for package in OURS
+        for path in sorted((REPO / package).rglob("*"))
+        if path.suffix in {".py", ".lua", ".toml"}
+        for word in _switches(path.read_text("utf-8"))
+    ]
+    assert not found
+    # Behaviour is set by settings alone, and none of them names a guard.
+    guards = ("fenc", "guard", "ident", "unsafe", "test")
+    assert not [f.name for f in dataclasses.fields(Settings) if any(word in f.name for word in guards)]
+
+
+def test_a_switch_is_caught() -> None:
+    assert _switches("if os.environ.get('FAULTS'): return") == ["FAULTS"]
