@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pymongo
 from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.client_session import ClientSession
 from pymongo.database import Database
@@ -12,7 +13,7 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
 
 from app.errors import StoreError
-from app.mappers.errors import translated
+from app.mappers.errors import UNAVAILABLE, translated
 
 T = TypeVar("T")
 Doc = dict[str, Any]
@@ -20,6 +21,8 @@ Session = ClientSession
 
 #: No statement of a request or a job runs longer (W15); index builds are exempt.
 TIMEOUT_MS = 5000
+#: … and no transaction with all its tries; the driver alone would try for two minutes.
+TRANSACTION_SECONDS = 10.0
 
 
 class Store:
@@ -45,25 +48,27 @@ class Store:
         )
         self.database: Database[Doc] = self._client[name]
 
-    @translated
     def transaction(self, work: Callable[[Session], T]) -> T:
         """Run ``work`` in a transaction and return its value; it is run again on a write conflict.
 
         Raises:
             StoreError: conflicts did not end, or the store does not answer.
         """
-        with self._client.start_session() as session:
-            try:
+        try:
+            with pymongo.timeout(TRANSACTION_SECONDS), self._client.start_session() as session:
                 return session.with_transaction(
                     work,
                     read_concern=ReadConcern("snapshot"),
                     write_concern=WriteConcern(w="majority", j=True),
                     read_preference=ReadPreference.PRIMARY,
                 )
-            except OperationFailure as e:
-                if e.has_error_label("TransientTransactionError"):
-                    raise StoreError from e
-                raise
+        except UNAVAILABLE as e:
+            # Its label, "run it again", was for the driver, which has given up by now.
+            raise StoreError from e
+        except OperationFailure as e:
+            if e.has_error_label("TransientTransactionError"):
+                raise StoreError from e
+            raise
 
     @translated
     def ping(self) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from pymongo.database import Database
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
 from app import clock
 from app.bootstrap import Services
-from app.errors import NotFoundError
+from app.errors import NotFoundError, StoreError
+from app.mappers import store
 from app.models.actor import Actor
 from app.models.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscription import Subscription
@@ -141,3 +143,19 @@ def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
 
     assert len(calls) == 2
     assert not page.rows or tree.feeds[0].unread
+
+
+@pytest.mark.parametrize("kind", [AutoReconnect, OperationFailure])
+def test_a_transaction_that_is_never_let_through_is_a_store_that_does_not_answer(
+    services: Services, monkeypatch: pytest.MonkeyPatch, kind: type[PyMongoError]
+) -> None:
+    """As while MongoDB is killed: the driver tries until its time is over, and raises its last error."""
+    monkeypatch.setattr(store, "TRANSACTION_SECONDS", 0.3)
+
+    def work(_: object) -> None:
+        error = kind("not now")
+        error._add_error_label("TransientTransactionError")
+        raise error
+
+    with pytest.raises(StoreError):
+        services.store.transaction(work)
