@@ -22,11 +22,8 @@ _load, _read = package.load, package.read
 
 def hog():
     # Shared pages count as resident and escape RLIMIT_DATA: only the manager's look at RSS stops this.
-    held = []
-    while True:
-        pages = mmap.mmap(-1, 32 << 20)
-        pages.write(b"x" * len(pages))
-        held.append(pages)
+    held = mmap.mmap(-1, 512 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+    loop()
 
 def loop():
     while True:
