@@ -15,7 +15,7 @@ from typing import Protocol
 from app import logs
 from app.models import keys
 from controller.ending import end
-from controller.follower import Follower, connect
+from controller.follower import OUTAGE, Follower, connect
 from controller.messages import (
     BEAT_SECONDS,
     LINE_MAX,
@@ -36,6 +36,8 @@ _log = logs.get(__name__)
 _RETRY = 2.0
 #: A hub that does not say a word within so many seconds is none.
 _HELLO = 2.0
+#: What asked Redis is given up after so many seconds.
+_GOODBYE = 1.0
 _READ = 1 << 16
 
 
@@ -133,27 +135,31 @@ class Line:
 
     async def _by_redis(self) -> None:
         """Ask Redis until there is a hub again."""
-        async with connect(self._redis_url) as client:
-            results = Results(client)
-            follower = Follower(client, (keys.EVENTS,), lambda _, rows: results.happened(rows), results.doubt)
-            tasks = [
-                asyncio.create_task(results.run()),
-                asyncio.create_task(self._follow(follower, results)),
-            ]
-            try:
-                while True:
-                    await asyncio.wait(tasks, timeout=_RETRY, return_when=asyncio.FIRST_COMPLETED)
-                    for task in tasks:
-                        if task.done():
-                            task.result()  # a fault of ours
-                    if not self._wanted:
-                        self._needed.clear()
-                        return
-                    if await self._hub_answers():
-                        return
-            finally:
-                self._way = None
-                await end(tasks)
+        client = connect(self._redis_url)
+        results = Results(client)
+        follower = Follower(client, (keys.EVENTS,), lambda _, rows: results.happened(rows), results.doubt)
+        tasks = [
+            asyncio.create_task(results.run()),
+            asyncio.create_task(self._follow(follower, results)),
+        ]
+        try:
+            while True:
+                await asyncio.wait(tasks, timeout=_RETRY, return_when=asyncio.FIRST_COMPLETED)
+                for task in tasks:
+                    if task.done():
+                        task.result()  # a fault of ours
+                if not self._wanted:
+                    self._needed.clear()
+                    return
+                if await self._hub_answers():
+                    return
+        finally:
+            self._way = None
+            await end(tasks)
+            # Its client may wait for the end of a connection for ever, and then nobody got results any more.
+            with contextlib.suppress(TimeoutError, *OUTAGE):
+                async with asyncio.timeout(_GOODBYE):
+                    await client.aclose()
 
     async def _follow(self, follower: Follower, results: Results) -> None:
         # Noted already while the position is looked for: results by way of repeated looks come meanwhile.

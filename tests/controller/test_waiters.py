@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import redis
+from redis.asyncio.connection import AbstractConnection
 
 from app.config import Settings
 from app.jobs import RedisJobs
@@ -216,6 +217,33 @@ def test_waiters_live_through_an_emptied_redis(
     (fresh,) = jobs.enqueue_many(_echoes(1))
     with Ender(redis_client, settings, 1):
         assert [outcome.value for outcome in jobs.await_many([fresh], 20)] == [0]
+
+
+@pytest.mark.timeout(60)
+def test_a_connection_that_does_not_close_keeps_nobody_waiting(
+    jobs: RedisJobs,
+    redis_client: redis.Redis,
+    settings: Settings,
+    eventually: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """redis-py sometimes waits for the end of a connection for ever (its issue 3941)."""
+    close = AbstractConnection.disconnect
+
+    async def close_and_hang(self: Any, nowait: bool = False, **more: Any) -> None:
+        await close(self, nowait=True, **more)
+        if not nowait:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(AbstractConnection, "disconnect", close_and_hang)
+    with Ender(redis_client, settings, 1):
+        for start in (0, 100):
+            wanted = _echoes(10, start)
+            tickets = jobs.enqueue_many(wanted)
+            # Without a deadline that could help: at it, a waiter looks for himself.
+            _check(tickets, list(jobs.await_many(tickets, 1e6)), wanted)
+            line = jobs._results._line()._line
+            eventually(lambda line=line: not line._needed.is_set(), 30)
 
 
 def test_a_waiter_that_gives_up_leaves_nothing_behind(
