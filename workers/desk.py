@@ -120,7 +120,9 @@ class Desk:
         """
         names, args = self._names(ending.job), self._args(ending, utcformat(now()))
         with self._on_line():
-            self._line = self._line or self._client.connection_pool.get_connection()
+            if self._line is None:
+                self._client.script_load(self._finish.script)
+                self._line = self._client.connection_pool.get_connection()
             self._line.send_command("EVALSHA", self._finish.sha, len(names), *names, *args)
 
     def has_answer(self) -> bool:

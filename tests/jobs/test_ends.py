@@ -64,10 +64,13 @@ def test_a_redis_that_forgot_its_scripts_is_told_again(
 ) -> None:
     desk = support.desk(redis_client, settings)
     redis_client.script_flush()
-    jobs.enqueue_many([_echo(key) for key in range(2)])
-    first, second = desk.take(2, {}, ())
+    jobs.enqueue_many([_echo(key) for key in range(3)])
+    first, second, third = desk.take(3, {}, ())
     redis_client.script_flush()
     assert desk.finish([endings.finished(first, 1, settings)]) == [True]
+    redis_client.script_flush()
+    desk.send(endings.finished(third, 3, settings))
+    assert desk.answer()
     redis_client.script_flush()
     desk.send(endings.finished(second, 2, settings))
     with pytest.raises(StoreError):

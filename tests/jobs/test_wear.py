@@ -13,7 +13,7 @@ from app.config import Settings
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
-from queue_manager import recovery, supervisor
+from queue_manager import supervisor
 from queue_manager.live import Live
 from tests.jobs import support
 from tests.jobs.conftest import Engine
@@ -94,7 +94,7 @@ def test_of_a_lost_server_only_time_tells_and_its_jobs_come_back_uncounted(
     redis_client.hset(keys.WORKERS, "far", "elsewhere-1:77:88")
     assert len(desk.take(3, {}, ())) == 3
     now, _ = redis_client.time()
-    redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now + recovery.LOST})
+    redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now + settings.manager_lease})
     assert support.linked(settings, lambda link: link.sweep()) == {}
     # Its last heartbeat is too long ago.
     redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now - 1})
@@ -109,7 +109,7 @@ def test_of_a_lost_server_only_time_tells_and_its_jobs_come_back_uncounted(
 
 def test_a_lost_server_is_noticed_in_ninety_seconds() -> None:
     """Its heartbeat runs out, and the others look once in each beat of theirs."""
-    assert recovery.LOST + 2 * supervisor._BEAT <= 90
+    assert Settings().manager_lease + 2 * supervisor._BEAT <= 90
 
 
 _GREEDY = """
