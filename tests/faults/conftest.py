@@ -46,3 +46,9 @@ def system(_running: System) -> Iterator[System]:
 def scale() -> int:
     """1 for the short form, 10 for the long one."""
     return 10 if LONG else 1
+
+
+@pytest.fixture(scope="session")
+def in_a_row() -> int:
+    """How often one part is killed in a row; later deaths only wait longer until it is started again."""
+    return 5 if LONG else 1

@@ -34,6 +34,7 @@ class Ear:
         told: new entries by feed, as the events' own numbers add up.
         counts: what it shows; None before its first answer.
         opened, resets: how often its stream began, and how often it was told to ask for everything.
+        listens: whether its stream is open.
     """
 
     def __init__(self, actor: Actor, browser: Browser, seed: int) -> None:
@@ -42,6 +43,7 @@ class Ear:
         self.told: collections.Counter[int] = collections.Counter()
         self.counts: Any = None
         self.opened = self.resets = 0
+        self.listens = False
         self._after = ""
         self._bunch: list[tuple[str, Any]] = []
         self._stale = asyncio.Event()
@@ -80,11 +82,13 @@ class Ear:
             if head.split(b" ", 2)[1] != b"200":
                 return
             self.opened += 1
+            self.listens = True
             if not self._after:
                 self._stale.set()
             while True:
                 self._take((await reader.readuntil(b"\n\n")).decode())
         finally:
+            self.listens = False
             writer.close()
 
     async def _pause(self) -> None:

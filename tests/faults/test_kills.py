@@ -51,13 +51,13 @@ def _plan(system: System, kills: int) -> list[tuple[str, ...]]:
     return plan
 
 
-def test_F02_killed_managers_take_no_job_along(system: System, scale: int) -> None:
+def test_F02_killed_managers_take_no_job_along(system: System, scale: int, in_a_row: int) -> None:
     start, count = 1_000_000, 50 * scale
     jobs = system.services.jobs
     tickets = jobs.enqueue_many(support.effects(count, seconds=0.2, start=start))
     with ThreadPoolExecutor(1) as waiter:
         waiting = waiter.submit(lambda: {o.id: o.error for o in jobs.await_many(tickets, 900)})
-        for _ in range(scale):
+        for _ in range(in_a_row):
             system.strike("manager")
         assert waiting.result() == {ticket.id: None for ticket in tickets}
     wanted = range(start, start + count)  # others may have left traces of theirs before
@@ -66,7 +66,9 @@ def test_F02_killed_managers_take_no_job_along(system: System, scale: int) -> No
     assert len(set(traces)) == len(traces), "no attempt did its work twice"
 
 
-def test_F04_who_waits_gets_each_result_over_a_killed_controller(system: System, scale: int) -> None:
+def test_F04_who_waits_gets_each_result_over_a_killed_controller(
+    system: System, scale: int, in_a_row: int
+) -> None:
     jobs = system.services.jobs
     got: list[str] = []
     tickets = jobs.enqueue_many(support.effects(80 * scale, seconds=0.3, start=2_000_000))
@@ -76,7 +78,7 @@ def test_F04_who_waits_gets_each_result_over_a_killed_controller(system: System,
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    for _ in range(scale):
+    for _ in range(in_a_row):
         system.strike("controller")
     waiting.join()
     assert sorted(got) == sorted(ticket.id for ticket in tickets), "each once"

@@ -25,15 +25,15 @@ LEAST = 40
 FROZEN = 30.0 if LONG else 0.0
 
 
-def test_F03_a_killed_web_tier_keeps_all_that_it_acknowledged(system: System, scale: int) -> None:
+def test_F03_a_killed_web_tier_keeps_all_that_it_acknowledged(system: System, in_a_row: int) -> None:
     readers = _readers(system)
-    _act_under(readers, lambda: [system.strike("web") for _ in range(scale)])
+    _act_under(readers, lambda: [system.strike("web") for _ in range(in_a_row)])
     _judge(system, readers)
 
 
-def test_F06_a_killed_mongodb_keeps_all_that_was_acknowledged(system: System, scale: int) -> None:
+def test_F06_a_killed_mongodb_keeps_all_that_was_acknowledged(system: System, in_a_row: int) -> None:
     readers = _readers(system)
-    _act_under(readers, lambda: [system.strike("mongodb") for _ in range(1 + scale // 5)])
+    _act_under(readers, lambda: [system.strike("mongodb") for _ in range(in_a_row)])
     _judge(system, readers)
 
 
