@@ -229,7 +229,7 @@ class Settings:
     # -- jobs
     queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")
     pull_batch: int = _row(100, "Feeds in one pull job", _between(1, 500))
-    pull_batches: int = _row(4, "Pull jobs one worker holds at once", _between(1, 64))
+    pull_batches: int = _row(3, "Pull jobs one worker holds at once", _between(1, 64))
     claim_seconds: int = _row(180, "How long a claimed feed is left alone", _between(10, 3600))
     job_timeout: int = _row(120, "Longest run of a job", _between(1, 86400))
     job_retries: int = _row(3, "Runs of a failing job, and crashes until a job is given up", _between(1, 100))

@@ -32,7 +32,7 @@ log = logs.get(__name__)
 FLUSH_FEEDS: Final = 50
 #: Polls without news are small and cost most by the statement.
 FLUSH_RESTS: Final = 100
-FLUSH_BYTES: Final = 1 << 20
+FLUSH_BYTES: Final = 2 << 20
 FLUSH_SECONDS: Final = 1.0
 
 #: At two connections per host and 30 s per fetch, six slow feeds of one host end in a minute and a half.
@@ -234,7 +234,7 @@ def _request(poll: FeedPoll) -> FetchRequest:
 class _Batch:
     """Answers that wait to be stored together.
 
-    50 feeds with something to digest, 100 without, 1 MiB or a second, whatever comes first.
+    50 feeds with something to digest, 100 without, 2 MiB or a second, whatever comes first.
     """
 
     def __init__(
