@@ -28,7 +28,7 @@ from app.config import Settings
 from app.models import keys
 from app.models.jobs import Outcome, Ticket
 from controller import follower
-from controller.ending import AGAIN, end
+from controller.ending import end
 from controller.line import Line
 from controller.messages import Result, socket_path
 from controller.results import TicketKey, found
@@ -37,6 +37,8 @@ _OUTAGE = (redis.ConnectionError, redis.TimeoutError)
 #: A last look at the deadline may take so long, seconds.
 _LOOK_SECONDS = 5.0
 _LOOK_AT_ONCE = 500
+#: Longer than a line takes to say goodbye to its connections, seconds.
+_STOP_AGAIN = 2.0
 
 
 class ResultReader:
@@ -147,7 +149,7 @@ class _LineThread:
     def _stop(self) -> None:
         if self._task is not None and not self._task.done():
             self._task.cancel()
-            self._loop.call_later(AGAIN, self._stop)  # see controller.ending
+            self._loop.call_later(_STOP_AGAIN, self._stop)  # see controller.ending
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -155,6 +157,8 @@ class _LineThread:
             self._task = self._loop.create_task(self._line.run())
             with contextlib.suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(self._task)
+            # What a second cancellation left behind.
+            self._loop.run_until_complete(end(asyncio.all_tasks(self._loop)))
             self._loop.run_until_complete(asyncio.sleep(0))  # closed transports say goodbye
         finally:
             self._loop.close()

@@ -25,6 +25,7 @@ GROUPS = """
 queues = ["maintenance"]
 mode = "solo"
 slots = 4
+system_slots = 4
 max_idle = 1
 [queue.discovery]
 timeout = 0.3
@@ -80,7 +81,8 @@ def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually
     jobs = [Job(Task.SLEEP, {"seconds": 2, "key": 200 + n}, Queue.MAINTENANCE) for n in range(6)]
     tickets = engine.jobs.enqueue_many(jobs)
     ids = [ticket.id for ticket in tickets]
-    eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2}, timeout=60)
+    # One runs, three are in hand; some may have ended when the worker came before all were queued.
+    eventually(lambda: support.states(engine.client, ids)["started"] == 4, timeout=60)
     (pid,) = support.pids(engine.manager, "solo")
     # A crash now: the one that ran is a suspect, those in hand are nobody's fault.
     os.kill(pid, signal.SIGKILL)

@@ -7,12 +7,10 @@ import sys
 from typing import Any
 
 import pytest
-import redis
 
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import Job, Queue, Task
 from queue_manager import supervisor
 from queue_manager.live import Live
 from tests.jobs import support
@@ -84,27 +82,6 @@ def test_a_solo_worker_that_is_stuck_is_killed_and_the_next_ones_jobs_run(engine
     assert isinstance(history, bytes)
     assert b'"where":"timeout"' in history
     assert {engine.jobs.status(ticket.id).crashes for ticket in others} == {0}
-
-
-def test_of_a_lost_server_only_time_tells_and_its_jobs_come_back_uncounted(
-    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
-) -> None:
-    tickets = jobs.enqueue_many(support.effects(3))
-    desk = support.desk(redis_client, settings, "far")
-    redis_client.hset(keys.WORKERS, "far", "elsewhere-1:77:88")
-    assert len(desk.take(3, {}, ())) == 3
-    now, _ = redis_client.time()
-    redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now + settings.manager_lease})
-    assert support.linked(settings, lambda link: link.sweep()) == {}
-    # Its last heartbeat is too long ago.
-    redis_client.zadd(keys.MANAGERS, {"elsewhere-1:77:88": now - 1})
-    found = support.linked(settings, lambda link: link.sweep())
-    assert found == {ticket.id: "returned" for ticket in tickets}
-    assert {(v.state, v.crashes, v.failures) for v in (jobs.status(t.id) for t in tickets)} == {
-        (State.QUEUED, 0, 0)
-    }
-    assert redis_client.zcard(keys.MANAGERS) == 0
-    assert not support.workers(redis_client)
 
 
 def test_a_lost_server_is_noticed_in_ninety_seconds() -> None:
