@@ -8,10 +8,11 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if 
 # Two processes: the machines this is checked on have two cores, and Chromium and mongod need some too.
 JOBS ?= 2
 ARGS ?=
+WORDS := app/web/translations
 # Compiled modules are worth their space here: every process and many a test starts a Python.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test quick lint format types bench faults docs clean
+.PHONY: help run test quick lint format types bench faults docs words clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -44,6 +45,13 @@ faults: $(VENV)/.dev  ## Kill all parts many times, long; writes docs/reliabilit
 
 docs: $(VENV)/.run  ## Write the settings table anew
 	$(BIN)/eventr settings --markdown > docs/settings.md
+
+words: $(VENV)/.run  ## Collect the sentences to translate; new ones are added to each catalogue
+	$(BIN)/pybabel -q extract --mapping $(WORDS)/babel.cfg --keyword t --keyword tn:1,2 --no-wrap --sort-by-file \
+	  --omit-header --add-location file --output $(WORDS)/messages.pot app static/js
+	for code in de ru ar; do test -f $(WORDS)/$$code.po || cp $(WORDS)/messages.pot $(WORDS)/$$code.po; \
+	  $(BIN)/pybabel -q update --input-file $(WORDS)/messages.pot --output-file $(WORDS)/$$code.po --locale $$code \
+	    --no-wrap --no-fuzzy-matching --ignore-obsolete --omit-header; done
 
 clean:  ## Remove the environment and what was made on the way; data in var stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

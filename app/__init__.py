@@ -25,7 +25,7 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
     from flask import Flask
 
     from app import bootstrap
-    from app.web import compress, context, errors, headers, hosts, keyfile, pages, render, sessions
+    from app.web import compress, context, errors, headers, hosts, i18n, keyfile, pages, render, sessions
     from app.web.assets import Assets
 
     app = Flask(__name__, static_folder=None, template_folder="web/templates")
@@ -43,6 +43,7 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
     hosts.install(app, settings)
     sessions.install(app)
     render.install(app)
+    i18n.install(app)
     errors.install(app)
     for blueprint in pages.BLUEPRINTS:
         app.register_blueprint(blueprint)

@@ -6,6 +6,8 @@ import dataclasses
 import datetime as dt
 import hashlib
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
 from app import clock
 from app.config import Settings
@@ -71,6 +73,10 @@ class AccountGateway:
     def set_password(self, user_id: int, password_hash: str) -> None:
         """Replace the password hash."""
         self._users.set_password(user_id, password_hash)
+
+    def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
+        """Store some settings of a user, as models/preferences.py reads them; the others stay."""
+        self._users.set_preferences(user_id, changes)
 
     # -- sessions
     def open_session(self, user_id: int, *, agent: str, address: str) -> str:

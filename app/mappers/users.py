@@ -10,6 +10,7 @@ sign-ups exactly one becomes admin (W21).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pymongo import ASCENDING
@@ -21,6 +22,7 @@ from app import clock
 from app.errors import ExistsError
 from app.mappers.errors import translated
 from app.models.actor import Role
+from app.models.preferences import Preferences
 from app.models.user import Credentials, NewUser, User
 
 Doc = dict[str, Any]
@@ -135,6 +137,12 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": {"password": password_hash}})
 
     @translated
+    def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
+        """Store the settings in ``changes``, checked already; the others stay."""
+        stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
+        self._users.update_one({"_id": user_id}, {"$set": stored})
+
+    @translated
     def set_disabled(self, user_id: int, disabled: bool) -> None:
         """Close or open an account; its sessions end at their next request."""
         self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
@@ -148,4 +156,5 @@ def _user(doc: Doc) -> User:
         role=Role(doc["role"]),
         created=doc["created"],
         disabled=bool(doc.get("disabled")),
+        preferences=Preferences.of(doc.get("settings") or {}),
     )

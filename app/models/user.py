@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 
 from app.models.actor import Actor, Role
+from app.models.preferences import Preferences
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class User:
     role: Role
     created: dt.datetime
     disabled: bool = False
+    preferences: Preferences = dataclasses.field(default_factory=Preferences)
 
     @property
     def actor(self) -> Actor:

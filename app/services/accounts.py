@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app import logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
+from app.models import preferences
 from app.models.actor import Actor, Permission, Role
 from app.models.user import NewUser, Notice, Session, User
 from app.services import passwords
@@ -54,6 +57,18 @@ class AccountService:
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
         return user
+
+    def set_preferences(self, actor: Actor, changes: Mapping[str, object]) -> None:
+        """Change some of the actor's settings; all of them or none.
+
+        Raises:
+            InvalidError: a name or value does not fit; names the field.
+        """
+        require(actor, Permission.USER_EDIT_SELF)
+        checked = {name: preferences.check(name, value) for name, value in changes.items()}
+        if checked:
+            self._accounts.set_preferences(actor.user_id, checked)
+            log.info("preferences_changed", user_id=actor.user_id, fields=sorted(checked))
 
     def sessions(self, actor: Actor) -> list[Session]:
         """Return the actor's sessions, the last used first."""

@@ -1,0 +1,98 @@
+"""What a person may set about reading: one table of fields, values and defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from app.errors import InvalidError
+
+#: A key map holds few changes; a longer one is no person's.
+KEYS_MAX, KEY_LENGTH = 80, 40
+
+
+def _choice(default: str, *values: str) -> Any:
+    return dataclasses.field(default=default, metadata={"values": values})
+
+
+def _number(default: int, least: int, most: int) -> Any:
+    return dataclasses.field(default=default, metadata={"least": least, "most": most})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Preferences:
+    """A person's settings; those of one stream (view, sort, filter) go before them.
+
+    Attributes:
+        language: BCP 47, "" as the browser says.
+        text_size: of articles, pixels.
+        keys: action → its keys divided by blanks ("j", "g+a"), "" for none; only what differs.
+    """
+
+    language: str = _choice("", "", "en", "de", "ru", "ar", "en-XA")
+    view: str = _choice("panes", "panes", "list", "expanded")
+    density: str = _choice("cozy", "compact", "cozy", "card", "expanded")
+    sort: str = _choice("unread-on-top", "unread-on-top", "newest", "oldest")
+    show: str = _choice("all", "all", "unread")
+    font: str = _choice("system", "system", "serif", "legible")
+    text_size: int = _number(18, 16, 24)
+    mark_on_scroll: bool = False
+    auto_load: bool = True
+    after_mark_all: str = _choice("stay", "stay", "next")
+    hide_read_feeds: bool = False
+    single_keys: bool = True
+    keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Preferences:
+        """Read what is stored; what no longer fits falls back to its default."""
+        kept = {}
+        for name, value in stored.items():
+            try:
+                kept[name] = check(name, value)
+            except InvalidError:
+                continue
+        return cls(**kept)
+
+
+_FIELDS = {field.name: field for field in dataclasses.fields(Preferences)}
+
+
+def check(name: str, value: object) -> Any:
+    """Return a setting's value.
+
+    Raises:
+        InvalidError: there is no such setting, or the value does not fit it.
+    """
+    field = _FIELDS.get(name)
+    if field is None:
+        raise InvalidError("There is no such setting.", field=name)
+    if name == "keys":
+        return _keys(value)
+    if "values" in field.metadata:
+        fits = value in field.metadata["values"]
+    elif "least" in field.metadata:
+        fits = type(value) is int and field.metadata["least"] <= value <= field.metadata["most"]
+    else:
+        fits = isinstance(value, bool)
+    if not fits:
+        raise InvalidError("This value does not fit the setting.", field=name)
+    return value
+
+
+def _keys(value: object) -> Mapping[str, str]:
+    fits = (
+        isinstance(value, Mapping)
+        and len(value) <= KEYS_MAX
+        and all(
+            isinstance(part, str) and len(part) <= KEY_LENGTH and part.isprintable() and part[:1] not in "$."
+            for pair in value.items()
+            for part in pair
+            if part
+        )
+    )
+    if not fits:
+        raise InvalidError("This is not a table of keys.", field="keys")
+    return MappingProxyType(dict(value))  # type: ignore[call-overload]  # a mapping of texts, seen above

@@ -1,0 +1,142 @@
+"""The page in the reader's language: which one, its words, and its writing direction.
+
+Sentences stand in English in templates, modules and scripts, marked by ``_`` (``t`` in scripts). Their
+translations are the gettext catalogues below ``translations``, read as they are: nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import gettext as gnu
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from babel import Locale
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from flask import Flask, g, request
+from flask_babel import Babel, Domain, get_locale
+
+from app.web.context import user
+
+#: Codes of BCP 47 and what each language calls itself.
+LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "ru": "Русский", "ar": "العربية"}
+#: English made 40 % longer and accented: what does not change is not translatable, what is cut has no room.
+PSEUDO = "en-XA"
+COOKIE = "language"
+FOLDER = Path(__file__).parent / "translations"
+_SCRIPTS = "static/js/"
+_PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|<[^>]*>|&\w+;")
+_ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
+
+
+class _Words(Domain):  # type: ignore[misc]  # Flask-Babel brings no types for its class
+    """The catalogues of this package, one per language, read when first asked for."""
+
+    def get_translations(self) -> gnu.NullTranslations:
+        return _translations(language())
+
+
+def install(app: Flask) -> None:
+    """Let pages of ``app`` speak the reader's language."""
+    words = _Words()
+    Babel(app, locale_selector=_locale, default_domain=words, default_timezone="UTC")
+    app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # set by the i18n extension
+    app.jinja_env.globals.update(
+        language=language, direction=direction, script_words=script_words, LANGUAGES=LANGUAGES
+    )
+
+
+def language() -> str:
+    """Return the code of this page's language: chosen for the account, on this device, or by the browser."""
+    if "language" not in g:
+        g.language = _chosen() or request.accept_languages.best_match(list(LANGUAGES), "en")
+    return str(g.language)
+
+
+def direction() -> str:
+    """Return the direction this page is written in, ``ltr`` or ``rtl``."""
+    locale = get_locale()
+    return str(locale.text_direction) if locale else "ltr"
+
+
+def script_words() -> Mapping[str, Any]:
+    """Return what scripts say, English → translation (of plurals: all forms); empty for English."""
+    return _script_words(language())
+
+
+def known(code: str | None) -> bool:
+    """Return whether there is a catalogue for this code."""
+    return code in LANGUAGES or code == PSEUDO
+
+
+def _chosen() -> str | None:
+    person = user()
+    for code in (person.preferences.language if person else "", request.cookies.get(COOKIE)):
+        if known(code):
+            return str(code)
+    return None
+
+
+def _locale() -> Locale:
+    code = language()
+    return Locale.parse("en" if code == PSEUDO else code)
+
+
+@functools.cache
+def _translations(code: str) -> gnu.NullTranslations:
+    catalogue = _catalogue(code)
+    if catalogue is None:
+        return gnu.NullTranslations()
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return gnu.GNUTranslations(compiled)
+
+
+@functools.cache
+def _catalogue(code: str) -> Catalog | None:
+    if code == PSEUDO:
+        return _pseudo_catalogue()
+    path = FOLDER / f"{code}.po"
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        return read_po(file, locale=code)
+
+
+def _pseudo_catalogue() -> Catalog | None:
+    path = FOLDER / "messages.pot"
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        catalogue = read_po(file, locale="en")
+    for message in catalogue:
+        if message.id:
+            forms = message.id if isinstance(message.id, (tuple, list)) else (message.id,)
+            strings = tuple(pseudo(form) for form in forms)
+            message.string = strings if len(strings) > 1 else strings[0]
+    return catalogue
+
+
+def pseudo(text: str) -> str:
+    """Return a sentence with accents and 40 % more letters; placeholders and markup stay as they are."""
+    parts, last = [], 0
+    for found in _PLACEHOLDER.finditer(text):
+        parts += [text[last : found.start()].translate(_ACCENTS), found.group()]
+        last = found.end()
+    parts.append(text[last:].translate(_ACCENTS))
+    return f"[{''.join(parts)}{'~' * max(1, len(text) * 2 // 5 - 2)}]"
+
+
+@functools.cache
+def _script_words(code: str) -> Mapping[str, Any]:
+    words: dict[str, Any] = {}
+    for message in _catalogue(code) or ():
+        if message.id and message.string and any(name.startswith(_SCRIPTS) for name, _ in message.locations):
+            words[message.id if isinstance(message.id, str) else message.id[0]] = message.string
+    return words

@@ -1,0 +1,21 @@
+// Sentences in the language of the page; each stands here in English, its translation in the page.
+const words = JSON.parse(document.querySelector('meta[name="words"]')?.content ?? "{}");
+const rules = new Intl.PluralRules(document.documentElement.lang || "en");
+const KINDS = ["zero", "one", "two", "few", "many", "other"];
+
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+
+// t("{name} is gone", { name })
+export const t = (text, values = {}) => fill(words[text] ?? text, values);
+
+// tn("{n} entry", "{n} entries", n): the forms of a catalogue are in the order of its language's rules.
+export function tn(one, many, n, values = {}) {
+  const forms = words[one];
+  const text = forms ? (forms[place(n, forms.length)] ?? forms.at(-1)) : n === 1 ? one : many;
+  return fill(text, { n, ...values });
+}
+
+function place(n, count) {
+  const used = KINDS.filter((kind) => rules.resolvedOptions().pluralCategories.includes(kind));
+  return Math.min(used.indexOf(rules.select(n)), count - 1);
+}

@@ -1,0 +1,34 @@
+"""The page's language: who decides it, and what it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.web import i18n
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "direction"),
+    [("de-AT,de;q=0.9", "de", "ltr"), ("ar", "ar", "rtl"), ("fr", "en", "ltr"), ("", "en", "ltr")],
+)
+def test_the_browser_decides_for_strangers(app, header, code, direction):
+    page = app.test_client().get("/login", headers={"Accept-Language": header}).text
+    assert f'<html lang="{code}" dir="{direction}"' in page
+
+
+def test_a_choice_on_this_device_wins(app):
+    client = app.test_client()
+    client.set_cookie(i18n.COOKIE, "ar")
+    assert '<html lang="ar" dir="rtl"' in client.get("/login", headers={"Accept-Language": "de"}).text
+
+
+def test_an_unknown_choice_is_none(app):
+    client = app.test_client()
+    client.set_cookie(i18n.COOKIE, "xx")
+    assert '<html lang="de"' in client.get("/login", headers={"Accept-Language": "de"}).text
+
+
+def test_pseudo_keeps_places_and_markup():
+    text = i18n.pseudo("Add %(n)s of {m} to <b>this</b> &amp; that")
+    assert all(part in text for part in ("%(n)s", "{m}", "<b>", "</b>", "&amp;"))
+    assert len(text) > 1.3 * len("Add %(n)s of {m} to <b>this</b> &amp; that")
