@@ -41,6 +41,10 @@ class Assets:
         self._add("app.css", bundle.stylesheet([_read(folder / "css" / f"{s}.css") for s in STYLES]))
         modules = {p.stem: _read(p) for p in sorted((folder / "js").glob("*.js"))}
         self._add("app.js", bundle.javascript(modules, ENTRY))
+        for path in sorted((folder / "js/screens").glob("*.js")):
+            self._add(path.name, bundle.screen(modules, ENTRY, path.stem, _read(path)))
+        for path in sorted((folder / "css/screens").glob("*.css")):
+            self._add(path.name, bundle.stylesheet([_read(path)]))
         for path in sorted((folder / "img").iterdir()):
             self._add(path.name, _read(path))
         for name, file in _vendored(folder / "vendor").items():

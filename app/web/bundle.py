@@ -4,6 +4,9 @@ The convention of ``static/js`` makes this a matter of two patterns. Imports sta
 ``import { a, b } from "./file.js";``, ``import * as file from "./file.js";`` or ``import "./file.js";``.
 Exports are ``export function``, ``export async function``, ``export const`` or ``export class``.
 Each module keeps its own scope.
+
+What only one screen needs lies in ``static/js/screens`` and is a file of its own, loaded after the first:
+``import { t } from "../words.js";`` there takes the module that runs already.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_IMPORT = re.compile(r'^import (?:(?:\* as )?(\{[^}]*\}|\w+) from )?"\./([\w-]+)\.js";$', re.M)
+_IMPORT = re.compile(r'^import (?:(?:\* as )?(\{[^}]*\}|\w+) from )?"\.{1,2}/([\w-]+)\.js";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|const|class) (\w+))", re.M)
 _NAME = re.compile(r"^export (?:async function|function|const|class) (\w+)", re.M)
+#: Where modules of the first file are found by those of a screen.
+_SHARED = "globalThis.eventrModules"
 _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*?(?:.|\n)*?\*/)[ \t]*\n", re.M)
 _INDENT = re.compile(r"^[ \t]+", re.M)
 
@@ -24,9 +29,31 @@ def javascript(modules: Mapping[str, str], entry: str) -> str:
     Raises:
         ValueError: an import that is not of the convention's form, or goes in a circle.
     """
+    order = _order(modules, entry)
+    names = ", ".join(map(_variable, order))
+    return "".join(_wrapped(name, modules[name]) for name in order) + f"{_SHARED} = {{ {names} }};\n"
+
+
+def screen(modules: Mapping[str, str], entry: str, name: str, source: str) -> str:
+    """Return the script of one screen, to be loaded after that of ``entry``.
+
+    Args:
+        modules: as above; what the entry does not run already comes along.
+
+    Raises:
+        ValueError: as above.
+    """
+    running = _order(modules, entry)
+    order = _order({**modules, name: source}, name)
+    taken = "".join(f"const {_variable(n)} = {_SHARED}.{_variable(n)};\n" for n in order if n in running)
+    own = {**modules, name: source}
+    return taken + "".join(_wrapped(n, own[n]) for n in order if n not in running)
+
+
+def _order(modules: Mapping[str, str], entry: str) -> list[str]:
     order: list[str] = []
     _visit(entry, modules, order, ())
-    return "".join(_wrapped(name, modules[name]) for name in order)
+    return order
 
 
 def _visit(name: str, modules: Mapping[str, str], order: list[str], path: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from tests.web.test_csrf import rules
 
 REPO = Path(__file__).resolve().parents[2]
 TEMPLATES = sorted((REPO / "app/web/templates").rglob("*.html"))
-SCRIPTS = sorted((REPO / "static/js").glob("*.js"))
+SCRIPTS = sorted((REPO / "static/js").rglob("*.js"))
 FIXED = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",

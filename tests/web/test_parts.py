@@ -51,6 +51,20 @@ def test_the_bundle_refuses_what_it_does_not_know(source: str) -> None:
         bundle.javascript({"a": source}, "a")
 
 
+def test_a_screens_script_takes_what_runs_already_and_brings_the_rest() -> None:
+    modules = {
+        "app": 'import { t } from "./words.js";\nt();',
+        "words": "export const t = 1;",
+        "drag": 'import { t } from "./words.js";\nexport const grab = t;',
+    }
+    source = 'import { t } from "../words.js";\nimport { grab } from "../drag.js";\ngrab(t);'
+    made = bundle.screen(modules, "app", "manager", source)
+    assert "const m_words = globalThis.eventrModules.m_words;" in made
+    assert "const t = 1" not in made
+    assert made.index("const m_drag = (") < made.index("const m_manager = (")
+    assert "globalThis.eventrModules = { m_words, m_app }" in bundle.javascript(modules, "app")
+
+
 def test_the_bundle_refuses_circles() -> None:
     with pytest.raises(ValueError, match="circle"):
         bundle.javascript({"a": 'import "./b.js";', "b": 'import "./a.js";'}, "a")
