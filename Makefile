@@ -12,7 +12,7 @@ WORDS := app/web/translations
 # Compiled modules are worth their space here: every process and many a test starts a Python.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test quick lint format types bench faults docs words clean
+.PHONY: help run test quick lint format types bench faults docs words screens clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -52,6 +52,9 @@ words: $(VENV)/.run  ## Collect the sentences to translate; new ones are added t
 	for code in de ru ar; do test -f $(WORDS)/$$code.po || cp $(WORDS)/messages.pot $(WORDS)/$$code.po; \
 	  $(BIN)/pybabel -q update --input-file $(WORDS)/messages.pot --output-file $(WORDS)/$$code.po --locale $$code \
 	    --no-wrap --no-fuzzy-matching --ignore-obsolete --omit-header; done
+
+screens: $(VENV)/.dev chromium  ## Draw docs/screens anew
+	$(BIN)/python -m tests.browser.pictures
 
 clean:  ## Remove the environment and what was made on the way; data in var stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

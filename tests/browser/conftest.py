@@ -17,7 +17,6 @@ from werkzeug.serving import make_server
 
 from app import create_app
 from app.bootstrap import Services
-from app.config import Settings
 from tests.support.reader import PASSWORD
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
@@ -38,8 +37,15 @@ class Site:
 
 
 @pytest.fixture
-def site(settings: Settings, services: Services) -> Iterator[Site]:
+def site(services: Services) -> Iterator[Site]:
     """The application on a real socket, many threads."""
+    with serve(services) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def serve(services: Services) -> Iterator[Site]:
+    """Serve the application on a free port of loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,15 +54,19 @@ def site(settings: Settings, services: Services) -> Iterator[Site]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield Site(own.base_url, services)
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield Site(own.base_url, services)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.fixture
 def visit(chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
-    """``visit(size=, scheme=, js=, login=)``: a page of a new browser, logged in when ``login`` names a user.
+    """``visit(size=, scheme=, js=, login=, language=)``: a page of a new browser.
+
+    Logged in when ``login`` names a user;
     ``expect``: part of a console error that belongs to the test.
 
     At the end of the test every page must be without console errors and CSP reports.
@@ -74,6 +84,7 @@ def _page(
     scheme: str = "light",
     js: bool = True,
     login: str = "",
+    language: str = "en-GB",
     expect: str = "",
 ) -> Page:
     touch = size[0] < 700
@@ -85,7 +96,7 @@ def _page(
         has_touch=touch,
         is_mobile=touch,
         reduced_motion="reduce",
-        locale="en-GB",
+        locale=language,
     )
     stack.callback(context.close)
     page = context.new_page()

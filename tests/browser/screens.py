@@ -1,0 +1,71 @@
+"""Every screen there is, how one gets there, and what is shown: for the tests of all, and for pictures."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.support.demo import Demo
+
+Path = str | Callable[[Demo], str]
+Prepare = Callable[[Page], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Screen:
+    """One state of a screen.
+
+    Attributes:
+        path: address, or what makes it of the demo's ids.
+        prepare: done there before it is looked at.
+        stranger: whether nobody is logged in.
+        expect: part of a console message that belongs to it.
+    """
+
+    name: str
+    path: Path
+    prepare: Prepare | None = None
+    stranger: bool = False
+    expect: str = ""
+
+    def show(self, page: Page, demo: Demo) -> None:
+        """Go there."""
+        page.goto(self.path(demo) if callable(self.path) else self.path)
+        if self.prepare:
+            self.prepare(page)
+
+
+def _help(page: Page) -> None:
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+
+
+def _marked(page: Page) -> None:
+    page.keyboard.press("Shift+A")
+    undo = page.locator(".toast button")
+    expect(undo).to_be_visible()
+
+
+SCREENS: tuple[Screen, ...] = (
+    Screen("landing", "/", stranger=True),
+    Screen("signup", "/signup", stranger=True),
+    Screen("login", "/login", stranger=True),
+    Screen("missing", "/nope", expect="404"),
+    Screen("tree", "/read"),
+    Screen("list", "/read/all"),
+    Screen("article", lambda demo: f"/read/all?entry={demo.entry}"),
+    Screen("folder", lambda demo: f"/read/folder/{demo.folders['World']}"),
+    Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
+    Screen("starred", "/read/starred"),
+    Screen("help", "/read/all", _help),
+    Screen("add", "/add"),
+    Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
+    Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
+    Screen("folders", "/folders"),
+    Screen("settings", "/settings"),
+    # Last: it leaves nothing unread.
+    Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),
+    Screen("caught-up", lambda demo: f"/read/folder/{demo.folders['Design']}"),
+)

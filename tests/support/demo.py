@@ -1,0 +1,92 @@
+"""An account as people have it after some weeks: folders, feeds that fail, stars, notes of fetches.
+
+All entries are real ones of the corpus, stored by the real pull.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+from app import clock
+from app.bootstrap import Services
+from app.models.actor import Actor, Role
+from app.models.feed import FetchRecord
+from tests.support.reader import add_user, follow
+
+#: So that ages and days in pictures are always the same; the corpus was captured shortly before.
+NOW = dt.datetime(2026, 2, 18, 9, 30, tzinfo=dt.UTC)
+_FOLDERS = {
+    "Design": ("feeds/rss/spoon-tamago.com-d94f47.xml",),
+    "World": (
+        "feeds/rss/restofworld.org-e04770.xml",
+        "feeds/rss/bbcurdu.com-ace121.xml",
+        "feeds/rss/themoscowtimes.com-eef534.xml",
+    ),
+    "Programming": ("feeds/rss/zerokspot.com-71d236.xml", "feeds/rss/markgreville.ie-d8f87a.xml"),
+}
+_LOOSE = ("feeds/atom/daringfireball.net-df410e.xml", "feeds/atom/youtube.com-9cf7d9.xml")
+
+
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """Whom and what there is.
+
+    Attributes:
+        feeds: by the last part of the name, without suffix: ``restofworld.org-e04770`` → id.
+        folders: name → id.
+        entry: one that is worth reading.
+    """
+
+    services: Services
+    ann: Actor
+    feeds: dict[str, int]
+    folders: dict[str, int]
+    entry: int
+
+
+def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
+    """Make the user ``ann`` with all that."""
+    # What is older than its life by the true clock would be removed while it is looked at.
+    services.store.database.client.admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
+    with clock.set_source(lambda: NOW):
+        ann = add_user(services, "ann", role)
+        folders, feeds = {}, {}
+        for name, paths in _FOLDERS.items():
+            folders[name] = services.folders.create(ann, name).id
+            feeds |= _follow(services, ann, paths, folders[name])
+        feeds |= _follow(services, ann, _LOOSE, None)
+        entries = services.store.database["entries"]
+        newest = entries.find({"feed_id": feeds["spoon-tamago.com-d94f47"]}).sort("at", -1)
+        some = [doc["_id"] for doc in newest.limit(8)]
+        for entry in some[2:5]:
+            services.reading.star(ann, entry, True)
+        services.reading.mark(ann, some[4:], True)
+        _troubles(services, feeds)
+    return Demo(services, ann, feeds, folders, some[0])
+
+
+def _follow(services: Services, ann: Actor, paths: tuple[str, ...], folder: int | None) -> dict[str, int]:
+    names = [path.rpartition("/")[2].removesuffix(".xml") for path in paths]
+    return dict(zip(names, follow(services, ann, paths, folder_id=folder), strict=True))
+
+
+def _troubles(services: Services, feeds: dict[str, int]) -> None:
+    """Two days of fetches of one feed, and another that fails."""
+    database = services.store.database
+    database["feeds"].update_one({"_id": feeds["bbcurdu.com-ace121"]}, {"$set": {"error": "http_503"}})
+    for n in range(60):
+        failed, changed = n % 17 == 9, n % 5 == 0
+        services.mappers.fetches.add(
+            [
+                FetchRecord(
+                    feeds["restofworld.org-e04770"],
+                    NOW - dt.timedelta(minutes=37 * n + 5),
+                    503 if failed else 200 if changed else 304,
+                    120 + 37 * n % 200,
+                    84_000 if changed else 0,
+                    n % 3 if changed else 0,
+                    "http_503" if failed else None,
+                )
+            ]
+        )
