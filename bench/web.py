@@ -53,12 +53,12 @@ def web(bench: Bench) -> None:
     """Publish ``web.list_ms`` and ``web.page_kb``."""
     with bench.servers(embedded_cache=1 << 30) as running:
         feeds = 50 if bench.quick else 1000
-        with _site(running.settings, feeds, 20 if bench.quick else 500) as (port, cookie):
+        with site(running.settings, feeds, 20 if bench.quick else 500) as (port, cookie):
             runs = [_p50(port, cookie, "/read/all") for _ in range(bench.repeats)]
             article = [_p50(port, cookie, "/read/all", part="div#stream") for _ in range(bench.repeats)]
         bench.figure("web.list_ms", runs, "ms", at_most=60)
         bench.note(f"list pane alone: {statistics.median(article):.1f} ms")
-        with _site(running.settings, 300, 3) as (port, cookie):
+        with site(running.settings, 300, 3) as (port, cookie):
             sizes = _weights(port, cookie)
         bench.note(", ".join(f"{name} {size / 1000:.1f} kB" for name, size in sizes.items()))
         bench.figure("web.page_kb", [sum(sizes.values()) / 1000], "kB", at_most=60)
@@ -66,7 +66,7 @@ def web(bench: Bench) -> None:
 
 
 @contextlib.contextmanager
-def _site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, str]]:
+def site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, str]]:
     """Build a user with so many feeds, serve him; yield the port and his cookie."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -134,13 +134,14 @@ def _p50(port: int, cookie: str, path: str, *, part: str = "") -> float:
     times = []
     for _ in range(REQUESTS):
         started = time.perf_counter()
-        _get(client, cookie, path, part)
+        ask(client, cookie, path, part)
         times.append((time.perf_counter() - started) * 1000)
     client.close()
     return statistics.median(times[5:])
 
 
-def _get(client: http.client.HTTPConnection, cookie: str, path: str, part: str = "") -> bytes:
+def ask(client: http.client.HTTPConnection, cookie: str, path: str, part: str = "") -> bytes:
+    """Return the page or file at a path, compressed."""
     headers = {"Cookie": f"eventr={cookie}", "Accept-Encoding": "gzip"}
     if part:
         headers |= {"HX-Request": "true", "HX-Target": part}
@@ -155,8 +156,8 @@ def _get(client: http.client.HTTPConnection, cookie: str, path: str, part: str =
 def _weights(port: int, cookie: str) -> dict[str, int]:
     """Return the compressed size of the page and of each file it needs."""
     client = http.client.HTTPConnection("127.0.0.1", port)
-    page = _get(client, cookie, "/read/all")
+    page = ask(client, cookie, "/read/all")
     files = sorted(set(re.findall(r"/static/[\w.-]+", gzip.decompress(page).decode())))
-    sizes = {re.sub(r"/static/|\.[0-9a-f]{12}", "", path): len(_get(client, cookie, path)) for path in files}
+    sizes = {re.sub(r"/static/|\.[0-9a-f]{12}", "", path): len(ask(client, cookie, path)) for path in files}
     client.close()
     return {"html": len(page), **sizes}
