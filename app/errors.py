@@ -25,23 +25,42 @@ holds internals; ``ids`` goes to the log.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
+
+_PLACE = re.compile(r"%\((\w+)\)s")
+
+
+def N_(sentence: str) -> str:
+    """Mark a sentence for translation; it is translated where it is shown."""
+    return sentence
+
+
+def filled(sentence: str, values: Mapping[str, Any]) -> str:
+    """Return a sentence with its places ``%(name)s`` filled; a place without a value stays."""
+    return _PLACE.sub(lambda place: str(values.get(place[1], place[0])), sentence)
 
 
 class EventrError(Exception):
     """Root of the tree.
 
     Args:
-        message: one sentence for the person who caused or sees it, saying what to do.
+        message: one sentence for the person who caused or sees it, saying what to do. A literal, so that
+            it can be translated; what changes stands in places, ``%(limit)s``, filled from ``ids``.
         ids: what it is about (``feed_id=…``, ``field=…``), for logs and JSON answers.
+
+    Attributes:
+        sentence: the sentence with its places, as translators know it; ``message`` has them filled.
     """
 
     code: ClassVar[str] = "error"
     http_status: ClassVar[int] = 500
-    default: ClassVar[str] = "Something went wrong on our side. Try again in a minute."
+    default: ClassVar[str] = N_("Something went wrong on our side. Try again in a minute.")
 
     def __init__(self, message: str | None = None, **ids: Any) -> None:
-        self.message = message or self.default
+        self.sentence = message or self.default
+        self.message = filled(self.sentence, ids)
         self.ids = ids
         super().__init__(self.message)
 
@@ -53,103 +72,105 @@ class EventrError(Exception):
 
 class SettingsError(EventrError):
     code = "settings"
-    default = "A setting is wrong."
+    default = N_("A setting is wrong.")
 
 
 class StartupError(EventrError):
     code = "startup"
-    default = "Eventr cannot start."
+    default = N_("Eventr cannot start.")
 
 
 class InvalidError(EventrError):
     code = "invalid"
     http_status = 400
-    default = "That does not look right. Check what you entered and send it again."
+    default = N_("That does not look right. Check what you entered and send it again.")
 
 
 class AuthRequiredError(EventrError):
     code = "auth_required"
     http_status = 401
-    default = "Log in first."
+    default = N_("Log in first.")
 
 
 class ForbiddenError(EventrError):
     code = "forbidden"
     http_status = 403
-    default = "You are not allowed to do this."
+    default = N_("You are not allowed to do this.")
 
 
 class NotFoundError(EventrError):
     code = "not_found"
     http_status = 404
-    default = "There is nothing at this address."
+    default = N_("There is nothing at this address.")
 
 
 class ExistsError(EventrError):
     code = "exists"
     http_status = 409
-    default = "That is there already."
+    default = N_("That is there already.")
 
 
 class ConflictError(EventrError):
     code = "conflict"
     http_status = 409
-    default = "Somebody else changed this first. Reload and try again."
+    default = N_("Somebody else changed this first. Reload and try again.")
 
 
 class TooLargeError(EventrError):
     code = "too_large"
     http_status = 413
-    default = "That is larger than this server accepts."
+    default = N_("That is larger than this server accepts.")
 
 
 class RateLimitedError(EventrError):
     code = "rate_limited"
     http_status = 429
-    default = "That was too often. Wait a little and try again."
+    default = N_("That was too often. Wait a little and try again.")
 
 
 class StoreError(EventrError):
     code = "store_unavailable"
     http_status = 503
-    default = "The store does not answer. Nothing was lost; try again in a minute."
+    default = N_("The store does not answer. Nothing was lost; try again in a minute.")
 
 
 class DrainingError(StoreError):
     code = "draining"
-    default = "This is being serviced and takes nothing new. Try again in a few minutes."
+    default = N_("This is being serviced and takes nothing new. Try again in a few minutes.")
 
 
 class UnsentError(EventrError):
     code = "unsent"
     http_status = 503
-    default = "The report could not be delivered to any address. The log names the kinds that failed."
+    default = N_("The report could not be delivered to any address. The log names the kinds that failed.")
 
 
 #: Every error word a feed can carry, with the sentence its readers see. ``http_4xx``-like words are
 #: made from the status; their sentence is chosen by :func:`feed_message`.
 FEED_MESSAGES: dict[str, str] = {
-    "invalid_url": "This is not a web address that can be fetched.",
-    "refused": "This address cannot be fetched from here.",
-    "unreachable": "This address could not be reached from here: it is not allowed, accepts no connection, "
-    "or takes too long to answer.",
-    "dns_failed": "The name of this site could not be found. It may be gone, or its DNS is down.",
-    "connect_failed": "The site did not accept a connection.",
-    "tls_failed": "The site's certificate is not valid, so its answer cannot be trusted.",
-    "timeout": "The site took too long to answer.",
-    "too_many_redirects": "The site redirects too many times.",
-    "bad_redirect": "The site redirects to an address that cannot be fetched.",
-    "bad_response": "The site's answer breaks the rules of HTTP.",
-    "bad_encoding": "The site's answer is compressed in a way that cannot be read, or was cut off.",
-    "too_large": "The answer is larger than this server reads.",
-    "empty": "The site answered with an empty page.",
-    "not_a_feed": "This is not a feed. If it is a page, its feed may be found from its address.",
-    "html_page": "This is a web page, not a feed. Its feed may be found from its address.",
-    "broken_feed": "This is a feed, but too broken to be read.",
-    "gone": "The site says that this feed is gone for good.",
-    "crashed": "Reading this feed crashed a worker three times, so it is paused.",
-    "unreadable": "Reading this feed failed on our side. That is noted; it is tried again later.",
-    "no_feed_found": "No feed was found at this address.",
+    "invalid_url": N_("This is not a web address that can be fetched."),
+    "refused": N_("This address cannot be fetched from here."),
+    "unreachable": N_(
+        "This address could not be reached from here: it is not allowed, accepts no connection, "
+        "or takes too long to answer."
+    ),
+    "dns_failed": N_("The name of this site could not be found. It may be gone, or its DNS is down."),
+    "connect_failed": N_("The site did not accept a connection."),
+    "tls_failed": N_("The site's certificate is not valid, so its answer cannot be trusted."),
+    "timeout": N_("The site took too long to answer."),
+    "too_many_redirects": N_("The site redirects too many times."),
+    "bad_redirect": N_("The site redirects to an address that cannot be fetched."),
+    "bad_response": N_("The site's answer breaks the rules of HTTP."),
+    "bad_encoding": N_("The site's answer is compressed in a way that cannot be read, or was cut off."),
+    "too_large": N_("The answer is larger than this server reads."),
+    "empty": N_("The site answered with an empty page."),
+    "not_a_feed": N_("This is not a feed. If it is a page, its feed may be found from its address."),
+    "html_page": N_("This is a web page, not a feed. Its feed may be found from its address."),
+    "broken_feed": N_("This is a feed, but too broken to be read."),
+    "gone": N_("The site says that this feed is gone for good."),
+    "crashed": N_("Reading this feed crashed a worker three times, so it is paused."),
+    "unreadable": N_("Reading this feed failed on our side. That is noted; it is tried again later."),
+    "no_feed_found": N_("No feed was found at this address."),
 }
 
 
@@ -164,20 +185,29 @@ def outside_word(code: str, *, admin: bool = False) -> str:
 
 def feed_message(code: str) -> str:
     """Return the sentence for a feed error word, also for ``http_<status>`` words."""
+    return filled(*feed_sentence(code))
+
+
+def feed_sentence(code: str) -> tuple[str, dict[str, str]]:
+    """Return the sentence for a feed error word as translators know it, and what fills its places."""
     if code in FEED_MESSAGES:
-        return FEED_MESSAGES[code]
+        return FEED_MESSAGES[code], {}
     status = code.removeprefix("http_")
+    return _status_sentence(status), {"status": status}
+
+
+def _status_sentence(status: str) -> str:
     match status:
         case "401" | "403" | "407":
-            return f"The site wants a login for this address (HTTP {status})."
+            return N_("The site wants a login for this address (HTTP %(status)s).")
         case "404" | "410":
-            return f"There is nothing at this address any more (HTTP {status})."
+            return N_("There is nothing at this address any more (HTTP %(status)s).")
         case "429":
-            return "The site asks for fewer requests (HTTP 429); it is polled less often now."
+            return N_("The site asks for fewer requests (HTTP 429); it is polled less often now.")
         case _ if status.startswith("5"):
-            return f"The site has a fault of its own (HTTP {status}); it is asked again later."
+            return N_("The site has a fault of its own (HTTP %(status)s); it is asked again later.")
         case _:
-            return f"The site answered with HTTP {status}."
+            return N_("The site answered with HTTP %(status)s.")
 
 
 class FeedError(EventrError):

@@ -80,9 +80,7 @@ class SubscriptionGateway:
 
     def _check_count(self, user_id: int) -> None:
         if self._subscriptions.count(user_id) >= self._most:
-            raise TooLargeError(
-                f"You have {self._most} subscriptions, and that is the most.", limit=self._most
-            )
+            raise TooLargeError("You have %(limit)s subscriptions, and that is the most.", limit=self._most)
 
     def _start_of(self, position: Position, now: dt.datetime) -> int:
         first, last = position.first_seq, position.last_seq

@@ -19,7 +19,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError, OperationFailure
 
 from app import clock
-from app.errors import ExistsError
+from app.errors import N_, ExistsError
 from app.mappers.errors import translated
 from app.models.actor import Role
 from app.models.preferences import Preferences
@@ -29,8 +29,8 @@ Doc = dict[str, Any]
 
 _INDEX_NOT_FOUND = 27
 _TAKEN = {
-    "name": "This name is taken. Choose another one.",
-    "email": "This e-mail address belongs to another account.",
+    "name": N_("This name is taken. Choose another one."),
+    "email": N_("This e-mail address belongs to another account."),
 }
 
 

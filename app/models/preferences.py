@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import zoneinfo
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -27,11 +29,14 @@ class Preferences:
 
     Attributes:
         language: BCP 47, "" as the browser says.
+        time_zone: of the IANA ("Europe/Berlin"), "" as the device says.
         text_size: of articles, pixels.
         keys: action → its keys divided by blanks ("j", "g+a"), "" for none; only what differs.
     """
 
     language: str = _choice("", "", "en", "de", "ru", "ar", "en-XA")
+    time_zone: str = ""
+    times: str = _choice("relative", "relative", "absolute")
     view: str = _choice("panes", "panes", "list", "expanded")
     density: str = _choice("cozy", "compact", "cozy", "card", "expanded")
     sort: str = _choice("unread-on-top", "unread-on-top", "newest", "oldest")
@@ -57,6 +62,12 @@ class Preferences:
         return cls(**kept)
 
 
+@functools.cache
+def time_zones() -> frozenset[str]:
+    """Return the names of all time zones."""
+    return frozenset(zoneinfo.available_timezones())
+
+
 _FIELDS = {field.name: field for field in dataclasses.fields(Preferences)}
 
 
@@ -71,7 +82,9 @@ def check(name: str, value: object) -> Any:
         raise InvalidError("There is no such setting.", field=name)
     if name == "keys":
         return _keys(value)
-    if "values" in field.metadata:
+    if name == "time_zone":
+        fits = value == "" or value in time_zones()
+    elif "values" in field.metadata:
         fits = value in field.metadata["values"]
     elif "least" in field.metadata:
         fits = type(value) is int and field.metadata["least"] <= value <= field.metadata["most"]

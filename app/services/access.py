@@ -39,6 +39,11 @@ def throttle(limiter: Limiter, who: str, *, limit: int, window: int) -> None:
     """
     seconds = limiter.wait(who, limit, window)
     if seconds:
+        if seconds < 90:
+            raise RateLimitedError(
+                "Too many tries. Wait %(retry_after)s seconds and try again.", retry_after=seconds
+            )
         minutes = -(-seconds // 60)
-        when = f"{seconds} seconds" if seconds < 90 else f"{minutes} minutes"
-        raise RateLimitedError(f"Too many tries. Wait {when} and try again.", retry_after=seconds)
+        raise RateLimitedError(
+            "Too many tries. Wait %(minutes)s minutes and try again.", retry_after=seconds, minutes=minutes
+        )

@@ -28,7 +28,7 @@ def some_ids(values: Sequence[object], field: str, most: int) -> list[int]:
         InvalidError: one is not an id, or there are more than ``most``.
     """
     if not isinstance(values, list | tuple) or len(values) > most:
-        raise InvalidError(f"At most {most} at once.", field=field)
+        raise InvalidError("At most %(most)s at once.", field=field, most=most)
     return list(dict.fromkeys(an_id(v, field) for v in values))
 
 
@@ -42,7 +42,7 @@ def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False)
         raise InvalidError(field=field)
     text = " ".join("".join(c if c.isprintable() else " " for c in value).split())
     if len(text) > most:
-        raise InvalidError(f"At most {most} characters.", field=field)
+        raise InvalidError("At most %(most)s characters.", field=field, most=most)
     if not text and not empty:
         raise InvalidError("Enter a name.", field=field)
     return text

@@ -35,9 +35,13 @@ def check(password: str, *, name: str = "", email: str = "") -> None:
         InvalidError: with a sentence that says why.
     """
     if len(password) < MIN_LENGTH:
-        raise InvalidError(f"A password needs at least {MIN_LENGTH} characters.", field="password")
+        raise InvalidError(
+            "A password needs at least %(limit)s characters.", field="password", limit=MIN_LENGTH
+        )
     if len(password) > MAX_LENGTH:
-        raise InvalidError(f"A password can have {MAX_LENGTH} characters at most.", field="password")
+        raise InvalidError(
+            "A password can have %(limit)s characters at most.", field="password", limit=MAX_LENGTH
+        )
     folded = password.casefold()
     if folded in {name.casefold(), email.casefold(), email.casefold().partition("@")[0]} - {""}:
         raise InvalidError("Your name or address is the first password anyone would try.", field="password")

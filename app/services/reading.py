@@ -88,7 +88,7 @@ class ReadingService:
         require(actor, Permission.ENTRY_READ)
         limit = self._page_size if query.limit is None else query.limit
         if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
-            raise InvalidError(f"A page has 1 to {PAGE_MAX} rows.", field="limit")
+            raise InvalidError("A page has 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
         sources = self._streams.sources(self._of_stream(actor, query.ref))

@@ -8,7 +8,7 @@ import re
 
 from app import logs
 from app.config import Settings
-from app.errors import AuthRequiredError, ExistsError, ForbiddenError, InvalidError
+from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
 from app.gateways.accounts import AccountGateway
 from app.models.user import NewUser, Session, User
 from app.services import passwords
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[\w][\w.-]{1,31}")
 _EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
 #: Failed logins of one network, whatever the account (W06); those of one account are a setting.
 PER_NETWORK = 30
-WRONG = "This name and password do not fit together."
+WRONG = N_("This name and password do not fit together.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

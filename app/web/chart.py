@@ -1,10 +1,13 @@
-"""A feed's last day as a drawing: fetches as ticks, new entries as bars. Pure; a table says the same."""
+"""A feed's last day as a drawing: fetches as ticks, new entries as bars; a table says the same."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
 from collections.abc import Sequence
+
+from flask_babel import gettext as _
+from flask_babel import ngettext
 
 from app import clock
 from app.models.feed import FetchRecord
@@ -56,7 +59,7 @@ def kind(fetch: FetchRecord) -> str:
 def label(fetch: FetchRecord) -> str:
     """Return a fetch's outcome in words."""
     if fetch.error:
-        return f"failed: {fetch.error.replace('_', ' ')}"
+        return str(_("failed: %(word)s", word=fetch.error.replace("_", " ")))
     if fetch.new:
-        return f"{fetch.new} new"
-    return "unchanged" if fetch.status == 304 else "nothing new"
+        return str(ngettext("%(num)s new", "%(num)s new", fetch.new))
+    return str(_("unchanged") if fetch.status == 304 else _("nothing new"))

@@ -6,34 +6,36 @@ import secrets
 from urllib.parse import quote
 
 from flask import Flask, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
 from werkzeug.exceptions import HTTPException
 
 from app import logs
-from app.errors import AuthRequiredError, EventrError, RateLimitedError, StoreError
+from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
+from app.web import i18n
 from app.web.render import template
 
 log = logs.get(__name__)
 
 TITLES = {
-    400: "That did not fit",
-    401: "Log in first",
-    403: "Not allowed",
-    404: "Nothing here",
-    405: "Not this way",
-    409: "Already there",
-    410: "Gone",
-    411: "Length missing",
-    413: "Too large",
-    422: "The site is at fault",
-    429: "Slow down",
-    503: "Back in a moment",
+    400: N_("That did not fit"),
+    401: N_("Log in first"),
+    403: N_("Not allowed"),
+    404: N_("Nothing here"),
+    405: N_("Not this way"),
+    409: N_("Already there"),
+    410: N_("Gone"),
+    411: N_("Length missing"),
+    413: N_("Too large"),
+    422: N_("The site is at fault"),
+    429: N_("Slow down"),
+    503: N_("Back in a moment"),
 }
 _SENTENCES = {
-    400: "The request could not be understood.",
-    404: "There is nothing at this address, or it is not yours to see.",
-    405: "This address does not work like that.",
-    411: "Send this in one piece, with its length.",
-    413: "That is larger than this server accepts.",
+    400: N_("The request could not be understood."),
+    404: N_("There is nothing at this address, or it is not yours to see."),
+    405: N_("This address does not work like that."),
+    411: N_("Send this in one piece, with its length."),
+    413: N_("That is larger than this server accepts."),
 }
 
 
@@ -47,7 +49,7 @@ def install(app: Flask) -> None:
 def _ours(error: Exception) -> Response:
     assert isinstance(error, EventrError)  # noqa: S101 — registered for it
     log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
-    response = answer(error.http_status, error.word, error.message, error)
+    response = answer(error.http_status, error.word, i18n.said(error), error)
     if isinstance(error, AuthRequiredError) and not wants_json():
         if for_script():
             response.headers["HX-Redirect"] = "/login"
@@ -61,7 +63,7 @@ def _http(error: Exception) -> Response:
     status = error.code or 500
     if error.response is not None or 300 <= status < 400:
         return make_response(error.get_response())
-    response = answer(status, f"http_{status}", _SENTENCES.get(status, "This did not work."))
+    response = answer(status, f"http_{status}", _(_SENTENCES.get(status, N_("This did not work."))))
     for name, value in error.get_headers():
         if name in ("Allow", "Retry-After"):
             response.headers[name] = value
@@ -71,9 +73,11 @@ def _http(error: Exception) -> Response:
 def _unexpected(error: Exception) -> Response:
     incident = secrets.token_hex(4)
     log.error("request_failed", exc_info=True, incident=incident, path=_rule())
-    return answer(
-        500, "error", f"Something went wrong on our side. Try again in a minute; it is noted as {incident}."
+    words = _(
+        "Something went wrong on our side. Try again in a minute; it is noted as %(incident)s.",
+        incident=incident,
     )
+    return answer(500, "error", words)
 
 
 def answer(status: int, word: str, message: str, error: EventrError | None = None) -> Response:
@@ -81,7 +85,7 @@ def answer(status: int, word: str, message: str, error: EventrError | None = Non
     if wants_json():
         response = make_response(jsonify(error=word, message=message), status)
     else:
-        title = TITLES.get(status, "Something went wrong")
+        title = _(TITLES.get(status, N_("Something went wrong")))
         name = "parts/problem.html" if for_script() else "pages/error.html"
         page = template(name, status=status, title=title, message=message)
         response = make_response(page, status)

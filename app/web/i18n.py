@@ -6,10 +6,11 @@ translations are the gettext catalogues below ``translations``, read as they are
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
-import gettext as gnu
 import io
 import re
+import zoneinfo
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ from babel import Locale
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from flask import Flask, g, request
-from flask_babel import Babel, Domain, get_locale
+from babel.support import NullTranslations, Translations
+from flask import Flask, g, has_request_context, request
+from flask_babel import Babel, Domain, gettext
 
+from app.errors import EventrError, feed_sentence, filled
+from app.models.preferences import time_zones
 from app.web.context import user
 
 #: Codes of BCP 47 and what each language calls itself.
@@ -28,6 +32,10 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "ru": "Рус�
 #: English made 40 % longer and accented: what does not change is not translatable, what is cut has no room.
 PSEUDO = "en-XA"
 COOKIE = "language"
+#: The zone of this device, told by a script (``static/js/zone.js``), as "Europe/Berlin".
+ZONE_COOKIE = "zone"
+#: What sentences are in and dates follow; English dates are those of most of the world: 14 March, 24 hours.
+_LOCALES = {"en": "en_GB", PSEUDO: "en_GB"}
 FOLDER = Path(__file__).parent / "translations"
 _SCRIPTS = "static/js/"
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|<[^>]*>|&\w+;")
@@ -37,14 +45,15 @@ _ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
 class _Words(Domain):  # type: ignore[misc]  # Flask-Babel brings no types for its class
     """The catalogues of this package, one per language, read when first asked for."""
 
-    def get_translations(self) -> gnu.NullTranslations:
-        return _translations(language())
+    def get_translations(self) -> NullTranslations:
+        return _translations(language() if has_request_context() else "en")
 
 
 def install(app: Flask) -> None:
     """Let pages of ``app`` speak the reader's language."""
-    words = _Words()
-    Babel(app, locale_selector=_locale, default_domain=words, default_timezone="UTC")
+    babel = Babel(app, locale_selector=locale, timezone_selector=timezone)
+    babel.domain_instance = _Words()  # a cached property; the parameter only takes names of files
+    app.jinja_env.policies["ext.i18n.trimmed"] = True  # as babel.cfg says
     app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # set by the i18n extension
     app.jinja_env.globals.update(
         language=language, direction=direction, script_words=script_words, LANGUAGES=LANGUAGES
@@ -60,8 +69,50 @@ def language() -> str:
 
 def direction() -> str:
     """Return the direction this page is written in, ``ltr`` or ``rtl``."""
-    locale = get_locale()
-    return str(locale.text_direction) if locale else "ltr"
+    return str(locale().text_direction)
+
+
+def locale() -> Locale:
+    """Return whose dates, numbers and plurals this page has."""
+    return _parsed(language() if has_request_context() else "en")
+
+
+@functools.cache
+def _parsed(code: str) -> Locale:
+    return Locale.parse(_LOCALES.get(code, code))
+
+
+def timezone() -> dt.tzinfo:
+    """Return the zone times are shown in: chosen for the account, told by this device, else UTC."""
+    if not has_request_context():
+        return dt.UTC
+    if "timezone" not in g:
+        person = user()
+        chosen = person.preferences.time_zone if person else ""
+        g.timezone = _zone(chosen) or _zone(request.cookies.get(ZONE_COOKIE, "")) or dt.UTC
+    return g.timezone  # type: ignore[no-any-return]  # set above
+
+
+@functools.lru_cache(maxsize=1024)
+def _zone(name: str) -> dt.tzinfo | None:
+    return zoneinfo.ZoneInfo(name) if name in time_zones() else None
+
+
+def absolute_times() -> bool:
+    """Return whether the reader prefers times of the clock to "3 hours ago"."""
+    person = user() if has_request_context() else None
+    return person is not None and person.preferences.times == "absolute"
+
+
+def said(error: EventrError) -> str:
+    """Return an error's sentence in the page's language."""
+    return filled(gettext(error.sentence), error.ids)
+
+
+def feed_said(word: str) -> str:
+    """Return the sentence for a feed's error word in the page's language."""
+    sentence, values = feed_sentence(word)
+    return filled(gettext(sentence), values)
 
 
 def script_words() -> Mapping[str, Any]:
@@ -82,20 +133,15 @@ def _chosen() -> str | None:
     return None
 
 
-def _locale() -> Locale:
-    code = language()
-    return Locale.parse("en" if code == PSEUDO else code)
-
-
 @functools.cache
-def _translations(code: str) -> gnu.NullTranslations:
+def _translations(code: str) -> NullTranslations:
     catalogue = _catalogue(code)
     if catalogue is None:
-        return gnu.NullTranslations()
+        return NullTranslations()
     compiled = io.BytesIO()
     write_mo(compiled, catalogue)
     compiled.seek(0)
-    return gnu.GNUTranslations(compiled)
+    return Translations(compiled)
 
 
 @functools.cache

@@ -1,47 +1,122 @@
-"""Values as people read them: times, sizes, addresses. Pure."""
+"""Values as people read them, in the page's language and the reader's time zone: times, sizes, addresses."""
 
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from urllib.parse import unquote, urlsplit
 
+from babel.dates import format_date, format_skeleton, format_time, format_timedelta, get_datetime_format
+from babel.numbers import format_decimal
+from babel.units import format_unit
+from flask_babel import gettext as _
+from flask_babel import ngettext
+
 from app import clock
+from app.web import i18n
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))
 
 
 def ago(when: dt.datetime | None) -> str:
-    """Return how long ago something was, short: "now", "5 min", "3 h", "2 d", "14 Mar", "14 Mar 2024"."""
+    """Return how long ago something was, as short as can be, for lists: "5m", "3h", "2d", "14 Mar 2024".
+
+    Whoever prefers times of the clock gets them: "09:05", "14 Mar".
+    """
     if when is None:
         return ""
-    now = clock.now()
-    seconds = (now - when).total_seconds()
+    if i18n.absolute_times():
+        return _clock_or_date(when)
+    seconds = (clock.now() - when).total_seconds()
     if seconds < 0:
-        return until(when)
-    if seconds < HOUR:
-        return f"{int(seconds // MINUTE)} min" if seconds >= MINUTE else "now"
-    if seconds < DAY:
-        return f"{int(seconds // HOUR)} h"
-    if seconds < 7 * DAY:
-        return f"{int(seconds // DAY)} d"
-    return f"{when.day} {when:%b}" if when.year == now.year else f"{when.day} {when:%b %Y}"
-
-
-def until(when: dt.datetime) -> str:
-    """Return how far ahead something is: "in 5 min"."""
-    seconds = max(0.0, (when - clock.now()).total_seconds())
+        return relative(when)
     if seconds < MINUTE:
-        return "in a moment"
-    if seconds < HOUR:
-        return f"in {int(seconds // MINUTE)} min"
-    if seconds < DAY:
-        return f"in {int(seconds // HOUR)} h"
-    return f"in {int(seconds // DAY)} d"
+        return str(_("now"))
+    return _span(*_counted(seconds), "narrow", False, _locale()) if seconds < 7 * DAY else _date(when)
+
+
+def minutes(count: int) -> str:
+    """Return a span as lists show it: 130 → "2h"."""
+    return _span(*_counted(count * MINUTE), "narrow", False, _locale())
+
+
+def relative(when: dt.datetime | None) -> str:
+    """Return when something was or will be, for sentences: "5 min ago", "in 3 hr", "14 Mar 2024"."""
+    if when is None:
+        return ""
+    if i18n.absolute_times():
+        return moment(when)
+    seconds = (clock.now() - when).total_seconds()
+    if abs(seconds) < MINUTE:
+        return str(_("just now") if seconds >= 0 else _("in a moment"))
+    if seconds >= 7 * DAY:
+        return _date(when)
+    count, unit = _counted(abs(seconds))
+    return _span(-count if seconds > 0 else count, unit, "short", True, _locale())
+
+
+def _counted(seconds: float) -> tuple[int, str]:
+    """Return whole units: 7,300 s → 2 hours."""
+    return next((int(seconds // size), unit) for size, unit in _UNITS if seconds >= size)
+
+
+@functools.lru_cache(maxsize=4096)
+def _span(count: int, unit: str, form: str, direction: bool, locale: str) -> str:
+    span = dt.timedelta(**{f"{unit}s": count})
+    # By this threshold 23 hours stay 23 hours.
+    return format_timedelta(
+        span,
+        granularity=unit,  # type: ignore[arg-type]  # one of _UNITS
+        threshold=1.0,
+        add_direction=direction,
+        format=form,  # type: ignore[arg-type]  # "narrow" or "short"
+        locale=locale,
+    )
+
+
+def _clock_or_date(when: dt.datetime) -> str:
+    local, today = when.astimezone(i18n.timezone()), clock.now().astimezone(i18n.timezone())
+    return _time(local, _locale()) if local.date() == today.date() else _date(when)
+
+
+def _date(when: dt.datetime) -> str:
+    local, today = when.astimezone(i18n.timezone()), clock.now().astimezone(i18n.timezone())
+    return _day(local.date(), local.year == today.year, _locale())
+
+
+@functools.lru_cache(maxsize=4096)
+def _day(day: dt.date, this_year: bool, locale: str) -> str:
+    return format_skeleton("MMMd" if this_year else "yMMMd", day, locale=locale)
+
+
+def _time(local: dt.datetime, locale: str) -> str:
+    return format_time(local.timetz(), "short", locale=locale)
 
 
 def moment(when: dt.datetime | None) -> str:
-    """Return a point in time in full: "14 March 2026, 09:05 UTC"."""
-    return f"{when.day} {when:%B %Y, %H:%M} UTC" if when else ""
+    """Return a point in time in full: "14 March 2026, 09:05", with "UTC" where no other zone is known."""
+    if when is None:
+        return ""
+    zone = i18n.timezone()
+    words = _moment(when.astimezone(zone).replace(second=0, microsecond=0, tzinfo=None), _locale())
+    return f"{words} UTC" if zone is dt.UTC else words
+
+
+@functools.lru_cache(maxsize=4096)
+def _moment(local: dt.datetime, locale: str) -> str:
+    both = str(get_datetime_format("medium", locale=locale))
+    day, time = format_date(local, "long", locale=locale), _time(local, locale)
+    return both.replace("'", "").format(time, day)
+
+
+def number(value: float) -> str:
+    """Return a number with the separators of the page's language."""
+    return format_decimal(value, locale=_locale())
+
+
+def _locale() -> str:
+    return str(i18n.locale())
 
 
 def iso(when: dt.datetime | None) -> str:
@@ -66,29 +141,30 @@ def host(url: str | None) -> str:
 
 
 def size(octets: int | None) -> str:
-    """Return a number of bytes: "840 B", "12 kB", "3.4 MB"."""
+    """Return a number of bytes: "840 byte", "12 kB", "3.4 MB"."""
     if octets is None:
         return ""
-    if octets < 1000:
-        return f"{octets} B"
-    value = float(octets)
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 999.5 or unit == "GB":
-            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
-    raise AssertionError  # the loop always returns
+    value, unit = float(octets), "byte"
+    for larger in ("kilobyte", "megabyte", "gigabyte"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    pattern = "#,##0.#" if value < 10 else "#,##0"
+    return str(format_unit(value, f"digital-{unit}", "short", format=pattern, locale=_locale()))
 
 
 def per_week(rate: float | None) -> str:
     """Return a posting rate in words: "3 a day", "2 a week", "1 a month"."""
     if not rate:
-        return "rarely"
+        return str(_("rarely"))
     if rate >= 7:
-        return f"{rate / 7:.0f} a day"
+        return str(ngettext("%(num)s a day", "%(num)s a day", round(rate / 7)))
     if rate >= 1:
-        return f"{rate:.0f} a week"
-    monthly = rate * 52 / 12
-    return f"{monthly:.0f} a month" if monthly >= 1 else "a few a year"
+        return str(ngettext("%(num)s a week", "%(num)s a week", round(rate)))
+    monthly = round(rate * 52 / 12)
+    if monthly:
+        return str(ngettext("%(num)s a month", "%(num)s a month", monthly))
+    return str(_("a few a year"))
 
 
 def filename(url: str) -> str:
@@ -117,4 +193,4 @@ def browser(agent: str) -> str:
     """Return a browser's own description in two words: "Firefox, Windows"."""
     name = next((word for mark, word in _BROWSERS if mark in agent), "")
     system = next((word for mark, word in _SYSTEMS if mark in agent), "Linux" if "Linux" in agent else "")
-    return ", ".join(filter(None, (name, system))) or agent[:40] or "Unknown"
+    return ", ".join(filter(None, (name, system))) or agent[:40] or _("Unknown")

@@ -6,13 +6,14 @@ import functools
 from typing import Any
 
 from flask import Flask, g, render_template, request
+from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.errors import feed_message, outside_word
+from app.errors import outside_word
 from app.models.actor import Permission
 from app.models.feed import FetchRecord
 from app.models.stream import Tree
-from app.web import chart, embeds, keys, present, treeview
+from app.web import chart, embeds, i18n, keys, present, treeview
 from app.web.context import services, user, web
 from app.web.csrf import FIELD
 from app.web.sessions import csrf_token
@@ -42,6 +43,10 @@ def install(app: Flask) -> None:
     )
     env.filters.update(
         ago=present.ago,
+        relative=present.relative,
+        minutes=present.minutes,
+        number=present.number,
+        said=i18n.said,
         moment=present.moment,
         iso=present.iso,
         http=present.http_only,
@@ -75,14 +80,14 @@ def nested_tree(tree: Tree, current: str) -> Markup:
     """Return the folders and feeds of the tree."""
     icons = {
         "chevron": str(icon("chevron")),
-        "warn": str(icon("warn", "Has an error")).replace("icon", "icon warn", 1),
+        "warn": str(icon("warn", _("Has an error"))).replace("icon", "icon warn", 1),
     }
     return treeview.nested(tree, current, icons)
 
 
 def feed_words(word: str) -> str:
     """Return the sentence for a feed's error; only admins learn what listens where (S13)."""
-    return feed_message(seen_word(word))
+    return i18n.feed_said(seen_word(word))
 
 
 def seen_word(word: str) -> str:

@@ -78,7 +78,7 @@ def _read(sent: MultiDict[str, str], schema: type[T]) -> T:
         if raw:
             values[field.name] = _convert(field, hints[field.name], raw)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise InvalidError(f"The field “{field.name}” is missing.", field=field.name)
+            raise InvalidError("The field “%(field)s” is missing.", field=field.name)
     return schema(**values)
 
 
@@ -86,13 +86,13 @@ def _convert(field: dataclasses.Field[Any], kind: Any, raw: list[str]) -> Any:
     if kind == tuple[int, ...]:
         return tuple(_int(field.name, value) for value in raw)
     if len(raw) > 1:
-        raise InvalidError(f"The field “{field.name}” came twice.", field=field.name)
+        raise InvalidError("The field “%(field)s” came twice.", field=field.name)
     return _READERS[kind](field, raw[0])
 
 
 def _int(name: str, raw: str) -> int:
     if not raw.isascii() or not raw.isdigit() or len(raw) > 16 or int(raw) > _MAX_ID:
-        raise InvalidError(f"The field “{name}” must be a number.", field=name)
+        raise InvalidError("The field “%(field)s” must be a number.", field=name)
     return int(raw)
 
 
@@ -102,20 +102,20 @@ def _optional_int(field: dataclasses.Field[Any], raw: str) -> int | None:
 
 def _bool(field: dataclasses.Field[Any], raw: str) -> bool:
     if raw.lower() not in _TRUE | _FALSE:
-        raise InvalidError(f"The field “{field.name}” must be yes or no.", field=field.name)
+        raise InvalidError("The field “%(field)s” must be yes or no.", field=field.name)
     return raw.lower() in _TRUE
 
 
 def _text(field: dataclasses.Field[Any], raw: str) -> str:
     limit = field.metadata.get("max", MAX_TEXT)
     if len(raw) > limit:
-        raise InvalidError(f"The field “{field.name}” is longer than {limit} characters.", field=field.name)
-    if "\x00" in raw:
         raise InvalidError(
-            f"The field “{field.name}” holds a character that cannot be stored.", field=field.name
+            "The field “%(field)s” is longer than %(limit)s characters.", field=field.name, limit=limit
         )
+    if "\x00" in raw:
+        raise InvalidError("The field “%(field)s” holds a character that cannot be stored.", field=field.name)
     if field.metadata.get("one_of") and raw not in field.metadata["one_of"]:
-        raise InvalidError(f"The field “{field.name}” has a value that does not fit.", field=field.name)
+        raise InvalidError("The field “%(field)s” has a value that does not fit.", field=field.name)
     return raw
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import zlib
 
+from flask_babel import gettext as _
 from markupsafe import Markup, escape
 
 from app.models.stream import Tree, TreeFeed, TreeFolder
@@ -43,6 +44,7 @@ def nested(tree: Tree, current: str, icons: dict[str, str]) -> Markup:
 
 def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
     name = escape(folder.name)
+    label = escape(_("Feeds in %(name)s", name=folder.name))
     inside = [_folder(child, current, icons) for child in folder.folders]
     inside += [_feed(feed, current, icons) for feed in folder.feeds]
     return (
@@ -50,7 +52,7 @@ def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
         f'<a href="/read/folder/{folder.id}" data-stream data-folder="{folder.id}"'
         f"{_state(folder.unread, f'folder/{folder.id}' == current)}>"
         f'<span dir="auto">{name}</span><b>{folder.unread or ""}</b></a>'
-        f'<details open><summary aria-label="Feeds in {name}">{icons["chevron"]}</summary>'
+        f'<details open><summary aria-label="{label}">{icons["chevron"]}</summary>'
         f"<ul>{''.join(inside)}</ul></details></li>"
     )
 

@@ -1,9 +1,11 @@
-"""What lists and trees need beside the services' own types. Pure."""
+"""What lists and trees need beside the services' own types."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+
+from flask_babel import gettext as _
 
 from app.models.stream import StreamKind, StreamRef, Tree, TreeFeed, TreeFolder
 
@@ -20,9 +22,9 @@ class Head:
 def head_of(tree: Tree, ref: StreamRef) -> Head | None:
     """Return what stands above a stream's list, None when the stream is not the user's."""
     if ref.kind is StreamKind.ALL:
-        return Head("All entries", tree.unread)
+        return Head(_("All entries"), tree.unread)
     if ref.kind is StreamKind.STARRED:
-        return Head("Starred", 0)
+        return Head(_("Starred"), 0)
     if ref.kind is StreamKind.FOLDER:
         folder = next((f for f in folders(tree) if f.id == ref.id), None)
         return Head(folder.name, folder.unread) if folder else None

@@ -58,7 +58,7 @@ def test_a_search_is_waited_for_then_answered_from_the_cache(services: Any, worl
     assert asked.to_json() == {"key": asked.key, "wait": True, "step": ""}
     assert work(services, world, asked.key) == (
         {"feeds": 1, "error": None},
-        ["Reading the page", "Checking 1 feed"],
+        ["Reading the page", "Checking the feeds it names"],
     )
     found = services.discovery.discover(Actor(user_id=9), "http://BLOG.example/#x", wait=0)
     assert [(f.url, f.title, f.entries) for f in found.feeds] == [("http://blog.example/rss", "Blog", 1)]

@@ -255,7 +255,7 @@ def test_a_bare_name_falls_back_to_http(world: World, server: RawServer) -> None
     # The server speaks no TLS: an https connection hangs until its time is over.
     found = search(world, "Blog.Example", steps, connect=1.5)
     assert [f.url for f in found.feeds] == ["http://blog.example/rss"]
-    assert steps == ["Reading the page", "Checking 1 feed"]
+    assert steps == ["Reading the page", "Checking the feeds it names"]
     assert ("93.184.215.20", 443) in world.connects
 
 

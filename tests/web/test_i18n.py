@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from babel.support import Translations
+
+from app.services.sign_in import WRONG
 from app.web import i18n
 
 
@@ -26,6 +30,21 @@ def test_an_unknown_choice_is_none(app):
     client = app.test_client()
     client.set_cookie(i18n.COOKIE, "xx")
     assert '<html lang="de"' in client.get("/login", headers={"Accept-Language": "de"}).text
+
+
+def test_sentences_are_those_of_the_pages_language(app, monkeypatch):
+    """In templates, in modules and in sentences of errors."""
+    words = Translations()
+    words._catalog = {"Log in": "Anmelden", "Nothing here": "Hier ist nichts", WRONG: "Passt nicht."}
+    monkeypatch.setattr(i18n, "_translations", {"de": words}.get)
+    client = app.test_client()
+    client.set_cookie(i18n.COOKIE, "de")
+    page = client.get("/login").text
+    assert "<h1>Anmelden</h1>" in page
+    assert "<h1>Hier ist nichts</h1>" in client.get("/nope").text
+    token = re.search(r'name="csrf_token" value="([^"]+)"', page)[1]
+    form = {"csrf_token": token, "login": "ann", "password": "not this"}
+    assert "Passt nicht." in client.post("/login", data=form, headers={"Sec-Fetch-Site": "same-origin"}).text
 
 
 def test_pseudo_keeps_places_and_markup():

@@ -82,9 +82,9 @@ def test_vendored_files_are_what_their_list_says() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (3, "now"), (65, "1 min"), (3599, "59 min"), (7200, "2 h"), (86400 * 2, "2 d"),
+        (3, "now"), (65, "1m"), (3599, "59m"), (7200, "2h"), (86400 * 2, "2d"),
         (86400 * 20, "22 Feb"), (86400 * 400, "7 Feb 2025"),
-        (-30, "in a moment"), (-600, "in 10 min"), (-7200, "in 2 h"), (-86400 * 3, "in 3 d"),
+        (-30, "in a moment"), (-600, "in 10 min"), (-7200, "in 2 hr"), (-86400 * 3, "in 3 days"),
     ],
 )  # fmt: skip
 def test_times_are_told_as_people_tell_them(seconds: int, words: str) -> None:
@@ -94,7 +94,7 @@ def test_times_are_told_as_people_tell_them(seconds: int, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("octets", "words"),
-    [(None, ""), (840, "840 B"), (1200, "1.2 kB"), (3_400_000, "3.4 MB"), (5 * 10**10, "50 GB")],
+    [(None, ""), (840, "840 byte"), (1200, "1.2 kB"), (3_400_000, "3.4 MB"), (5 * 10**10, "50 GB")],
 )
 def test_sizes_are_told_in_round_numbers(octets: int | None, words: str) -> None:
     assert present.size(octets) == words

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Protocol
 
 from app import clock
-from app.errors import FetchError, ParseError
+from app.errors import N_, FetchError, ParseError
 from app.feeds import urls
 from app.feeds.discover import rank
 from app.feeds.discover.page import Page, is_comments
@@ -61,7 +61,7 @@ class Discoverer:
         tries = urls.normalise_address(address)
         if not tries:
             return Discovered(address, error="invalid_url")
-        report("Reading the page")
+        report(N_("Reading the page"))
         fetched, feed = await self._first(tries)
         if feed is not None:
             return Discovered(address, (self._direct(fetched, feed),))
@@ -110,11 +110,11 @@ class _Search:
 
     async def feeds_of(self, page: Page) -> list[FoundFeed]:
         """Return the feeds of a page, best first."""
-        await self._prove(page.announced(), page.url, "Checking {}")
+        await self._prove(page.announced(), page.url, N_("Checking the feeds it names"))
         if not self._done:
-            await self._prove(page.anchors(), page.url, "Checking {} linked on the page")
+            await self._prove(page.anchors(), page.url, N_("Checking the feeds it links to"))
         if not self._proofs:
-            await self._prove(page.guesses(), page.url, "Trying the usual places", stop=True)
+            await self._prove(page.guesses(), page.url, N_("Trying the usual places"), stop=True)
         if not self._proofs:
             await self._look_around(page)
         now: dt.datetime = clock.now()
@@ -129,14 +129,14 @@ class _Search:
         others = page.pages()
         if not others:
             return
-        self._report("Looking at other pages of the site")
+        self._report(N_("Looking at other pages of the site"))
         requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
         found: list[Candidate] = []
         async for fetched in self._fetcher.stream(requests):
             if fetched.body:
                 other = Page(fetched.body, fetched.url, fetched.content_type)
                 found += [*other.announced(), *other.anchors()]
-        await self._prove(found, page.url, "Checking {} of other pages")
+        await self._prove(found, page.url, N_("Checking the feeds of other pages"))
 
     async def _prove(self, found: list[Candidate], page_url: str, words: str, *, stop: bool = False) -> None:
         """Fetch candidates and keep those that are feeds; with ``stop`` only until there is one."""
@@ -148,7 +148,7 @@ class _Search:
         probes = probes if stop else probes[:MAX_PROBES]
         if not probes:
             return
-        self._report(words.format(f"{len(probes)} feed{'s' if len(probes) > 1 else ''}"))
+        self._report(words)
         for start in range(0, len(probes), AT_ONCE):
             await self._prove_some(probes[start : start + AT_ONCE], page_url)
             if stop and self._proofs:

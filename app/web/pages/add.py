@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
 
 from app.errors import ExistsError, FeedError, InvalidError
 from app.models.user import Notice
@@ -65,7 +66,7 @@ def subscribe() -> Response:
     folder = _folder(form)
     done = services().subscriptions.subscribe(actor(), form.url, folder_id=folder)
     if done.existed:
-        services().accounts.notify(actor(), session(), Notice("You have this feed already"))
+        services().accounts.notify(actor(), session(), Notice(_("You have this feed already")))
     target = f"/read/feed/{done.subscription.feed_id}"
     if fragment_for():
         return Response(headers={"HX-Redirect": target})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
+from flask_babel import ngettext
 
 from app.models.stream import StreamKind, StreamRef
 from app.models.user import Notice
@@ -49,7 +51,7 @@ def edit(feed_id: int) -> Response:
     """Give a feed another name or other folders."""
     form = schemas.form(request, Edit)
     services().subscriptions.edit(actor(), feed_id, title=form.title, folder_ids=form.folder)
-    _notify("Saved")
+    _notify(_("Saved"))
     return make_response(redirect(f"/feeds/{feed_id}", 303))
 
 
@@ -58,7 +60,7 @@ def unsubscribe(feed_id: int) -> Response:
     """End a subscription."""
     schemas.form(request, schemas.Empty)
     token = services().subscriptions.unsubscribe(actor(), feed_id)
-    _notify("Unsubscribed", f"feed.{token}")
+    _notify(_("Unsubscribed"), f"feed.{token}")
     return make_response(redirect("/read/all", 303))
 
 
@@ -69,7 +71,7 @@ def refresh() -> Response:
     ref = StreamRef.parse(form.stream)
     one = ref.id if ref.kind is StreamKind.FEED else None
     count = len(services().subscriptions.refresh(actor(), one))
-    words = f"Checking {count} feed{'' if count == 1 else 's'}"
+    words = ngettext("Checking %(num)s feed", "Checking %(num)s feeds", count)
     if wants_json():
         return jsonify(text=words, count=count)
     _notify(words)

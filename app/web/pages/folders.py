@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
 
 from app.errors import ExistsError, InvalidError
 from app.models.user import Notice
@@ -47,7 +48,7 @@ def create() -> Response | tuple[str, int]:
         folder = services().folders.create(actor(), form.name)
     except (ExistsError, InvalidError) as e:
         return _page(e), e.http_status
-    return _back(f"Folder “{folder.name}” created")
+    return _back(_("Folder “%(name)s” created", name=folder.name))
 
 
 @bp.post("/folders/<int:folder_id>/rename")
@@ -58,7 +59,7 @@ def rename(folder_id: int) -> Response | tuple[str, int]:
         folder = services().folders.rename(actor(), folder_id, form.name)
     except (ExistsError, InvalidError) as e:
         return _page(e), e.http_status
-    return _back(f"Renamed to “{folder.name}”")
+    return _back(_("Renamed to “%(name)s”", name=folder.name))
 
 
 @bp.post("/folders/<int:folder_id>/delete")
@@ -66,7 +67,7 @@ def delete(folder_id: int) -> Response:
     """Delete a folder; its feeds stay."""
     schemas.form(request, schemas.Empty)
     token = services().folders.delete(actor(), folder_id)
-    return _back("Folder deleted. Its feeds are still there", f"folder.{token}")
+    return _back(_("Folder deleted. Its feeds are still there"), f"folder.{token}")
 
 
 @bp.post("/folders/move")
@@ -75,7 +76,7 @@ def move() -> Response:
     form = schemas.form(request, Move)
     folder_ids = () if form.folder is None else (form.folder,)
     services().subscriptions.edit(actor(), form.feed, folder_ids=folder_ids)
-    return _back("Moved")
+    return _back(_("Moved"))
 
 
 def _back(words: str, undo: str | None = None) -> Response:

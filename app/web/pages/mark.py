@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
+from flask_babel import ngettext
 
 from app.models.stream import StreamRef
 from app.models.user import Notice
@@ -77,9 +79,9 @@ def mark_all() -> Response:
     done = services().reading.mark_all(actor(), StreamRef.parse(form.stream), snapshot=form.snapshot)
     undo = done.undo if done.count else None
     words = (
-        f"{done.count} {'entry' if done.count == 1 else 'entries'} marked as read"
+        ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", done.count)
         if done.count
-        else "Nothing was unread"
+        else _("Nothing was unread")
     )
     if not wants_json():
         services().accounts.notify(actor(), session(), Notice(words, undo))
@@ -90,7 +92,7 @@ def mark_all() -> Response:
 def undo() -> Response:
     """Take a mass action back, or what was removed: those tokens say of which kind they are."""
     form = schemas.form(request, Undo)
-    kind, _, token = form.token.rpartition(".")
+    kind, _dot, token = form.token.rpartition(".")
     if kind == "feed":
         services().subscriptions.restore(actor(), token)
     elif kind == "folder":
@@ -98,5 +100,5 @@ def undo() -> Response:
     else:
         services().reading.undo(actor(), form.token)
     if not wants_json():
-        services().accounts.notify(actor(), session(), Notice("Taken back"))
-    return _done(form.next, text="Taken back")
+        services().accounts.notify(actor(), session(), Notice(_("Taken back")))
+    return _done(form.next, text=_("Taken back"))
