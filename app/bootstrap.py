@@ -41,6 +41,7 @@ from app.mappers import indexes
 from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
+from app.mappers.erasure import ErasureMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
@@ -88,6 +89,7 @@ class Mappers:
         self.users = UserMapper(database)
         self.sessions = SessionMapper(database)
         self.invites = InviteMapper(database)
+        self.erasure = ErasureMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
 
@@ -118,7 +120,7 @@ class Gateways:
         self.entries = EntryGateway(
             store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
         )
-        self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
+        self.accounts = AccountGateway(m.users, m.sessions, m.invites, m.erasure, settings)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
 
@@ -233,7 +235,7 @@ class Services:
     @once
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
-        return AccountService(self.gateways.accounts, self.hasher, self.limiter)
+        return AccountService(self.gateways.accounts, self.gateways.subscriptions, self.hasher, self.limiter)
 
     # -- the whole
     def ensure_indexes(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from app import clock
 from app.config import Settings
+from app.mappers.erasure import ErasureMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.users import UserMapper
@@ -31,11 +32,17 @@ class AccountGateway:
     """Users, their sessions and invitations."""
 
     def __init__(
-        self, users: UserMapper, sessions: SessionMapper, invites: InviteMapper, settings: Settings
+        self,
+        users: UserMapper,
+        sessions: SessionMapper,
+        invites: InviteMapper,
+        erasure: ErasureMapper,
+        settings: Settings,
     ) -> None:
         self._users = users
         self._sessions = sessions
         self._invites = invites
+        self._erasure = erasure
         self._idle = dt.timedelta(seconds=settings.session_idle)
         self._max = dt.timedelta(seconds=settings.session_max)
 
@@ -73,6 +80,22 @@ class AccountGateway:
     def set_password(self, user_id: int, password_hash: str) -> None:
         """Replace the password hash."""
         self._users.set_password(user_id, password_hash)
+
+    def set_identity(self, user_id: int, name: str, email: str) -> None:
+        """Replace a user's name and address.
+
+        Raises:
+            ExistsError: the name is taken.
+        """
+        self._users.set_identity(user_id, name, email)
+
+    def admins(self) -> int:
+        """Return how many users administrate this server."""
+        return self._users.admins()
+
+    def erase(self, user_id: int) -> None:
+        """Delete a user and all that is his; his subscriptions have ended before, for feeds count them."""
+        self._erasure.erase(user_id)
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store some settings of a user, as models/preferences.py reads them; the others stay."""

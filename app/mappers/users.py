@@ -137,6 +137,28 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": {"password": password_hash}})
 
     @translated
+    def set_identity(self, user_id: int, name: str, email: str) -> None:
+        """Replace name and address. Nobody vouches for another address, so it logs nobody in (W07).
+
+        Raises:
+            ExistsError: the name is taken.
+        """
+        doc = self._users.find_one({"_id": user_id}, {"email": 1}) or {}
+        said = {"name": name.strip(), "name_key": fold(name), "email": email.strip()}
+        update: Doc = {"$set": said}
+        if fold(email) != fold(doc.get("email", "")):
+            update["$unset"] = {"email_key": ""}
+        try:
+            self._users.update_one({"_id": user_id}, update)
+        except DuplicateKeyError as e:
+            raise ExistsError(_TAKEN["name"], field="name") from e
+
+    @translated
+    def admins(self) -> int:
+        """Return how many users administrate this server."""
+        return self._users.count_documents({"role": Role.ADMIN.value, "disabled": {"$ne": True}})
+
+    @translated
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store the settings in ``changes``, checked already; the others stay."""
         stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}

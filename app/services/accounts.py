@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
-from app import logs
-from app.errors import InvalidError, NotFoundError
+from app import clock, logs
+from app.errors import ConflictError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
+from app.gateways.subscriptions import SubscriptionGateway
 from app.models import preferences
 from app.models.actor import Actor, Permission, Role
 from app.models.user import NewUser, Notice, Session, User
@@ -24,8 +26,15 @@ TRIES, WINDOW = 5, 900
 class AccountService:
     """Password, sessions, invitations, messages for the next page."""
 
-    def __init__(self, accounts: AccountGateway, hasher: Hasher, limiter: Limiter) -> None:
+    def __init__(
+        self,
+        accounts: AccountGateway,
+        subscriptions: SubscriptionGateway,
+        hasher: Hasher,
+        limiter: Limiter,
+    ) -> None:
         self._accounts = accounts
+        self._subscriptions = subscriptions
         self._hasher = hasher
         self._limiter = limiter
 
@@ -39,18 +48,54 @@ class AccountService:
             InvalidError: the old password is wrong, or the new one too weak.
             RateLimitedError: too many wrong ones.
         """
-        require(actor, Permission.USER_EDIT_SELF)
-        user = self._user(actor)
-        who = f"password:{actor.user_id}"
-        throttle(self._limiter, who, limit=TRIES, window=WINDOW)
-        if not self._hasher.verify(self._accounts.password_of(user.id), old):
-            raise InvalidError("The old password is not right.", field="old")
+        user = self._confirmed(actor, old, "old")
         passwords.check(new, name=user.name, email=user.email)
-        self._limiter.reset(who)
         self._accounts.set_password(user.id, self._hasher.hash(new))
         ended = self._accounts.end_sessions(user.id)
         log.info("password_changed", user_id=user.id, sessions_ended=ended)
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
+
+    def _confirmed(self, actor: Actor, password: str, field: str) -> User:
+        """Return the actor's account when the password is his: a session left open is not enough (W11)."""
+        require(actor, Permission.USER_EDIT_SELF)
+        user = self._user(actor)
+        who = f"password:{actor.user_id}"
+        throttle(self._limiter, who, limit=TRIES, window=WINDOW)
+        if not self._hasher.verify(self._accounts.password_of(user.id), password):
+            raise InvalidError("This is not your password.", field=field)
+        self._limiter.reset(who)
+        return user
+
+    def change_identity(self, actor: Actor, name: str, email: str, password: str) -> None:
+        """Give the account another name or address. Nothing here depends on others' addresses (W07).
+
+        Raises:
+            InvalidError: the password is wrong, or a field does not fit.
+            ExistsError: the name is taken.
+            RateLimitedError: too many wrong passwords.
+        """
+        user = self._confirmed(actor, password, "confirm")
+        check_identity(name, email)
+        self._accounts.set_identity(user.id, name, email)
+        log.info("identity_changed", user_id=user.id)
+
+    def delete(self, actor: Actor, password: str) -> None:
+        """Delete the account with all that is in it. What fails in between can be asked for again.
+
+        Raises:
+            InvalidError: the password is wrong.
+            ConflictError: nobody else administrates this server.
+            RateLimitedError: too many wrong passwords.
+        """
+        user = self._confirmed(actor, password, "confirm")
+        if user.role is Role.ADMIN and self._accounts.admins() == 1:
+            raise ConflictError("Nobody else administrates this server. Make somebody an admin first.")
+        self._accounts.end_sessions(user.id)
+        for feed_id in self._subscriptions.feed_ids(user.id):
+            with contextlib.suppress(NotFoundError):
+                self._subscriptions.remove(user.id, feed_id, clock.now())
+        self._accounts.erase(user.id)
+        log.info("user_deleted", user_id=user.id)
 
     def _user(self, actor: Actor) -> User:
         user = self._accounts.user(actor.user_id)

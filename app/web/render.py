@@ -9,15 +9,26 @@ from flask import Flask, g, render_template, request
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.errors import outside_word
+from app.errors import N_, outside_word
 from app.models.actor import Permission
 from app.models.feed import FetchRecord
+from app.models.preferences import Preferences
 from app.models.stream import Tree
 from app.web import chart, embeds, i18n, keys, present, treeview
 from app.web.context import services, user, web
 from app.web.csrf import FIELD
 from app.web.sessions import csrf_token
 
+#: The sections of the settings: address below /settings, picture, title.
+SETTINGS_SECTIONS = (
+    ("reading", "book", N_("Reading")),
+    ("display", "eye", N_("Display and language")),
+    ("keys", "key", N_("Keys")),
+    ("account", "user", N_("Account")),
+    ("sessions", "clock", N_("Sessions")),
+)
+#: Pictures that point along the text: mirrored where it runs from right to left.
+DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "theme"
 
@@ -33,6 +44,9 @@ def install(app: Flask) -> None:
         csrf_token=csrf_token,
         user=user,
         theme=theme,
+        text_size=text_size,
+        font=font,
+        settings_sections=SETTINGS_SECTIONS,
         notices=notices,
         key_groups=keys.GROUPS,
         key_hint=keys.hint,
@@ -73,7 +87,8 @@ def icon(name: str, label: str = "") -> Markup:
 @functools.cache
 def _icon(name: str, label: str, sprite: str) -> Markup:
     aria = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
-    return Markup('<svg class="icon" {}><use href="{}#{}"/></svg>').format(aria, sprite, name)
+    kind = "icon flip" if name in DIRECTED else "icon"
+    return Markup('<svg class="{}" {}><use href="{}#{}"/></svg>').format(kind, aria, sprite, name)
 
 
 def nested_tree(tree: Tree, current: str) -> Markup:
@@ -121,6 +136,18 @@ def theme() -> str:
     """Return the colours this device asked for; kept per device, not per account."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
     return chosen if chosen in THEMES else "auto"
+
+
+def text_size() -> int:
+    """Return how large articles are set, pixels; kept with the account, so it is the same everywhere."""
+    person = user()
+    return person.preferences.text_size if person else Preferences().text_size
+
+
+def font() -> str:
+    """Return the letters that articles are set in."""
+    person = user()
+    return person.preferences.font if person else Preferences().font
 
 
 def notices() -> tuple[Any, ...]:

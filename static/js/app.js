@@ -1,5 +1,6 @@
 // Where it begins: every screen has the keys, the messages and the help; the reader has the rest.
 import "./trusted.js";
+import "./zone.js";
 import * as keys from "./keys.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";

@@ -65,6 +65,10 @@ SCREENS: tuple[Screen, ...] = (
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("folders", "/folders"),
     Screen("settings", "/settings"),
+    *(
+        Screen(f"settings-{name}", f"/settings/{name}")
+        for name in ("reading", "display", "account", "sessions")
+    ),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),
     Screen("caught-up", lambda demo: f"/read/folder/{demo.folders['Design']}"),

@@ -107,7 +107,7 @@ def test_W10_forwarded_addresses_count_behind_trusted_proxies_alone(services: Se
         one.post(
             "/login", {"login": "ann", "password": PASSWORD}, X_Forwarded_For="198.51.100.7, 203.0.113.9"
         )
-        assert network in one.get("/settings").text
+        assert network in one.get("/settings/sessions").text
 
 
 def test_W10_links_to_hand_on_hold_the_public_address(services: Services, visitor: Make) -> None:

@@ -109,7 +109,7 @@ def test_W01_sessions_are_listed_and_ended_by_their_owner_alone(
     bob.log_in("bob")
     phone.log_in("ann")
     prefix = hashlib.sha256(_cookie(phone).encode()).digest()[:8].hex()
-    assert prefix in ann.get("/settings").text
+    assert prefix in ann.get("/settings/sessions").text
     assert prefix not in bob.get("/settings").text
     assert bob.post("/settings/sessions/end", {"session": prefix}).status_code == 404
     assert _works(app, _cookie(phone))

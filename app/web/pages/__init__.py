@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint
 
+from app.web.pages.account import bp as account
 from app.web.pages.add import bp as add
 from app.web.pages.api import bp as api
 from app.web.pages.feeds import bp as feeds
@@ -27,6 +28,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     feeds,
     folders,
     settings,
+    account,
     api,
     live,
     websub,

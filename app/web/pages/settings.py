@@ -1,4 +1,4 @@
-"""One's own account: password, sessions, colours; invitations for admins."""
+"""Settings of reading and display: each section is a page of its own and is saved by itself."""
 
 from __future__ import annotations
 
@@ -6,22 +6,40 @@ import dataclasses
 
 from flask import Blueprint, Response, make_response, redirect, request
 
-from app.errors import EventrError, InvalidError, RateLimitedError
 from app.models.actor import Permission
-from app.models.user import Notice
-from app.web import schemas, sessions
-from app.web.context import actor, services, session, web
+from app.models.preferences import Preferences
+from app.web import i18n, schemas, zones
+from app.web.context import actor, services, user, web
 from app.web.redirects import safe_next
-from app.web.render import THEME_COOKIE, THEMES, template
+from app.web.render import THEME_COOKIE, THEMES, fragment_for, template
 from app.web.schemas import text
+from app.web.sessions import public
 
-bp = Blueprint("settings", __name__, url_prefix="/settings")
+bp = Blueprint("settings", __name__)
+
+_YEAR = 400 * 86400
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Password:
-    old: str = text(max=2048)
-    password: str = text(max=2048)
+class Reading:
+    view: str = text(max=16)
+    density: str = text(max=16)
+    sort: str = text(max=16)
+    show: str = text(max=16)
+    after_mark_all: str = text(max=16)
+    mark_on_scroll: bool = False
+    auto_load: bool = False
+    hide_read_feeds: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Display:
+    theme: str = text(max=8, one_of=THEMES)
+    text_size: int
+    font: str = text(max=16)
+    language: str = text(max=8)
+    time_zone: str = text(max=64)
+    times: str = text(max=16)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,74 +49,94 @@ class Theme:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class EndSession:
-    session: str = text(max=16)
+class Language:
+    language: str = text(max=8, one_of=("", *i18n.LANGUAGES))
+    next: str = text(max=2048, default="")
 
 
-@bp.get("")
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    saved: bool = False
+
+
+@bp.get("/settings")
 def page() -> str:
-    """All settings."""
-    return _page()
+    """All sections; beside them the first one, where there is room."""
+    return section("reading", hub=True, saved=False)
 
 
-def _page(error: EventrError | None = None, invite: str = "") -> str:
-    return template(
-        "pages/settings.html",
-        error=error,
-        sessions=services().accounts.sessions(actor()),
-        here=session().key,
-        may_invite=actor().may(Permission.USER_CREATE),
-        invite=invite,
-    )
+@bp.get("/settings/reading")
+def reading() -> str:
+    """How lists are shown and what is marked by itself."""
+    return section("reading", saved=schemas.query(request, Query).saved)
 
 
-@bp.post("/password")
-def password() -> Response | tuple[str, int]:
-    """Change the password; every other session ends."""
-    form = schemas.form(request, Password)
-    try:
-        token = services().accounts.change_password(actor(), form.old, form.password, sessions.client())
-    except (InvalidError, RateLimitedError) as e:
-        return _page(e), e.http_status
-    sessions.begin(token)
-    return make_response(redirect("/settings", 303))
+@bp.get("/settings/display")
+def display() -> str:
+    """Colours, letters, language, times."""
+    saved = schemas.query(request, Query).saved
+    admin = actor().may(Permission.ADMIN_SEE)
+    languages = {**i18n.LANGUAGES, **({i18n.PSEUDO: "Pseudo"} if admin else {})}
+    return section("display", saved=saved, languages=languages, zones=zones.by_region(i18n.locale()))
 
 
-@bp.post("/sessions/end")
-def end_session() -> Response:
-    """End one session of one's own."""
-    form = schemas.form(request, EndSession)
-    services().accounts.end_session(actor(), form.session)
-    return _back("Session ended")
+def section(name: str, **values: object) -> str:
+    """Render one section of the settings."""
+    return template(f"pages/settings/{name}.html", section=name, **values)
 
 
-@bp.post("/sessions/end-others")
-def end_others() -> Response:
-    """End all sessions but this one."""
-    schemas.form(request, schemas.Empty)
-    count = services().accounts.end_other_sessions(actor(), session())
-    return _back(f"{count} other session{'' if count == 1 else 's'} ended")
+@bp.post("/settings/reading")
+def save_reading() -> Response | str:
+    """Keep the settings of reading."""
+    form = schemas.form(request, Reading)
+    services().accounts.set_preferences(actor(), dataclasses.asdict(form))
+    return _saved("reading")
 
 
-def _back(words: str) -> Response:
-    services().accounts.notify(actor(), session(), Notice(words))
-    return make_response(redirect("/settings", 303))
+@bp.post("/settings/display")
+def save_display() -> Response | str:
+    """Keep the settings of display; the colours on this device, the others for the account."""
+    form = schemas.form(request, Display)
+    changes = dataclasses.asdict(form)
+    del changes["theme"]
+    before = _preferences()
+    services().accounts.set_preferences(actor(), changes)
+    other = (form.language, form.time_zone, form.times) != (before.language, before.time_zone, before.times)
+    response = make_response(_saved("display", anew=other))
+    return _keep(response, THEME_COOKIE, form.theme)
 
 
-@bp.post("/theme")
+def _preferences() -> Preferences:
+    person = user()
+    return person.preferences if person else Preferences()
+
+
+def _saved(name: str, *, anew: bool = False) -> Response | str:
+    """Say so in place; show the page again where there is no script, or where its words have changed."""
+    here = f"/settings/{name}?saved=1"
+    if not fragment_for():
+        return make_response(redirect(here, 303))
+    return Response(headers={"HX-Redirect": here}) if anew else template("parts/saved.html", saved=True)
+
+
+@bp.post("/settings/theme")
 def theme() -> Response:
     """Choose the colours of this device."""
     form = schemas.form(request, Theme)
-    response = make_response(redirect(safe_next(form.next, "/settings"), 303))
-    response.set_cookie(
-        THEME_COOKIE, form.theme, max_age=400 * 86400, secure=web().secure, httponly=True, samesite="Lax"
-    )
+    response = make_response(redirect(safe_next(form.next, "/settings/display"), 303))
+    return _keep(response, THEME_COOKIE, form.theme)
+
+
+@bp.post("/language")
+@public
+def language() -> Response:
+    """Choose the language of this device; an account has its own."""
+    form = schemas.form(request, Language)
+    response = make_response(redirect(safe_next(form.next, "/"), 303))
+    return _keep(response, i18n.COOKIE, form.language)
+
+
+def _keep(response: Response, name: str, value: str) -> Response:
+    """Keep a choice on this device; it is no secret."""
+    response.set_cookie(name, value, max_age=_YEAR, secure=web().secure, httponly=True, samesite="Lax")
     return response
-
-
-@bp.post("/invite")
-def invite() -> str:
-    """Make an invitation; its link is shown this once."""
-    schemas.form(request, schemas.Empty)
-    token = services().accounts.invite(actor())
-    return _page(invite=f"{web().base_url}/signup?invite={token}")

@@ -1,0 +1,35 @@
+"""Everything that belongs to a user, taken out of the store (security.md G02)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymongo.database import Database
+
+from app.mappers.errors import translated
+from app.mappers.indexes import INDEXES
+
+Doc = dict[str, Any]
+
+
+def owned() -> tuple[str, ...]:
+    """Return the collections that are found by user: whoever adds one, indexes it so."""
+    return (
+        "sessions",
+        *(name for name, indexes in INDEXES.items() if any("user_id" in i.document["key"] for i in indexes)),
+    )
+
+
+class ErasureMapper:
+    """Deletes by user over all collections; each step can be done again."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._database = database
+
+    @translated
+    def erase(self, user_id: int) -> None:
+        """Delete a user's documents, his account last: until then he can log in and ask again."""
+        for name in owned():
+            self._database[name].delete_many({"user_id": user_id})
+        self._database["invites"].delete_many({"by": user_id})
+        self._database["users"].delete_one({"_id": user_id})

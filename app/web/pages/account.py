@@ -1,0 +1,128 @@
+"""One's own account: name, address, password, sessions, its end; invitations for admins."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
+from flask_babel import ngettext
+
+from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
+from app.models.actor import Permission
+from app.models.user import Notice
+from app.web import schemas, sessions
+from app.web.context import actor, services, session, web
+from app.web.pages.settings import section
+from app.web.schemas import text
+
+bp = Blueprint("account", __name__, url_prefix="/settings")
+
+#: What a form shows beside itself; all else is an error page.
+Shown = (ConflictError, ExistsError, InvalidError, RateLimitedError)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    name: str = text(max=64)
+    email: str = text(max=254)
+    confirm: str = text(max=2048)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Password:
+    old: str = text(max=2048)
+    password: str = text(max=2048)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    confirm: str = text(max=2048)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession:
+    session: str = text(max=16)
+
+
+@bp.get("/account")
+def page() -> str:
+    """Name, address, password, end."""
+    return _page()
+
+
+def _page(wrong: str = "", error: EventrError | None = None, **values: object) -> str:
+    """Render the page; ``wrong`` is the form that ``error`` belongs to."""
+    may_invite = actor().may(Permission.USER_CREATE)
+    return section("account", wrong=wrong, error=error, may_invite=may_invite, **values)
+
+
+@bp.post("/identity")
+def identity() -> Response | tuple[str, int]:
+    """Change name and address."""
+    form = schemas.form(request, Identity)
+    try:
+        services().accounts.change_identity(actor(), form.name, form.email, form.confirm)
+    except Shown as e:
+        return _page("identity", e, form=form), e.http_status
+    return _back("account", _("Saved"))
+
+
+@bp.post("/password")
+def password() -> Response | tuple[str, int]:
+    """Change the password; every other session ends."""
+    form = schemas.form(request, Password)
+    try:
+        token = services().accounts.change_password(actor(), form.old, form.password, sessions.client())
+    except Shown as e:
+        return _page("password", e), e.http_status
+    sessions.begin(token)
+    return make_response(redirect("/settings/account?changed=1", 303))
+
+
+@bp.post("/delete")
+def delete() -> Response | tuple[str, int]:
+    """Delete the account with all that is in it."""
+    form = schemas.form(request, Delete)
+    try:
+        services().accounts.delete(actor(), form.confirm)
+    except Shown as e:
+        return _page("delete", e), e.http_status
+    sessions.end()
+    return make_response(redirect("/?gone=1", 303))
+
+
+@bp.post("/invite")
+def invite() -> str:
+    """Make an invitation; its link is shown this once."""
+    schemas.form(request, schemas.Empty)
+    token = services().accounts.invite(actor())
+    return _page(invite=f"{web().base_url}/signup?invite={token}")
+
+
+@bp.get("/sessions")
+def session_list() -> str:
+    """Where one is logged in."""
+    return section("sessions", sessions=services().accounts.sessions(actor()), current=session().key)
+
+
+@bp.post("/sessions/end")
+def end_session() -> Response:
+    """End one session of one's own."""
+    form = schemas.form(request, EndSession)
+    services().accounts.end_session(actor(), form.session)
+    return _back("sessions", _("Session ended"))
+
+
+@bp.post("/sessions/end-others")
+def end_others() -> Response:
+    """End all sessions but this one."""
+    schemas.form(request, schemas.Empty)
+    count = services().accounts.end_other_sessions(actor(), session())
+    words = ngettext("%(num)s other session ended", "%(num)s other sessions ended", count)
+    return _back("sessions", words)
+
+
+def _back(name: str, words: str) -> Response:
+    services().accounts.notify(actor(), session(), Notice(words))
+    return make_response(redirect(f"/settings/{name}", 303))

@@ -1,0 +1,222 @@
+"""The settings: each section is saved by itself, without a script too, and says so."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.mappers.erasure import owned
+from app.models.actor import Actor, Role
+from app.models.preferences import Preferences
+from app.models.stream import StreamRef
+from tests.support.reader import PASSWORD, add_user, follow
+from tests.web.conftest import Visitor
+
+Make = Callable[[], Visitor]
+READING = {
+    "view": "list", "density": "compact", "sort": "newest", "show": "unread", "after_mark_all": "next",
+    "hide_read_feeds": "1",
+}  # fmt: skip
+DISPLAY = {
+    "theme": "dark", "text_size": "22", "font": "legible", "language": "de", "time_zone": "Asia/Tokyo",
+    "times": "absolute",
+}  # fmt: skip
+NOW = dt.datetime(2026, 2, 18, 9, 30, tzinfo=dt.UTC)
+
+
+def _stored(services: Services, name: str = "ann") -> Preferences:
+    known = services.gateways.accounts.credentials(name)
+    assert known is not None
+    return known.user.preferences
+
+
+def test_every_section_shows_the_way_to_all_others(ann: Visitor) -> None:
+    for path in ("", "/reading", "/display", "/account", "/sessions"):
+        page = ann.get(f"/settings{path}").text
+        assert page.count('aria-current="page"') >= 1
+        for name in ("reading", "display", "keys", "account", "sessions"):
+            assert f'href="/settings/{name}"' in page
+
+
+def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> None:
+    done = ann.post("/settings/reading", READING)
+    assert (done.status_code, done.headers["Location"]) == (303, "/settings/reading?saved=1")
+    mine = _stored(services)
+    assert (mine.view, mine.density, mine.sort, mine.show) == ("list", "compact", "newest", "unread")
+    assert (mine.after_mark_all, mine.hide_read_feeds) == ("next", True)
+    assert (mine.mark_on_scroll, mine.auto_load) == (False, False), "a switch that is off sends nothing"
+    page = ann.get("/settings/reading?saved=1").text
+    assert 'name="density" value="compact" checked' in page
+    assert re.search(r'role="status">.*Saved', page, re.S)
+
+
+def test_a_script_is_told_in_place(ann: Visitor) -> None:
+    said = ann.post("/settings/reading", READING, HX_Request="true", HX_Target="p#saved")
+    assert (said.status_code, "Saved" in said.text, "<html" in said.text) == (200, True, False)
+    as_before = {**DISPLAY, "language": "", "time_zone": "", "times": "relative"}
+    said = ann.post("/settings/display", as_before, HX_Request="true", HX_Target="p#saved")
+    assert "Saved" in said.text
+    other = ann.post("/settings/display", DISPLAY, HX_Request="true", HX_Target="p#saved")
+    assert other.headers["HX-Redirect"] == "/settings/display?saved=1", "other words need another page"
+
+
+def test_display_changes_the_page_and_the_colours_stay_on_the_device(
+    ann: Visitor, services: Services, visitor: Make
+) -> None:
+    assert ann.post("/settings/display", DISPLAY).status_code == 303
+    page = ann.get("/settings/display").text
+    assert '<html lang="de" dir="ltr" data-theme="dark" data-font="legible" data-text-size="22">' in page
+    assert 'value="Asia/Tokyo" selected' in page
+    other = visitor()
+    other.log_in()
+    assert 'data-theme="auto" data-font="legible"' in other.get("/settings/display").text
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("text_size", "99"), ("time_zone", "Mars/Base"), ("language", "xx"), ("font", "<b>"), ("theme", "pink")],
+)
+def test_a_value_that_does_not_fit_changes_nothing(
+    ann: Visitor, services: Services, field: str, value: str
+) -> None:
+    assert ann.post("/settings/display", {**DISPLAY, field: value}).status_code == 400
+    assert _stored(services) == Preferences()
+
+
+def test_times_are_in_the_zone_of_the_account_or_the_device(ann: Visitor, services: Services) -> None:
+    with clock.set_source(lambda: NOW):
+        add_user(services, "eve")
+        follow(services, services.gateways.accounts.credentials("ann").user.actor)  # type: ignore[union-attr]
+        page = ann.get("/read/all").text
+        when = re.search(r'<time datetime="([^"]+)" title="([^"]+)"', page)
+        assert when
+        utc = dt.datetime.fromisoformat(when[1])
+        assert when[2] == f"{utc.day} {utc:%B %Y}, {utc:%H:%M} UTC"
+        ann.client.set_cookie("zone", "Asia/Tokyo")
+        tokyo = utc + dt.timedelta(hours=9)
+        assert f'title="{tokyo.day} {tokyo:%B %Y}, {tokyo:%H:%M}"' in ann.get("/read/all").text
+        ann.client.set_cookie("zone", "../../etc/passwd")
+        assert f'title="{when[2]}"' in ann.get("/read/all").text
+
+
+def test_the_clock_instead_of_how_long_ago(ann: Visitor) -> None:
+    ann.post("/settings/display", {**DISPLAY, "language": "en", "time_zone": "UTC"})
+    assert re.search(r"last used \d+ \w+ \d{4}, \d\d:\d\d", ann.get("/settings/sessions").text)
+
+
+# -- account
+def test_W11_name_and_address_want_the_password(ann: Visitor, services: Services) -> None:
+    wish = {"name": "anna", "email": "anna@example.org", "confirm": "not it at all"}
+    wrong = ann.post("/settings/identity", wish)
+    assert (wrong.status_code, 'value="anna@example.org"' in wrong.text) == (400, True)
+    assert "This is not your password." in wrong.text
+    assert ann.post("/settings/identity", {**wish, "confirm": PASSWORD}).status_code == 303
+    page = ann.get("/settings/account").text
+    assert "anna@example.org" in page
+    assert services.gateways.accounts.credentials("ann") is None
+    assert services.gateways.accounts.credentials("ANNA") is not None
+
+
+def test_W07_another_address_is_only_said_and_logs_nobody_in(ann: Visitor, services: Services) -> None:
+    """Nor does the answer tell whether somebody else has it."""
+    add_user(services, "bob")
+    seen = set()
+    for email in ("bob@example.org", "free@example.org"):
+        done = ann.post("/settings/identity", {"name": "ann", "email": email, "confirm": PASSWORD})
+        seen.add((done.status_code, done.headers["Location"]))
+    assert seen == {(303, "/settings/account")}
+    assert services.gateways.accounts.credentials("free@example.org") is None
+    bob = services.gateways.accounts.credentials("bob@example.org")
+    assert bob is not None
+    assert bob.user.name == "bob"
+
+
+def test_an_address_written_otherwise_is_the_same(ann: Visitor, services: Services) -> None:
+    wish = {"name": "Ann", "email": "ANN@example.org", "confirm": PASSWORD}
+    assert ann.post("/settings/identity", wish).status_code == 303
+    assert services.gateways.accounts.credentials("ann@example.org") is not None
+
+
+def test_a_name_that_is_taken_is_said_to_be(ann: Visitor, services: Services) -> None:
+    add_user(services, "bob")
+    wish = {"name": "BOB", "email": "ann@example.org", "confirm": PASSWORD}
+    taken = ann.post("/settings/identity", wish)
+    assert taken.status_code == 409
+    assert "This name is taken" in taken.text
+
+
+# -- the end of an account
+def test_W11_deleting_wants_the_password(ann: Visitor, services: Services) -> None:
+    assert ann.post("/settings/delete", {"confirm": "not it at all"}).status_code == 400
+    assert services.gateways.accounts.credentials("ann") is not None
+
+
+def test_G02_of_a_deleted_account_nothing_is_left(
+    ann: Visitor, services: Services, visitor: Make, db: Any
+) -> None:
+    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    elsewhere = visitor()
+    elsewhere.log_in()
+    folder = services.folders.create(actor, "Mine")
+    feed_ids = follow(services, actor, folder_id=folder.id)
+    follow(services, add_user(services, "bob"))
+    page = services.reading.page(actor, _all())
+    services.reading.star(actor, page.rows[0].id, True)
+    services.reading.mark_all(actor, StreamRef.parse("all"), snapshot=page.snapshot)
+    services.subscriptions.unsubscribe(actor, feed_ids[0])
+    ann.post("/settings/reading", READING)
+    done = ann.post("/settings/delete", {"confirm": PASSWORD})
+    assert (done.status_code, done.headers["Location"]) == (303, "/?gone=1")
+    for name in db.list_collection_names():
+        for doc in db[name].find():
+            assert not _mentions(doc, {actor.user_id, "ann", "ann@example.org"}), name
+    assert {f["subscribers"] for f in db.feeds.find()} == {1}, "bob reads them still"
+    for one in (ann, elsewhere):
+        assert one.get("/read/all").headers["Location"].startswith("/login")
+    assert "deleted" in visitor().get("/?gone=1").text
+
+
+def _all() -> Any:
+    from app.models.stream import StreamQuery
+
+    return StreamQuery(StreamRef.parse("all"))
+
+
+def _mentions(value: object, wanted: set[object]) -> bool:
+    if isinstance(value, dict):
+        return any(_mentions(part, wanted) for part in value.values())
+    if isinstance(value, list):
+        return any(_mentions(part, wanted) for part in value)
+    return isinstance(value, int | str) and not isinstance(value, bool) and value in wanted
+
+
+def test_G02_every_collection_of_a_users_things_is_emptied() -> None:
+    assert {"sessions", "subscriptions", "folders", "marks", "snapshots", "undos", "removals"} <= set(owned())
+
+
+def test_the_last_admin_stays(services: Services, visitor: Make) -> None:
+    add_user(services, "root", Role.ADMIN)
+    root = visitor()
+    root.log_in("root")
+    refused = root.post("/settings/delete", {"confirm": PASSWORD})
+    assert refused.status_code == 409
+    assert "Nobody else administrates this server" in refused.text
+    services.accounts.create_user(Actor(0, Role.ADMIN), "a@example.org", "other", PASSWORD, Role.ADMIN)
+    assert root.post("/settings/delete", {"confirm": PASSWORD}).status_code == 303
+
+
+# -- the language of strangers
+def test_strangers_choose_a_language_for_this_device(visitor: Make) -> None:
+    one = visitor()
+    assert 'value="ar" lang="ar"' in one.get("/login").text
+    done = one.post("/language", {"language": "ar", "next": "/login"})
+    assert done.headers["Location"] == "/login"
+    for path in ("/login", "/", "/signup", "/nope"):
+        assert '<html lang="ar" dir="rtl"' in one.get(path).text
+    assert one.post("/language", {"language": "xx"}).status_code == 400
