@@ -27,11 +27,14 @@ from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
+from app.gateways.exports import ExportGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
+from app.gateways.imports import ImportGateway
 from app.gateways.merge import KeyMerger
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
+from app.gateways.packs import PackGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
@@ -42,11 +45,14 @@ from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.erasure import ErasureMapper
+from app.mappers.feedends import FeedEndMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
+from app.mappers.imports import ImportMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
+from app.mappers.packs import PackMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
@@ -60,7 +66,10 @@ from app.once import once
 from app.services.accounts import AccountService
 from app.services.discovery import DiscoveryService
 from app.services.folders import FolderService
+from app.services.importing import ImportRunner
+from app.services.imports import ImportService
 from app.services.live import LiveService
+from app.services.packs import PackService
 from app.services.passwords import Hasher
 from app.services.pull import PullService
 from app.services.readiness import Readiness
@@ -92,6 +101,9 @@ class Mappers:
         self.erasure = ErasureMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
+        self.feed_ends = FeedEndMapper(database)
+        self.imports = ImportMapper(database)
+        self.packs = PackMapper(database)
 
 
 class Gateways:
@@ -122,6 +134,9 @@ class Gateways:
         )
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, m.erasure, settings)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
+        self.imports = ImportGateway(m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
+        self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders)
+        self.packs = PackGateway(m.packs, settings)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
 
 
@@ -191,6 +206,24 @@ class Services:
     def folders(self) -> FolderService:
         """Folders."""
         return FolderService(self.gateways.folders, undo_ttl=self.settings.undo_ttl)
+
+    # -- subscriptions as files
+    @once
+    def imports(self) -> ImportService:
+        """Previews, imports, exports."""
+        g, s = self.gateways, self.settings
+        return ImportService(g.imports, g.exports, self.jobs, self.events, self.limiter, s)
+
+    @once
+    def importing(self) -> ImportRunner:
+        """Running imports; for workers and the updater."""
+        g, s = self.gateways, self.settings
+        return ImportRunner(g.imports, g.subscriptions, g.feeds, self.jobs, self.events, s)
+
+    @once
+    def packs(self) -> PackService:
+        """Starter packs."""
+        return PackService(self.gateways.packs, self.imports)
 
     # -- feeds
     @once

@@ -201,6 +201,14 @@ class Settings:
     opml_max_bytes: int = _row(5 << 20, "Largest OPML file", _between(1024, 1 << 30))
     opml_max_outlines: int = _row(20_000, "Outlines of one OPML file", _between(1, 1_000_000))
     opml_max_depth: int = _row(32, "Deepest nesting of outlines", _between(1, 200))
+    imports_at_once: int = _row(10, "Imports that run at once; the others wait", _between(1, 1000))
+    imports_per_hour: int = _row(60, "Files that one user may send per hour", _between(1, 10_000))
+    import_window: int = _row(200, "Feeds of one import that are fetched at once", _between(1, 10_000))
+    import_patience: float = _row(
+        900.0, "An import waits so long for a feed that its host lets nobody fetch", _between(1, 86400)
+    )
+    import_keep_days: int = _row(30, "Days that a finished import is kept", _between(1, 3650))
+    packs_dir: Path | None = _row(None, "Folder with starter packs as OPML; empty: those of Eventr")
 
     # -- schedule
     poll_min: int = _row(120, "Shortest time between polls of a feed", _between(1, 86400))

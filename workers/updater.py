@@ -288,11 +288,12 @@ def _work(
 
 
 def _queue_more(services: bootstrap.Services) -> None:
-    """Queue what pushes wait for, hubs that are to be asked, and the report of the hour that has ended.
+    """Queue what pushes wait for, hubs that are to be asked, imports, and the report of the hour that ended.
 
     What is queued already stays one job.
     """
     services.jobs.enqueue_many(services.websub.due(clock.now(), HUBS_AT_ONCE))
+    services.jobs.enqueue_many(services.importing.due())
     services.jobs.enqueue_many(services.report.due(clock.now()))
 
 

@@ -55,6 +55,20 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "imports": [
+        IndexModel([("user_id", _UP), ("created", _DOWN)], name="user_created"),
+        # Whose turn it is; what has ended leaves the index by itself.
+        IndexModel(
+            [("state", _UP), ("queued", _UP)],
+            name="active",
+            partialFilterExpression={"state": {"$in": ["queued", "running"]}},
+        ),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "import_parts": [
+        IndexModel([("user_id", _UP), ("import_id", _UP), ("part", _UP)], name="part", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "fetches": [
         # The feed page.
         IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),

@@ -16,6 +16,7 @@ class Permission(enum.StrEnum):
     FEED_REFRESH = "feed:refresh"
     FEED_SEE = "feed:see"
     FOLDER_EDIT = "folder:edit"
+    PACK_EDIT = "pack:edit"
     SUBSCRIPTION_EDIT = "subscription:edit"
     SUBSCRIPTION_SEE = "subscription:see"
     USER_CREATE = "user:create"
@@ -29,7 +30,7 @@ class Role(enum.StrEnum):
     ADMIN = "admin"
 
 
-_USER = frozenset(Permission) - {Permission.ADMIN_SEE, Permission.USER_CREATE}
+_USER = frozenset(Permission) - {Permission.ADMIN_SEE, Permission.PACK_EDIT, Permission.USER_CREATE}
 
 GRANTS: dict[Role, frozenset[Permission]] = {Role.USER: _USER, Role.ADMIN: frozenset(Permission)}
 

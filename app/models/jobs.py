@@ -28,6 +28,7 @@ class Task(enum.StrEnum):
     DISCOVER = "feeds.discover"
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
+    IMPORT = "import.run"
     RETAIN = "maintenance.retain"
     REPORT = "maintenance.report"
     WEBSUB_PULL = "websub.pull"

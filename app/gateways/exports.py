@@ -1,0 +1,61 @@
+"""Subscriptions as OPML files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.feeds import opml
+from app.gateways.folders import FolderGateway
+from app.mappers.feeds import FeedMapper
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.folder import Folder
+from app.models.imports import Import, ImportItem, paths
+from app.models.opml import Outline
+
+
+class ExportGateway:
+    """What leaves as a file."""
+
+    def __init__(self, subscriptions: SubscriptionMapper, feeds: FeedMapper, folders: FolderGateway) -> None:
+        self._subscriptions = subscriptions
+        self._feeds = feeds
+        self._folders = folders
+
+    def subscriptions(self, user_id: int) -> bytes:
+        """Return all of a user's subscriptions, by the names that he gave them.
+
+        A feed in several folders is in each of them; empty folders are there too.
+        """
+        mine = self._subscriptions.of_user(user_id)
+        cards = self._feeds.cards([one.feed_id for one in mine])
+        places = folder_paths(self._folders.of_user(user_id))
+        outlines = []
+        for one in sorted(mine, key=lambda s: s.order):
+            if (card := cards.get(one.feed_id)) is not None:
+                title, site = one.title or card.title, card.site_url
+                inside = [places[f] for f in one.folder_ids if f in places] or [()]
+                outlines += [Outline(card.url, title, site, place) for place in inside]
+        return opml.write("Subscriptions in Eventr", outlines, places.values())
+
+
+def list_of(one: Import, items: Sequence[ImportItem]) -> bytes:
+    """Return some outlines of an import as a file that can be imported again."""
+    places = paths(one.folders)
+    outlines = []
+    for item in items:
+        inside = [places[f] for f in item.folders] or [()]
+        outlines += [Outline(item.url, item.title, None, place) for place in inside]
+    return opml.write(one.title or one.name or "Subscriptions", outlines)
+
+
+def folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
+    """Return folder → names from the outermost down to it, in the order of the folders."""
+    by_id = {folder.id: folder for folder in folders}
+
+    def path(folder: Folder, seen: frozenset[int] = frozenset()) -> tuple[str, ...]:
+        above = by_id.get(folder.parent) if folder.parent is not None else None
+        if above is None or above.id in seen:
+            return (folder.name,)
+        return (*path(above, seen | {folder.id}), folder.name)
+
+    return {folder.id: path(folder) for folder in folders}

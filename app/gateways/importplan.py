@@ -1,0 +1,124 @@
+"""What a file becomes before it is imported: outlines with their folders, doubles and faults marked. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from app.errors import FetchError
+from app.feeds.net import Policy
+from app.feeds.urls import url_key
+from app.models.imports import Import, ImportFolder, ImportItem, ItemState
+from app.models.opml import Outline, SubscriptionList
+
+NAME_MAX, TITLE_MAX, URL_MAX = 128, 512, 2048
+#: Asked for address keys, tells feeds by key: those that somebody has.
+Have = Callable[[list[str]], Mapping[str, int]]
+_NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def plan(found: SubscriptionList, have: Have, policy: Policy) -> tuple[Import, list[ImportItem]]:
+    """Return an import, still without name, owner and time, and its outlines, folder by folder."""
+    folders = _Folders(found)
+    items = _Planner(folders, policy).items(found.feeds, have)
+    used = {place for item in items for place in item.folders}
+    new = Import(
+        id=0,
+        user_id=0,
+        name="",
+        created=_NEVER,
+        title=line(found.title, TITLE_MAX),
+        folders=tuple(folders.rows),
+        empty=tuple(_unused(folders.rows, used)),
+        note=found.repaired,
+        counts=counts_of(items),
+    )
+    return new, items
+
+
+class _Planner:
+    def __init__(self, folders: _Folders, policy: Policy) -> None:
+        self._folders = folders
+        self._policy = policy
+
+    def items(self, feeds: Sequence[Outline], have: Have) -> list[ImportItem]:
+        ordered = sorted(feeds, key=lambda feed: self._folders.place(feed.folders))
+        keys = [url_key(feed.url) for feed in ordered]
+        first: dict[str, int] = {}
+        places: dict[str, dict[int, None]] = {}
+        for index, (key, feed) in enumerate(zip(keys, ordered, strict=True)):
+            first.setdefault(key, index)
+            if (place := self._folders.place(feed.folders)) >= 0:
+                places.setdefault(key, {})[place] = None
+        mine = have(list(first))
+        return [
+            self._item(index, feed, tuple(places.get(key, ())), mine.get(key))
+            if first[key] == index
+            else _double(index, feed, self._folders.place(feed.folders))
+            for index, (key, feed) in enumerate(zip(keys, ordered, strict=True))
+        ]
+
+    def _item(self, index: int, feed: Outline, places: tuple[int, ...], mine: int | None) -> ImportItem:
+        problem = self._problem(feed.url)
+        state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
+        title = line(feed.title, TITLE_MAX)
+        return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)
+
+    def _problem(self, url: str) -> str | None:
+        if len(url) > URL_MAX:
+            return "invalid_url"
+        try:
+            self._policy.check_url(url)
+        except FetchError as e:
+            return e.word
+        return None
+
+
+def _double(index: int, feed: Outline, place: int) -> ImportItem:
+    places = (place,) if place >= 0 else ()
+    return ImportItem(
+        index, feed.url[:URL_MAX], line(feed.title, TITLE_MAX), places, feed.line, ItemState.DOUBLE
+    )
+
+
+class _Folders:
+    """The folders of a file as one list, parents first."""
+
+    def __init__(self, found: SubscriptionList) -> None:
+        self.rows: list[ImportFolder] = []
+        self._rows: dict[ImportFolder, int] = {}
+        self._places: dict[tuple[str, ...], int] = {(): -1}
+        for path in found.folders:
+            self.place(path)
+
+    def place(self, path: tuple[str, ...]) -> int:
+        """Return the place of a folder, -1 for none; folders whose names look alike are one."""
+        if path not in self._places:
+            above = self.place(path[:-1])
+            row = ImportFolder(line(path[-1], NAME_MAX) or "…", above if above >= 0 else None)
+            if row not in self._rows:
+                self._rows[row] = len(self.rows)
+                self.rows.append(row)
+            self._places[path] = self._rows[row]
+        return self._places[path]
+
+
+def _unused(rows: Sequence[ImportFolder], used: set[int]) -> list[int]:
+    """Return the folders that nothing lies in, not even in a folder of theirs."""
+    busy = set(used)
+    for place in range(len(rows) - 1, -1, -1):
+        parent = rows[place].parent
+        if place in busy and parent is not None:
+            busy.add(parent)
+    return [place for place in range(len(rows)) if place not in busy]
+
+
+def counts_of(items: Iterable[ImportItem]) -> dict[str, int]:
+    """Return state → outlines."""
+    return dict(Counter(item.state.value for item in items))
+
+
+def line(text: str, most: int) -> str:
+    """Return a text as one line that can be shown and stored."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most].strip()

@@ -1,0 +1,349 @@
+"""Imports: what a file becomes, what is chosen of it, where its folders go, and whose turn it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from app.config import Settings
+from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, TooLargeError
+from app.feeds import opml
+from app.feeds.net import Policy
+from app.feeds.opmlfile import check_is_list
+from app.gateways.folders import DEPTH, MOST, FolderGateway
+from app.gateways.importplan import NAME_MAX, TITLE_MAX, counts_of, line, plan
+from app.mappers.feedends import FeedEndMapper
+from app.mappers.imports import ImportMapper
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.imports import (
+    ACTIVE,
+    ENDED,
+    ActiveImport,
+    FeedEnd,
+    Import,
+    ImportItem,
+    ImportState,
+    ItemChange,
+    ItemState,
+    paths,
+)
+from app.models.opml import SubscriptionList
+
+#: A preview that nobody starts goes by itself after so long.
+PREVIEW_KEPT = dt.timedelta(days=7)
+#: Jobs of imports that were begun so often without getting on are given up.
+TRIES = 25
+#: An import on which nobody worked for so long is queued again, seconds; workers write each second or two.
+SILENT = 10.0
+_AT_ONCE = 1000
+
+
+class ImportGateway:
+    """Everything about imports but the subscribing itself."""
+
+    def __init__(
+        self,
+        imports: ImportMapper,
+        ends: FeedEndMapper,
+        subscriptions: SubscriptionMapper,
+        folders: FolderGateway,
+        settings: Settings,
+    ) -> None:
+        self._imports = imports
+        self._ends = ends
+        self._subscriptions = subscriptions
+        self._folders = folders
+        self._limits = opml.Limits.of(settings)
+        self._policy = Policy(settings)
+        self._kept = dt.timedelta(days=settings.import_keep_days)
+        self._places = settings.imports_at_once
+
+    # -- before it starts
+
+    def read(self, body: bytes) -> SubscriptionList:
+        """Read a file.
+
+        Raises:
+            InvalidError: it is no OPML; the sentence says what it is and names the line.
+            TooLargeError: longer, deeper or with more outlines or folders than may be.
+        """
+        check_is_list(body)
+        found = opml.read(body, self._limits)
+        if len(found.folders) > MOST:
+            raise TooLargeError(f"The file has more than {MOST} folders.")
+        return found
+
+    def add(self, user_id: int, found: SubscriptionList, name: str, now: dt.datetime) -> Import:
+        """Keep what was found in a file, with what he has already and what is there twice marked."""
+        new, items = plan(found, lambda keys: self._have(user_id, keys), self._policy)
+        named = dataclasses.replace(new, user_id=user_id, name=line(name, TITLE_MAX), created=now)
+        return self._imports.add(named, items, now + PREVIEW_KEPT)
+
+    def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
+        """Return address key → feed of those that he is subscribed to."""
+        mine = set(self._subscriptions.feed_ids(user_id))
+        found: dict[str, int] = {}
+        for start in range(0, len(keys) if mine else 0, _AT_ONCE):
+            known = self._ends.known(keys[start : start + _AT_ONCE])
+            found |= {key: feed_id for key, feed_id in known.items() if feed_id in mine}
+        return found
+
+    def choose(self, user_id: int, import_id: int, first: int, count: int, chosen: Collection[int]) -> Import:
+        """Take in which of these outlines are ticked.
+
+        Raises:
+            NotFoundError: he has no such import.
+            ConflictError: it has been started.
+        """
+        items = self._imports.items(user_id, import_id, first, count)
+        changes = {i.index: c for i in items if (c := _chosen(i, ticked=i.index in chosen))}
+        found = self._preview(user_id, import_id)
+        self._imports.change_items(user_id, import_id, changes)
+        before = Counter(item.state for item in items if item.index in changes)
+        after = Counter(change.state for change in changes.values())
+        counts = Counter(found.counts)
+        counts.update({s.value: n for s, n in after.items()})
+        counts.subtract({s.value: n for s, n in before.items()})
+        return self._set(user_id, import_id, (ImportState.PREVIEW,), {"counts": dict(+counts)})
+
+    def _preview(self, user_id: int, import_id: int) -> Import:
+        found = self.get(user_id, import_id)
+        if found.state is not ImportState.PREVIEW:
+            raise ConflictError("This import has been started already.")
+        return found
+
+    def start(
+        self, user_id: int, import_id: int, *, keep_folders: bool, into: str, now: dt.datetime
+    ) -> Import:
+        """Let a preview wait for its turn.
+
+        Raises:
+            NotFoundError: he has no such import.
+            ConflictError: it has been started.
+            InvalidError: nothing is chosen.
+        """
+        self._preview(user_id, import_id)
+        counts = counts_of(self._imports.items(user_id, import_id))
+        if not counts.get(ItemState.WAITING):
+            raise InvalidError("Nothing is chosen. Tick at least one feed.")
+        values = {"keep_folders": keep_folders, "into": line(into, NAME_MAX), "counts": counts}
+        return self._queue(user_id, import_id, (ImportState.PREVIEW,), values, now)
+
+    def _queue(
+        self,
+        user_id: int,
+        import_id: int,
+        states: Sequence[ImportState],
+        values: Mapping[str, Any],
+        now: dt.datetime,
+    ) -> Import:
+        counts = values["counts"]
+        fresh = {"state": ImportState.QUEUED.value, "queued": now, "started": None, "touched": None}
+        goal = sum(counts.get(s, 0) for s in (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING))
+        self._imports.keep_until(user_id, import_id, None)
+        return self._set(
+            user_id, import_id, states, {**fresh, **values, "goal": goal, "tries": 0, "ended": None}
+        )
+
+    # -- afterwards
+
+    def get(self, user_id: int, import_id: int) -> Import:
+        """Return a user's import.
+
+        Raises:
+            NotFoundError: he has no such import.
+        """
+        found = self._imports.get(user_id, import_id)
+        if found is None:
+            raise NotFoundError(import_id=import_id)
+        return found
+
+    def of_user(self, user_id: int, limit: int) -> list[Import]:
+        """Return a user's newest imports."""
+        return self._imports.of_user(user_id, limit)
+
+    def active_of(self, user_id: int) -> Import | None:
+        """Return the import of a user that runs or waits for its turn."""
+        return self._imports.active_of(user_id)
+
+    def items(
+        self, user_id: int, import_id: int, first: int = 0, count: int | None = None
+    ) -> list[ImportItem]:
+        """Return outlines in their order."""
+        return self._imports.items(user_id, import_id, first, count)
+
+    def retry(self, user_id: int, import_id: int, index: int | None, now: dt.datetime) -> Import:
+        """Let failed outlines be tried again: one, or all.
+
+        Raises:
+            NotFoundError: he has no such import, or there is no such failure in it.
+            ConflictError: it has not ended.
+        """
+        found = self.get(user_id, import_id)
+        if found.state not in ENDED:
+            raise ConflictError("This import has not ended yet.")
+        items = self._imports.items(user_id, import_id)
+        failed = [i for i in items if i.state is ItemState.FAILED and index in (None, i.index)]
+        # An address that can never be fetched stays what it is.
+        chosen = {i.index: ItemChange(ItemState.RETRY, None, i.feed_id) for i in failed if i.feed_id}
+        if not chosen:
+            raise NotFoundError("There is nothing to try again.", import_id=import_id)
+        self._imports.change_items(user_id, import_id, chosen)
+        counts = Counter(found.counts)
+        counts[ItemState.FAILED.value] -= len(chosen)
+        counts[ItemState.RETRY.value] += len(chosen)
+        return self._queue(user_id, import_id, (found.state,), {"counts": dict(+counts)}, now)
+
+    def go_on(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
+        """Take back a cancel: what was left waits for its turn.
+
+        Raises:
+            NotFoundError: he has no such import.
+            ConflictError: it was not cancelled.
+        """
+        counts = counts_of(self._imports.items(user_id, import_id))
+        return self._queue(user_id, import_id, (ImportState.CANCELLED,), {"counts": counts}, now)
+
+    def cancel(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
+        """Stop an import; what is subscribed stays.
+
+        Raises:
+            NotFoundError: he has no such import.
+            ConflictError: it has ended.
+        """
+        values = {"state": ImportState.CANCELLED.value, "ended": now}
+        found = self._set(user_id, import_id, ACTIVE, values)
+        self._let_go(found, now)
+        return found
+
+    def remove(self, user_id: int, import_id: int) -> None:
+        """Forget a preview or an import that has ended.
+
+        Raises:
+            NotFoundError: he has no such import.
+            ConflictError: it has not ended.
+        """
+        if self.get(user_id, import_id).is_active:
+            raise ConflictError("Cancel this import first.")
+        self._imports.remove(user_id, import_id)
+
+    def _set(
+        self, user_id: int, import_id: int, states: Sequence[ImportState], values: Mapping[str, Any]
+    ) -> Import:
+        found = self._imports.change(user_id, import_id, states, values)
+        if found is None:
+            self.get(user_id, import_id)
+            raise ConflictError("This import is in another state by now. Reload the page.")
+        return found
+
+    # -- while it runs
+
+    def due(self, now: dt.datetime) -> list[ActiveImport]:
+        """Return the imports whose turn it is and on which nobody works."""
+        active = self._imports.active(_AT_ONCE)
+        slots = self._imports.slots()
+        gone = set(slots.values()) - {found.id for found in active}
+        if gone and len(active) < _AT_ONCE:
+            self._imports.free_slots(list(gone))  # whoever had it died just before he let it go
+        held = set(slots.values()) - gone
+        late = now - dt.timedelta(seconds=SILENT)
+        silent = [a for a in active if a.id in held and (a.touched is None or a.touched < late)]
+        waiting = [a for a in active if a.id not in held]
+        return silent + waiting[: max(0, self._places - len(held))]
+
+    def begin(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
+        """Take an import over; None: it is not its turn, or it has ended.
+
+        Whoever worked on it until now finds that out with his next :meth:`note`.
+        """
+        found = self._imports.get(user_id, import_id)
+        if found is None or not found.is_active or not self._imports.take_slot(import_id, self._places):
+            return None
+        values: dict[str, Any] = {"state": ImportState.RUNNING.value, "run": run, "touched": now}
+        values["started"] = found.started or now
+        found = self._imports.change(user_id, import_id, ACTIVE, values, begin=True)
+        if found is None or found.tries > TRIES:
+            # It has ended meanwhile; or it takes its workers down again and again.
+            if found is not None:
+                self.end(found, run, now)
+            self._imports.free_slots([import_id])
+            return None
+        return found
+
+    def note(
+        self, running: Import, run: str, counts: Mapping[str, int], now: dt.datetime, *, moved: bool
+    ) -> Import | None:
+        """Write how far it is; None: it was cancelled, or somebody else works on it."""
+        values: dict[str, Any] = {"counts": dict(counts), "touched": now}
+        if moved:
+            values["tries"] = 0
+        return self._imports.change(running.user_id, running.id, (ImportState.RUNNING,), values, run=run)
+
+    def change_items(self, running: Import, changes: Mapping[int, ItemChange]) -> None:
+        """Write what has become of outlines."""
+        self._imports.change_items(running.user_id, running.id, changes)
+
+    def end(self, running: Import, run: str, now: dt.datetime) -> Import | None:
+        """Note that all is done, by what is stored of each outline; None: it is not his any more."""
+        counts = counts_of(self._imports.items(running.user_id, running.id))
+        values = {"state": ImportState.DONE.value, "ended": now, "counts": counts}
+        found = self._imports.change(running.user_id, running.id, (ImportState.RUNNING,), values, run=run)
+        if found is not None:
+            self._let_go(found, now)
+        return found
+
+    def _let_go(self, ended: Import, now: dt.datetime) -> None:
+        self._imports.free_slots([ended.id])
+        self._imports.keep_until(ended.user_id, ended.id, now + self._kept)
+
+    def feed_ends(self, feed_ids: Sequence[int]) -> dict[int, FeedEnd]:
+        """Return how the last polls of these feeds ended."""
+        return self._ends.ends(feed_ids)
+
+    def folder_ids(self, running: Import, used: Iterable[int]) -> dict[int, int]:
+        """Return place → folder of the user for these places and those of empty folders, made where missing.
+
+        What lies deeper than folders may is put into the deepest that may be.
+        """
+        if not running.keep_folders:
+            return self._one_folder(running)
+        wanted, above = paths(running.folders), {*used, *running.empty}
+        mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(running.user_id)}
+        found: dict[tuple[str, ...], int] = {}
+        for place in sorted(above):
+            path = wanted[place][:DEPTH]
+            for depth in range(1, len(path) + 1):
+                if path[:depth] not in found:
+                    parent = found.get(path[: depth - 1])
+                    found[path[:depth]] = self._folder(running.user_id, path[depth - 1], parent, mine)
+        return {place: found[wanted[place][:DEPTH]] for place in above}
+
+    def _one_folder(self, running: Import) -> dict[int, int]:
+        if not running.into:
+            return {}
+        mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(running.user_id)}
+        return {-1: self._folder(running.user_id, running.into, None, mine)}
+
+    def _folder(
+        self, user_id: int, name: str, parent: int | None, mine: dict[tuple[int | None, str], int]
+    ) -> int:
+        key = (parent, name.casefold())
+        if key not in mine:
+            try:
+                mine[key] = self._folders.add(user_id, name, parent).id
+            except ExistsError:
+                # Made a moment ago, by him or by whoever worked on this before.
+                mine |= {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(user_id)}
+        return mine[key]
+
+
+def _chosen(item: ImportItem, *, ticked: bool) -> ItemChange | None:
+    """Return what a tick makes of an outline, None where it says nothing new."""
+    if item.state not in (ItemState.WAITING, ItemState.SKIPPED, ItemState.ALREADY):
+        return None
+    unticked = ItemState.ALREADY if item.feed_id else ItemState.SKIPPED
+    state = ItemState.WAITING if ticked else unticked
+    return ItemChange(state, None, item.feed_id) if state is not item.state else None

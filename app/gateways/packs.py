@@ -1,0 +1,119 @@
+"""Starter packs: OPML files that came with Eventr, under those that an administrator stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import zlib
+from importlib import resources
+from pathlib import Path
+
+from app.config import Settings
+from app.errors import ExistsError, InvalidError, NotFoundError
+from app.feeds import opml
+from app.feeds.opmlfile import check_is_list
+from app.feeds.text import plain
+from app.mappers.packs import PackMapper
+from app.models.imports import Pack
+from app.models.opml import SubscriptionList
+
+#: Packs in all; a page shows them side by side.
+MOST = 60
+_SLUG = re.compile(r"[^a-z0-9]+")
+_ABOUT = re.compile(r"<description>([^<]{1,400})</description>")
+
+
+class PackGateway:
+    """Everything about starter packs."""
+
+    def __init__(self, packs: PackMapper, settings: Settings) -> None:
+        self._packs = packs
+        self._folder = settings.packs_dir
+        self._limits = opml.Limits.of(settings)
+
+    def all(self) -> list[Pack]:
+        """Return the packs by title."""
+        found: dict[str, Pack | None] = {**shipped(self._folder), **self._packs.all()}
+        return sorted((p for p in found.values() if p is not None), key=lambda p: p.title.casefold())
+
+    def get(self, slug: str) -> Pack:
+        """Return a pack.
+
+        Raises:
+            NotFoundError: there is none of this name.
+        """
+        found = next((pack for pack in self.all() if pack.slug == slug), None)
+        if found is None:
+            raise NotFoundError(pack=slug)
+        return found
+
+    def read(self, pack: Pack) -> SubscriptionList:
+        """Return what is in a pack."""
+        return opml.read(pack.body, self._limits)
+
+    def add(self, title: str, about: str, body: bytes) -> Pack:
+        """Store a new pack.
+
+        Raises:
+            InvalidError: it is no OPML, or has no feed in it; or there are too many packs.
+            TooLargeError: a limit of the settings ``opml_…``.
+            ExistsError: there is one whose name is spelled alike.
+        """
+        packs = self.all()
+        if len(packs) >= MOST:
+            raise InvalidError(f"There are {MOST} packs, and that is the most.")
+        pack = Pack(self._slug(title), title, about, self._checked(body))
+        if any(p.slug == pack.slug for p in packs):
+            raise ExistsError("There is a pack with this name already.", field="title")
+        self._packs.put(pack)
+        return pack
+
+    def edit(self, slug: str, title: str, about: str, body: bytes | None) -> Pack:
+        """Give a pack another title, description or list; None: the list stays.
+
+        Raises:
+            NotFoundError: there is none of this name.
+            InvalidError: it is no OPML, or has no feed in it.
+            TooLargeError: a limit of the settings ``opml_…``.
+        """
+        old = self.get(slug)
+        body = old.body if body is None else self._checked(body)
+        pack = Pack(slug, title, about, body)
+        self._packs.put(pack)
+        return pack
+
+    def remove(self, slug: str) -> None:
+        """Let there be no pack of this name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        self._packs.hide(self.get(slug).slug)
+
+    def _checked(self, body: bytes) -> bytes:
+        check_is_list(body)
+        if not opml.read(body, self._limits).feeds:
+            raise InvalidError("There is no feed in this file.", field="file")
+        return body
+
+    @staticmethod
+    def _slug(title: str) -> str:
+        slug = _SLUG.sub("-", title.lower()).strip("-")[:60]
+        return slug or f"pack-{zlib.crc32(title.encode())}"
+
+
+@functools.cache
+def shipped(folder: Path | None) -> dict[str, Pack]:
+    """Return the packs of a folder, those of Eventr without one; read once per process."""
+    place = resources.files("app").joinpath("packs") if folder is None else folder
+    files = [f for f in place.iterdir() if f.name.endswith(".opml")]
+    packs = (_pack(f.name.removesuffix(".opml"), f.read_bytes()) for f in files)
+    return {pack.slug: pack for pack in packs}
+
+
+def _pack(slug: str, body: bytes) -> Pack:
+    about = _ABOUT.search(body[:4096].decode("utf-8", "replace"))
+    title = opml.read(body).title or slug
+    pack = Pack(slug, title, "", body, shipped=True)
+    return dataclasses.replace(pack, about=plain(about[1]).strip()) if about else pack

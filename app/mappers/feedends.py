@@ -1,0 +1,40 @@
+"""How feeds' last polls ended, many at once: what an import has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.errors import translated
+from app.mappers.store import Doc
+from app.models.imports import FeedEnd
+
+_FIELDS = dict.fromkeys(("title", "last_seq", "errors", "error", "checked_at", "merged_into"), 1)
+
+
+class FeedEndMapper:
+    """Reads the collection ``feeds``, and writes nothing."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._feeds: Collection[Doc] = database["feeds"]
+
+    @translated
+    def ends(self, feed_ids: Sequence[int]) -> dict[int, FeedEnd]:
+        """Return feed → how its last poll ended."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, _FIELDS)
+        return {doc["_id"]: _end(doc) for doc in found}
+
+    @translated
+    def known(self, url_keys: Sequence[str]) -> dict[str, int]:
+        """Return address key → feed, or the feed that took it over."""
+        fields = {"url_key": 1, "merged_into": 1}
+        found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, fields)
+        return {doc["url_key"]: doc.get("merged_into") or doc["_id"] for doc in found}
+
+
+def _end(doc: Doc) -> FeedEnd:
+    checked = doc.get("checked_at")
+    read = bool(doc.get("last_seq") or checked or doc.get("merged_into"))
+    return FeedEnd(doc.get("title") or "", read, doc.get("errors") or 0, doc.get("error"), checked)

@@ -1,0 +1,352 @@
+"""Imports: what a file becomes, and that a run ends complete whatever happens to it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+import redis
+from rq.job import Job as RqJob
+from rq.serializers import JSONSerializer
+
+from app import clock
+from app.bootstrap import Services
+from app.errors import (
+    ConflictError,
+    EventrError,
+    FetchError,
+    InvalidError,
+    NotFoundError,
+    RateLimitedError,
+    TooLargeError,
+)
+from app.feeds import opml
+from app.models import keys
+from app.models.actor import Actor
+from app.models.fetched import Fetched, FetchRequest
+from app.models.imports import Import, ImportState, ItemState
+from app.models.jobs import Outcome, Queue, Ticket
+from app.models.opml import Outline
+from app.services.pull import PullService
+from tests.support import corpus
+from tests.support.reader import Canned, rss
+
+HOST = "https://feeds.example"
+
+
+def listed(*outlines: tuple[str, tuple[str, ...]], title: str = "Mine") -> bytes:
+    """Return an OPML file of (name of the feed, folders)."""
+    return opml.write(title, [Outline(f"{HOST}/{name}", name, None, path) for name, path in outlines])
+
+
+class Pulling:
+    """Runs the pulls that an import has queued, in the place of the workers; feeds answer from memory."""
+
+    def __init__(self, services: Services, bodies: Mapping[str, bytes]) -> None:
+        self._services = services
+        self._client = redis.Redis.from_url(services.settings.redis_url)
+        self.pull = PullService(services.gateways.feeds, services.settings)
+        self.answers = _Answers(bodies)
+        self.pulled: list[int] = []
+
+    async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+        for ticket in tickets:
+            job = RqJob.fetch(ticket.id, connection=self._client, serializer=JSONSerializer)
+            self._client.lrem(keys.queue(Queue.PULL), 0, ticket.id)
+            self._client.delete(keys.job(ticket.id))
+            self.pulled += job.kwargs["feed_ids"]
+            await self.pull.pull(job.kwargs["feed_ids"], self.answers)
+            yield Outcome(ticket.id)
+
+
+class _Answers(Canned):
+    """What is not among the bodies is not there."""
+
+    async def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        for request in requests:
+            if (body := self._bodies.get(request.url)) is not None:
+                yield Fetched(request, 200, request.url, body=body, wire_bytes=1)
+            else:
+                yield Fetched(request, 404, request.url, error=FetchError("http_404"))
+
+
+def run(services: Services, one: Import, waiter: Any, name: str = "run") -> dict[str, Any]:
+    return asyncio.run(services.importing.run(one.user_id, one.id, name, waiter))
+
+
+def feeds(*names: str) -> dict[str, bytes]:
+    return {f"{HOST}/{name}": rss(f"Feed {name}", [(f"{name} 1", "x")]) for name in names}
+
+
+def test_corpus_files_are_previewed_with_the_counts_of_the_manifest(services: Services, alice: Actor) -> None:
+    lost = {f"opml/{n}.opml": 1 for n in ("plenaryapp-Russia", "plenaryapp-Tech", "spacecowboy-Programming")}
+    roomy = dataclasses.replace(services.settings, imports_per_hour=1000)
+    services.imports._settings = roomy
+    wrong = []
+    for row in corpus.rows("opml"):
+        said = row.data["reference"]
+        try:
+            found = services.imports.preview(alice, row.read(), row.path)
+        except EventrError as e:
+            wrong.append(f"{row}: {e.message}")
+            continue
+        more = lost.get(row.path, 0)
+        if found.total != said["feeds"] + more:
+            wrong.append(f"{row}: {found.total} feeds, not {said['feeds']}")
+        firsts = found.total - found.count(ItemState.DOUBLE)
+        if firsts > said["distinct_feed_urls"] + more:
+            wrong.append(f"{row}: {firsts} different feeds")
+        if len(services.imports.items(alice, found.id)) != found.total:
+            wrong.append(f"{row}: outlines are missing")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_an_import_subscribes_fetches_and_counts(services: Services, alice: Actor) -> None:
+    services.subscriptions.subscribe(alice, f"{HOST}/known")
+    body = listed(
+        ("known", ("News",)),
+        ("one", ("News", "World")),
+        ("two", ()),
+        ("one", ("Tech",)),
+        ("missing", ("Tech",)),
+    )
+    kept = services.imports.preview(alice, body, "mine.opml")
+    assert kept.counts == {"waiting": 3, "already": 1, "double": 1}
+    started = services.imports.start(alice, kept.id)
+    assert (started.state, started.goal) == (ImportState.QUEUED, 3)
+    run(services, started, Pulling(services, feeds("one", "two")))
+
+    done = services.imports.get(alice, kept.id)
+    assert done.state is ImportState.DONE
+    assert done.counts == {"added": 2, "already": 1, "double": 1, "failed": 1}
+    (failed,) = services.imports.failures(alice, kept.id)
+    assert (failed.url, failed.error) == (f"{HOST}/missing", "http_404")
+    tree = services.reading.tree(alice)
+    names = {folder.name: [f.name for f in folder.folders] for folder in tree.folders}
+    assert names == {"News": ["World"], "Tech": []}
+    one = next(f for f in tree.folders if f.name == "Tech").feeds
+    assert {f.title for f in one} == {"one", "missing"}, "names of the file stay; a feed lies in two folders"
+    assert opml.read(services.imports.failed_list(alice, kept.id)).feeds[0].folders == ("Tech",)
+    assert services.imports.active(alice) is None
+
+
+def test_what_failed_is_tried_again_and_then_added(services: Services, alice: Actor) -> None:
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ())), "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a")))
+    again = services.imports.retry(alice, kept.id)
+    assert again.goal == 1
+    run(services, again, Pulling(services, {}), "second")
+    assert services.imports.get(alice, kept.id).counts == {"added": 1, "failed": 1}
+    run(services, services.imports.retry(alice, kept.id, 1), Pulling(services, feeds("b")), "third")
+    assert services.imports.get(alice, kept.id).counts == {"added": 2}
+    with pytest.raises(NotFoundError):
+        services.imports.retry(alice, kept.id)
+
+
+class Killed(Exception):
+    """The worker is gone."""
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_run_that_was_killed_is_finished_by_the_next(services: Services, alice: Actor, after: int) -> None:
+    names = [f"n{number}" for number in range(100)]
+    kept = services.imports.preview(alice, listed(*((name, ("F",)) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    class Dying(Pulling):
+        left = after
+
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            async for outcome in super().await_many(tickets, timeout):
+                if not self.left:
+                    raise Killed
+                type(self).left -= 1
+                yield outcome
+
+    with pytest.raises(Killed):
+        run(services, started, Dying(services, feeds(*names)))
+    redis.Redis.from_url(services.settings.redis_url).flushall()
+    (job,) = _late(services)
+    assert job.args == {"user_id": alice.user_id, "import_id": kept.id}
+    run(services, started, Pulling(services, feeds(*names)), "next")
+    assert services.imports.get(alice, kept.id).counts == {"added": 100}
+    assert len(services.gateways.subscriptions.feed_ids(alice.user_id)) == 100
+    assert len(services.folders.list(alice)) == 1
+
+
+def _late(services: Services) -> Any:
+    """Return the jobs that are due when nobody has worked for a while."""
+    later = clock.now().timestamp() + 60
+    import datetime as dt
+
+    with clock.set_source(lambda: dt.datetime.fromtimestamp(later, dt.UTC)):
+        return services.importing.due()
+
+
+def test_a_cancelled_import_stops_and_can_go_on(services: Services, alice: Actor) -> None:
+    names = [f"n{number}" for number in range(90)]
+    kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    class Cancelling(Pulling):
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            async for outcome in super().await_many(tickets, timeout):
+                yield outcome
+            if services.imports.get(alice, kept.id).is_active:
+                services.imports.cancel(alice, kept.id)
+
+    run(services, started, Cancelling(services, feeds(*names)))
+    assert services.imports.get(alice, kept.id).state is ImportState.CANCELLED
+    assert 0 < len(services.gateways.subscriptions.feed_ids(alice.user_id)) < 90
+    assert services.mappers.imports.slots() == {}
+    with pytest.raises(ConflictError):
+        services.imports.cancel(alice, kept.id)
+    run(services, services.imports.go_on(alice, kept.id), Pulling(services, feeds(*names)), "again")
+    assert services.imports.get(alice, kept.id).counts == {"added": 90}
+
+
+def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services, world: Any) -> None:
+    people = [Actor(1_700_000_000_000_100 + n) for n in range(12)]
+    gateway, now = services.gateways.imports, clock.now()
+    started = []
+    for who in people:
+        kept = services.imports.preview(who, listed(("a", ())), "x")
+        started.append(services.imports.start(who, kept.id))
+    begun = [gateway.begin(one.user_id, one.id, "run", now) for one in started]
+    assert [one is not None for one in begun] == [True] * 10 + [False] * 2
+    assert [job.args["import_id"] for job in services.importing.due()] == []
+    gateway.end(begun[3] or started[3], "run", now)
+    assert [job.args["import_id"] for job in services.importing.due()] == [started[10].id]
+    del world
+
+
+def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:
+    body = listed(*((f"n{number}", ("F",)) for number in range(1200)))
+    kept = services.imports.preview(alice, body, "x")
+    services.imports.choose_all(alice, kept.id, False)
+    with pytest.raises(InvalidError):
+        services.imports.start(alice, kept.id)
+    services.imports.choose(alice, kept.id, 2, [1000, 1199])
+    found = services.imports.start(alice, kept.id, keep_folders=False, into="All of it")
+    assert (found.goal, found.count(ItemState.SKIPPED)) == (2, 1198)
+    run(services, found, Pulling(services, feeds("n1000", "n1199")))
+    (folder,) = services.reading.tree(alice).folders
+    assert (folder.name, len(folder.feeds)) == ("All of it", 2)
+
+
+def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Services, alice: Actor) -> None:
+    count = 10_000
+    long = "x" * 60
+    body = listed(*((f"{n}/{long}", (f"Folder {n % 50}",)) for n in range(count)))
+    kept = services.imports.preview(alice, body, "big.opml")
+    assert kept.counts == {"waiting": count}
+    database = services.store.database
+    assert database["import_parts"].count_documents({}) == count // 250
+    biggest = database["import_parts"].aggregate([{"$project": {"size": {"$bsonSize": "$$ROOT"}}}])
+    assert max(row["size"] for row in biggest) < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "empty"),
+        (b"  \n ", "empty"),
+        (b"\x89PNG\r\n\x1a\n123", "image"),
+        (b"PK\x03\x04zip", "ZIP archive"),
+        (b'\n\n{"a": 1}', "Line 3: this is no OPML file but JSON"),
+        (b"<!doctype html>\n<html><body>Log in</body></html>", "Line 2: this is no OPML file but a web page"),
+        (b"<?xml version='1.0'?>\n<rss version='2.0'></rss>", "Line 2: this is a feed itself"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "begins with <svg>"),
+        (b"just words", "no XML"),
+        (b"<opml><body>\n<outline text='a' xmlUrl='b'\n</body></opml>", "Line 3"),
+    ],
+    ids=["empty", "blank", "png", "zip", "json", "html", "rss", "svg", "text", "broken"],
+)
+def test_wrong_files_are_refused_with_the_line_and_a_sentence(
+    services: Services, alice: Actor, body: bytes, words: str
+) -> None:
+    with pytest.raises(InvalidError, match=words):
+        services.imports.preview(alice, body, "x")
+    assert services.imports.recent(alice) == []
+
+
+def test_X10_a_list_beyond_the_limits_is_refused(services: Services, alice: Actor) -> None:
+    many = b"<opml><body>" + b"<outline xmlUrl='http://a.example/'/>" * 20_001 + b"</body></opml>"
+    deep = b"<opml><body>" + b"<outline text='a'>" * 40 + b"</outline>" * 40 + b"</body></opml>"
+    bomb = b'<!DOCTYPE o [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><opml><body><outline text="&b;" xmlUrl="http://a.example/"/></body></opml>'
+    for body in (many, deep, b"<opml>" + b" " * (6 << 20)):
+        with pytest.raises(TooLargeError):
+            services.imports.preview(alice, body, "x")
+    assert "aaaa" not in json.dumps([i.title for i in _items(services, alice, bomb)])
+
+
+def _items(services: Services, alice: Actor, body: bytes) -> Any:
+    return services.imports.items(alice, services.imports.preview(alice, body, "x").id)
+
+
+def test_files_per_hour_are_limited(services: Services, alice: Actor) -> None:
+    services.imports._settings = dataclasses.replace(services.settings, imports_per_hour=2)
+    for _ in range(2):
+        services.imports.preview(alice, listed(("a", ())), "x")
+    with pytest.raises(RateLimitedError):
+        services.imports.preview(alice, listed(("a", ())), "x")
+
+
+def test_addresses_that_can_never_be_fetched_fail_at_once(services: Services, alice: Actor) -> None:
+    urls = [
+        "http://127.0.0.1/x",
+        "ftp://a.example/",
+        "javascript:alert(1)",
+        "https://a.example/" + "x" * 3000,
+    ]
+    kept = services.imports.preview(alice, opml.write("x", [Outline(url) for url in urls]), "x")
+    assert kept.counts == {"failed": 4}
+    words = [item.error for item in services.imports.failures(alice, kept.id)]
+    assert words == ["unreachable", "invalid_url", "invalid_url", "invalid_url"], "S13"
+    with pytest.raises(InvalidError):
+        services.imports.start(alice, kept.id)
+
+
+def test_what_is_exported_can_be_imported_and_is_the_same(
+    services: Services, alice: Actor, bob: Actor
+) -> None:
+    folders, subscriptions = services.folders, services.subscriptions
+    news = folders.create(alice, "News & <more>")
+    world = folders.create(alice, "World", parent=news.id)
+    folders.create(alice, "Empty")
+    for name, title, places in (
+        ("a", "My “own” name", [news.id, world.id]),
+        ("b", "", [world.id]),
+        ("c", "日本語", []),
+    ):
+        feed = subscriptions.subscribe(alice, f"{HOST}/{name}?x=1&y=2").subscription.feed_id
+        subscriptions.edit(alice, feed, title=title, folder_ids=places)
+    first = services.imports.export(alice)
+    kept = services.imports.preview(bob, first, "x")
+    bodies = {f"{HOST}/{n}?x=1&y=2": rss(n, [("t", "x")]) for n in "abc"}
+    run(services, services.imports.start(bob, kept.id), Pulling(services, bodies))
+    assert services.imports.get(bob, kept.id).counts == {"added": 3, "double": 1}
+
+    def seen(body: bytes) -> Any:
+        found = opml.read(body)
+        return sorted((f.url, f.folders) for f in found.feeds), set(found.folders)
+
+    second = services.imports.export(bob)
+    assert seen(second) == seen(first)
+    titles = {f.url: f.title for f in opml.read(second).feeds}
+    assert titles[f"{HOST}/a?x=1&y=2"] == "My “own” name"
+    assert titles[f"{HOST}/c?x=1&y=2"] == "日本語"
+
+
+def test_finished_imports_are_kept_for_thirty_days(services: Services, alice: Actor, db: Any) -> None:
+    kept = services.imports.preview(alice, listed(("a", ())), "x")
+    started = services.imports.start(alice, kept.id)
+    assert db.imports.find_one({"_id": kept.id})["expires"] is None
+    run(services, started, Pulling(services, feeds("a")))
+    doc = db.imports.find_one({"_id": kept.id})
+    assert (doc["expires"] - doc["ended"]).days == 30
+    assert db.import_parts.find_one({"import_id": kept.id})["expires"] == doc["expires"]
