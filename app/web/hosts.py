@@ -40,8 +40,11 @@ def check_name(request: Request, settings: Settings) -> None:
         raise InvalidError("There is no such host here.")
 
 
-def check_body(request: Request, settings: Settings) -> None:
+def check_body(request: Request, settings: Settings, *, takes_file: bool = False) -> None:
     """Let a request through whose body may be read; to be asked before anything reads it (W16, W17).
+
+    Args:
+        takes_file: it may bring a file of subscriptions beside a form of the usual size.
 
     Raises:
         LengthRequired: it comes in chunks. No browser sends such; a cut or broken one would look whole.
@@ -49,8 +52,16 @@ def check_body(request: Request, settings: Settings) -> None:
     """
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
-    if (request.content_length or 0) > settings.max_request_bytes:
-        raise TooLargeError
+    most = settings.max_request_bytes
+    if takes_file:
+        most += settings.opml_max_bytes
+        request.max_content_length = request.max_form_memory_size = most
+    if (request.content_length or 0) > most:
+        raise TooLargeError(_too_large(settings) if takes_file else None)
+
+
+def _too_large(settings: Settings) -> str:
+    return f"The file is larger than {settings.opml_max_bytes >> 20} MB. Split it and send the parts."
 
 
 def install(app: Flask, settings: Settings) -> None:

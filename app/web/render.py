@@ -12,6 +12,7 @@ from markupsafe import Markup
 from app.errors import N_, outside_word
 from app.models.actor import Permission
 from app.models.feed import FetchRecord
+from app.models.imports import Import
 from app.models.preferences import Preferences
 from app.models.stream import Tree
 from app.web import chart, embeds, i18n, keys, present, treeview
@@ -48,6 +49,7 @@ def install(app: Flask) -> None:
         font=font,
         settings_sections=SETTINGS_SECTIONS,
         notices=notices,
+        running_import=running_import,
         key_groups=keys.GROUPS,
         key_hint=keys.hint,
         feed_message=feed_words,
@@ -156,6 +158,12 @@ def notices() -> tuple[Any, ...]:
     if current is None or g.get("session") is None:
         return ()
     return services().accounts.notices(current.actor, g.session)
+
+
+def running_import() -> Import | None:
+    """Return the import of this person that runs or waits for its turn."""
+    current = user()
+    return services().imports.active(current.actor) if current else None
 
 
 def fragment_for() -> str:

@@ -38,6 +38,12 @@ def for_programs(view: View) -> View:
     return public(view)
 
 
+def takes_file(view: View) -> View:
+    """Mark a view whose form brings a file of subscriptions; its body may be as long as such a file (W16)."""
+    view.takes_file = True  # type: ignore[attr-defined]
+    return view
+
+
 def install(app: Flask) -> None:
     """Recognise the visitor before each request, guard it, and set the cookie after it."""
     app.before_request(_recognise)
@@ -59,9 +65,12 @@ def _guard() -> None:
     hosts.check_name(request, web().settings)
     if _is_for_programs():
         return
-    hosts.check_body(request, web().settings)
-    if request.mimetype == "multipart/form-data":
-        # No form here takes a file, and parts would be parsed before anything else is looked at (W16).
+    takes_file = getattr(view, "takes_file", False)
+    if takes_file and g.get("user") is None:
+        raise AuthRequiredError  # before anything of a long body is read
+    hosts.check_body(request, web().settings, takes_file=takes_file)
+    if request.mimetype == "multipart/form-data" and not takes_file:
+        # Parts would be parsed before anything else is looked at (W16).
         raise InvalidError("Files cannot be sent here.")
     csrf.check(request, web().secret_key, g.get("token"))
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:

@@ -2,6 +2,7 @@
 // set right by the server: when it says so, else once a minute.
 import * as live from "./live.js";
 import { get } from "./net.js";
+import { t } from "./words.js";
 
 const EVERY = 60000;
 let etag = null;
@@ -69,9 +70,18 @@ export function forget() {
   title();
 }
 
+// The import that every page tells of.
+function chip({ id, state, done, goal }) {
+  const link = document.getElementById("import-chip");
+  if (Number(link?.dataset.id) !== id) return;
+  if (state === "queued" || state === "running") link.lastChild.textContent = t("Import {done} of {goal}", { done, goal });
+  else link.remove();
+}
+
 // A thousand readers of one feed do not all ask in the same moment.
-function told(kind, { spread_ms: spread = 0 }) {
-  if (kind === "import") return;
+function told(kind, data) {
+  const { spread_ms: spread = 0 } = data;
+  if (kind === "import") return chip(data);
   const at = Date.now() + Math.random() * spread;
   if (at >= soon.at) return;
   clearTimeout(soon.timer);

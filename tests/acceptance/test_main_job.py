@@ -58,7 +58,7 @@ def _sign_up(page: Page, up: Up) -> None:
     page.get_by_label("E-mail address").fill("ann@example.org")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()
-    page.wait_for_url("**/add?first=1")
+    page.wait_for_url("**/welcome")
 
 
 def _subscribe(page: Page, address: str) -> None:

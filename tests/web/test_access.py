@@ -30,6 +30,7 @@ class World:
     feed_id: int
     folder_id: int
     entry_id: int
+    import_id: int
 
 
 @pytest.fixture
@@ -38,7 +39,8 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
     folder = services.folders.create(bob, "Bob's")
     (feed_id,) = follow(services, bob, ["feeds/rss/zerokspot.com-71d236.xml"], folder_id=folder.id)
     entry = db.entries.find_one({"feed_id": feed_id})
-    return World(ann, bob, feed_id, folder.id, entry["_id"])
+    kept = services.imports.preview(bob, services.imports.export(bob), "bob.opml")
+    return World(ann, bob, feed_id, folder.id, entry["_id"], kept.id)
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
@@ -74,6 +76,24 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/folders/<int:folder_id>/rename", "POST"): {"": "theirs", "name": "x"},
     ("/folders/<int:folder_id>/delete", "POST"): {"": "theirs"},
     ("/folders/move", "POST"): {"": "theirs", "feed": "FEED", "folder": "FOLDER"},
+    ("/imports", "GET"): {},
+    ("/imports", "POST"): {"pasted": "x"},
+    ("/imports/<int:import_id>", "GET"): {"": "theirs"},
+    ("/imports/<int:import_id>/choose", "POST"): {"": "theirs"},
+    ("/imports/<int:import_id>/cancel", "POST"): {"": "theirs"},
+    ("/imports/<int:import_id>/continue", "POST"): {"": "theirs"},
+    ("/imports/<int:import_id>/retry", "POST"): {"": "theirs"},
+    ("/imports/<int:import_id>/remove", "POST"): {"": "theirs"},
+    ("/imports/<int:import_id>/report", "GET"): {"": "theirs"},
+    ("/api/imports/<int:import_id>", "GET"): {"": "theirs"},
+    ("/export/opml", "GET"): {},
+    ("/welcome", "GET"): {},
+    ("/packs", "GET"): {},
+    ("/packs/<slug>", "GET"): {},
+    ("/packs/<slug>/subscribe", "POST"): {"all": "1"},
+    ("/packs", "POST"): {"": "pack", "title": "x"},
+    ("/packs/<slug>", "POST"): {"": "pack", "title": "x"},
+    ("/packs/<slug>/remove", "POST"): {"": "pack"},
     ("/settings", "GET"): {},
     ("/settings/reading", "GET"): {},
     ("/settings/reading", "POST"): {},
@@ -109,6 +129,8 @@ def _address(rule: str, world: World) -> str:
         "<int:entry_id>": str(world.entry_id),
         "<int:feed_id>": str(world.feed_id),
         "<int:folder_id>": str(world.folder_id),
+        "<int:import_id>": str(world.import_id),
+        "<slug>": "science",
         "<name>": "x",
     }
     for pattern, value in values.items():

@@ -227,7 +227,7 @@ def test_W07_sign_up_does_not_tell_which_addresses_have_accounts(services: Servi
         )
         seen.add((answer.status_code, answer.headers["Location"], name, address, counting.count))
         counting.count = 0
-    assert seen == {(303, "/add?first=1", 303, 401, 3)}
+    assert seen == {(303, "/welcome", 303, 401, 3)}
 
 
 def test_W07_an_address_that_is_only_said_logs_nobody_in(services: Services) -> None:
@@ -371,7 +371,7 @@ def test_signing_up_logs_in_and_shows_where_to_begin(visitor: Make, db: Any) -> 
     one = visitor()
     assert "Set up this server" in one.get("/").text
     done = one.post("/signup", {"email": "a@example.org", "name": "ann", "password": PASSWORD})
-    assert done.headers["Location"] == "/add?first=1"
+    assert done.headers["Location"] == "/welcome"
     assert one.get("/settings").status_code == 200
     assert db.users.find_one()["role"] == "admin"
 

@@ -9,8 +9,10 @@ from app.web.pages.add import bp as add
 from app.web.pages.api import bp as api
 from app.web.pages.feeds import bp as feeds
 from app.web.pages.folders import bp as folders
+from app.web.pages.imports import bp as imports
 from app.web.pages.live import bp as live
 from app.web.pages.mark import bp as mark
+from app.web.pages.packs import bp as packs
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
 from app.web.pages.settings import bp as settings
@@ -27,6 +29,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     add,
     feeds,
     folders,
+    imports,
+    packs,
     settings,
     account,
     api,

@@ -95,7 +95,7 @@ def sign_up() -> Response | tuple[str, int]:
         return page, e.http_status
     _leave_old_session()
     sessions.begin(token)
-    return make_response(redirect("/add?first=1", 303))
+    return make_response(redirect("/welcome", 303))
 
 
 def _leave_old_session() -> None:

@@ -1,0 +1,113 @@
+"""What pages of an import need beside its own types."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import groupby
+
+import flask_babel
+
+from app.models.imports import Import, ImportItem, ImportState, ItemState, paths
+from app.web.render import feed_words
+
+
+def _(text: str, **values: object) -> str:
+    return str(flask_babel.gettext(text, **values))
+
+
+def ngettext(one: str, many: str, number: int) -> str:
+    return str(flask_babel.ngettext(one, many, number))
+
+
+#: Folders are shown so deep; what lies deeper stands in line with them.
+LEVELS = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """Outlines of one folder; ``path`` is empty for those in none."""
+
+    place: int
+    path: tuple[str, ...]
+    items: tuple[ImportItem, ...]
+
+    @property
+    def level(self) -> int:
+        """How far it is moved in, 0 … 1."""
+        return max(0, min(len(self.path), LEVELS) - 1)
+
+    @property
+    def ticked(self) -> int:
+        """How many are chosen."""
+        return sum(item.state is ItemState.WAITING for item in self.items)
+
+
+def groups(one: Import, items: Sequence[ImportItem]) -> list[Group]:
+    """Return the outlines of a page, folder by folder, in the file's order."""
+    names = paths(one.folders)
+    return [
+        Group(place, names[place] if place >= 0 else (), tuple(some))
+        for place, some in groupby(items, key=lambda item: item.folders[0] if item.folders else -1)
+    ]
+
+
+def progress_words(one: Import, seconds: int | None) -> str:
+    """Return "312 of 480, 9 failed, about 2 min"."""
+    words = [_("%(done)s of %(goal)s", done=one.done, goal=one.goal)]
+    if failed := one.count(ItemState.FAILED):
+        words.append(_("%(num)s failed", num=failed))
+    if seconds is not None:
+        words.append(left_words(seconds))
+    return ", ".join(words)
+
+
+def left_words(seconds: int) -> str:
+    """Return about how long something will take."""
+    if seconds < 60:
+        return _("less than a minute")
+    minutes = round(seconds / 60)
+    return ngettext("about %(num)s min", "about %(num)s min", minutes)
+
+
+def state_words(one: Import) -> str:
+    """Return what state an import is in."""
+    return {
+        ImportState.PREVIEW: _("Not started"),
+        ImportState.QUEUED: _("Waits for its turn"),
+        ImportState.RUNNING: _("Running"),
+        ImportState.DONE: _("Done"),
+        ImportState.CANCELLED: _("Cancelled"),
+    }[one.state]
+
+
+def reason(word: str) -> str:
+    """Return why an outline failed."""
+    return feed_words(word)
+
+
+#: Error words of a page where a feed was expected, or of an address that has moved.
+_LOOK_AGAIN = {"not_a_feed", "html_page", "gone", "http_404", "http_410", "no_feed_found", "dns_failed"}
+_PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response"}
+
+
+def fix(item: ImportItem) -> str:
+    """Return what a person can do about a failure."""
+    word = item.error or ""
+    if item.feed_id is None:
+        return _("Correct the address in the file, or add the site by its name.")
+    if word in _LOOK_AGAIN:
+        return _("Let Eventr look for the feed on that site, then unsubscribe from this address.")
+    if word in _PASSING or word.startswith("http_5"):
+        return _("Mostly passes by itself: it is asked again and again. You can try it now.")
+    if word in ("http_401", "http_403", "http_407"):
+        return _("The site lets only some readers in. Ask its owner for an open feed.")
+    if word == "tls_failed":
+        return _("Only the site's owner can mend its certificate. It is asked again.")
+    return _("It is asked again by itself. Unsubscribe if the site is gone for good.")
+
+
+def site_of(url: str) -> str:
+    """Return the address of the site that a feed is of, to look for feeds there."""
+    scheme, _sep, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}/" if rest else url

@@ -1,0 +1,239 @@
+"""Files of subscriptions: send one, choose from it, watch the import, read its report; export yours."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime as dt
+import io
+
+from flask import Blueprint, Response, json, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
+
+from app import clock
+from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
+from app.models.imports import Import, ImportItem, ImportState
+from app.models.user import Notice
+from app.services.imports import PAGE
+from app.web import importview, schemas
+from app.web.context import actor, services, session
+from app.web.render import fragment_for, template
+from app.web.schemas import text
+from app.web.sessions import takes_file
+
+bp = Blueprint("imports", __name__)
+
+bp.add_app_template_global(importview.state_words)
+bp.add_app_template_global(importview.progress_words)
+bp.add_app_template_global(importview.reason)
+bp.add_app_template_global(importview.fix)
+bp.add_app_template_global(importview.site_of)
+
+#: What a person may do something about.
+_SHOWN = (InvalidError, TooLargeError, RateLimitedError, ConflictError)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    pasted: str = text(max=1 << 30, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    page: int = 0
+    format: str = text(max=8, default="opml", one_of=("opml", "csv", "json"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    page: int = 0
+    pick: tuple[int, ...] = ()
+    do: str = text(max=8, default="start", one_of=("start", "save", "next", "back", "all", "none"))
+    target: str = text(max=8, default="keep", one_of=("keep", "one"))
+    into: str = text(max=128, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    index: int | None = None
+
+
+@bp.get("/imports")
+def centre() -> str:
+    """Send a file, take yours along, and what was imported before."""
+    return _centre()
+
+
+def _centre(error: EventrError | None = None, pasted: str = "") -> str:
+    return template(
+        "pages/imports.html", imports=services().imports.recent(actor()), error=error, pasted=pasted
+    )
+
+
+@bp.post("/imports")
+@takes_file
+def send() -> Response | tuple[str, int]:
+    """Take a file, or its text, and show what is in it."""
+    form = schemas.form(request, Sent)
+    file = request.files.get("file")
+    # The limits of the body hold for both (W16); the file lies on disk when it is long.
+    body = file.read() if file else b""
+    name = file.filename or "" if file and body else _("Pasted text")
+    try:
+        if not (body or form.pasted.strip()):
+            raise InvalidError(_("Choose a file first, or paste its text."), field="file")
+        found = services().imports.preview(actor(), body or form.pasted.encode(), name)
+    except _SHOWN as e:
+        return _centre(e, form.pasted[:2000]), e.http_status
+    return _to(found)
+
+
+def _to(found: Import, page: int = 0) -> Response:
+    return make_response(redirect(f"/imports/{found.id}" + (f"?page={page}" if page else ""), 303))
+
+
+@bp.get("/imports/<int:import_id>")
+def show(import_id: int) -> str:
+    """An import: what may be chosen, how far it is, or what became of it."""
+    return _show(import_id, schemas.query(request, Shown).page)
+
+
+def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> str:
+    found = services().imports.get(actor(), import_id)
+    if found.state is ImportState.PREVIEW:
+        items = services().imports.page(actor(), import_id, page)
+        pages = max(1, -(-found.total // PAGE))
+        groups = importview.groups(found, items)
+        return template(
+            "pages/import_preview.html", one=found, groups=groups, page=page, pages=pages, error=error
+        )
+    failures = [] if found.is_active else services().imports.failures(actor(), import_id)
+    shown = failures[page * PAGE : (page + 1) * PAGE]
+    name = "parts/import_body.html" if fragment_for() == "import-body" else "pages/import.html"
+    return template(
+        name,
+        one=found,
+        report=found.report(clock.now()),
+        failures=shown,
+        page=page,
+        all_failures=len(failures),
+        error=error,
+    )
+
+
+@bp.post("/imports/<int:import_id>/choose")
+def choose(import_id: int) -> Response | tuple[str, int]:
+    """Take in the ticks of a page; then start, or show another page."""
+    form = schemas.form(request, Choice)
+    imports = services().imports
+    try:
+        if form.do in ("all", "none"):
+            imports.choose_all(actor(), import_id, form.do == "all")
+            return _to(imports.get(actor(), import_id), form.page)
+        found = imports.choose(actor(), import_id, form.page, form.pick)
+        if form.do == "start":
+            keep, into = form.target == "keep", form.into if form.target == "one" else ""
+            return _to(imports.start(actor(), import_id, keep_folders=keep, into=into))
+    except (ConflictError, InvalidError) as e:
+        return _show(import_id, form.page, e), e.http_status
+    return _to(found, max(0, form.page + {"next": 1, "back": -1}.get(form.do, 0)))
+
+
+@bp.post("/imports/<int:import_id>/cancel")
+def cancel(import_id: int) -> Response | tuple[str, int]:
+    """Stop an import; what is subscribed stays."""
+    schemas.form(request, schemas.Empty)
+    try:
+        return _to(services().imports.cancel(actor(), import_id))
+    except ConflictError as e:
+        return _show(import_id, error=e), e.http_status
+
+
+@bp.post("/imports/<int:import_id>/continue")
+def go_on(import_id: int) -> Response | tuple[str, int]:
+    """Take back a cancel."""
+    schemas.form(request, schemas.Empty)
+    try:
+        return _to(services().imports.go_on(actor(), import_id))
+    except ConflictError as e:
+        return _show(import_id, error=e), e.http_status
+
+
+@bp.post("/imports/<int:import_id>/retry")
+def retry(import_id: int) -> Response | tuple[str, int]:
+    """Try what failed again, all or one."""
+    form = schemas.form(request, Again)
+    try:
+        return _to(services().imports.retry(actor(), import_id, form.index))
+    except ConflictError as e:
+        return _show(import_id, error=e), e.http_status
+
+
+@bp.post("/imports/<int:import_id>/remove")
+def remove(import_id: int) -> Response | tuple[str, int]:
+    """Forget an import; subscriptions stay."""
+    schemas.form(request, schemas.Empty)
+    try:
+        services().imports.remove(actor(), import_id)
+    except ConflictError as e:
+        return _show(import_id, error=e), e.http_status
+    services().accounts.notify(actor(), session(), Notice(_("Import forgotten. Your feeds are still there")))
+    return make_response(redirect("/imports", 303))
+
+
+@bp.get("/imports/<int:import_id>/report")
+def report(import_id: int) -> Response:
+    """The report as a file: what failed as OPML, or all outlines as CSV or JSON."""
+    kind = schemas.query(request, Shown).format
+    if kind == "opml":
+        return _file(services().imports.failed_list(actor(), import_id), "text/x-opml", "failed.opml")
+    rows = [_row(item) for item in services().imports.items(actor(), import_id)]
+    if kind == "json":
+        return _file(json.dumps(rows).encode(), "application/json", "import.json")
+    out = io.StringIO()
+    writer = csv.DictWriter(out, ["line", "title", "url", "result", "reason"])
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return _file(out.getvalue().encode("utf-8-sig"), "text/csv; charset=utf-8", "import.csv")
+
+
+def _row(item: ImportItem) -> dict[str, str | int]:
+    reason = importview.reason(item.error) if item.error else ""
+    return {
+        "line": item.line,
+        "title": item.title,
+        "url": item.url,
+        "result": item.state.value,
+        "reason": reason,
+    }
+
+
+def _cell(value: str | int) -> str | int:
+    # A spreadsheet would run what begins like a formula.
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _file(body: bytes, kind: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(body, content_type=kind, headers=headers)
+
+
+@bp.get("/api/imports/<int:import_id>")
+def progress(import_id: int) -> Response:
+    """How far an import is, for pages without a stream of events."""
+    return jsonify(services().imports.get(actor(), import_id).report(clock.now()))
+
+
+@bp.get("/export/opml")
+def export() -> Response:
+    """All subscriptions as a file that any reader can import."""
+    day = dt.datetime.now(dt.UTC).date().isoformat()
+    return _file(services().imports.export(actor()), "text/x-opml; charset=utf-8", f"eventr-{day}.opml")
+
+
+@bp.get("/welcome")
+def welcome() -> str:
+    """Ways to begin, for somebody who has no feeds yet."""
+    recent = services().imports.recent(actor())
+    begun = next((one for one in recent if one.is_active or one.state is ImportState.PREVIEW), None)
+    return template("pages/welcome.html", begun=begun, packs=services().packs.all(actor())[:3])

@@ -1,0 +1,106 @@
+"""Starter packs: feeds to begin with; administrators make and change them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
+
+from app.errors import EventrError, ExistsError, InvalidError, TooLargeError
+from app.models.actor import Permission
+from app.models.user import Notice
+from app.web import schemas
+from app.web.context import actor, services, session
+from app.web.render import template
+from app.web.schemas import text
+from app.web.sessions import takes_file
+
+bp = Blueprint("packs", __name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    pick: tuple[int, ...] = ()
+    all: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    title: str = text(max=80)
+    about: str = text(max=400, default="")
+
+
+@bp.get("/packs")
+def page() -> str:
+    """All packs, as cards."""
+    return _page()
+
+
+def _page(error: EventrError | None = None) -> str:
+    may_edit = actor().may(Permission.PACK_EDIT)
+    return template("pages/packs.html", packs=services().packs.all(actor()), may_edit=may_edit, error=error)
+
+
+@bp.get("/packs/<slug>")
+def show(slug: str) -> str:
+    """One pack with all its feeds."""
+    return _show(slug)
+
+
+def _show(slug: str, error: EventrError | None = None) -> str:
+    view = services().packs.get(actor(), slug)
+    return template("pages/pack.html", view=view, may_edit=actor().may(Permission.PACK_EDIT), error=error)
+
+
+@bp.post("/packs/<slug>/subscribe")
+def subscribe(slug: str) -> Response | tuple[str, int]:
+    """Subscribe to a pack, all of it or the feeds that are ticked."""
+    form = schemas.form(request, Choice)
+    try:
+        found = services().packs.subscribe(actor(), slug, None if form.all else form.pick)
+    except InvalidError as e:
+        return _show(slug, e), e.http_status
+    return make_response(redirect(f"/imports/{found.id}", 303))
+
+
+@bp.post("/packs")
+@takes_file
+def add() -> Response | tuple[str, int]:
+    """Make a pack of a file."""
+    form = schemas.form(request, Edit)
+    try:
+        services().packs.add(actor(), form.title, form.about, _body() or b"")
+    except (InvalidError, TooLargeError, ExistsError) as e:
+        return _page(e), e.http_status
+    return _back(_("Pack “%(title)s” made", title=form.title))
+
+
+@bp.post("/packs/<slug>")
+@takes_file
+def edit(slug: str) -> Response | tuple[str, int]:
+    """Rename a pack, describe it anew, or replace its list."""
+    form = schemas.form(request, Edit)
+    try:
+        services().packs.edit(actor(), slug, form.title, form.about, _body())
+    except (InvalidError, TooLargeError) as e:
+        return _show(slug, e), e.http_status
+    return _back(_("Pack saved"))
+
+
+@bp.post("/packs/<slug>/remove")
+def remove(slug: str) -> Response:
+    """Delete a pack."""
+    schemas.form(request, schemas.Empty)
+    services().packs.remove(actor(), slug)
+    return _back(_("Pack deleted. Who subscribed to its feeds keeps them"))
+
+
+def _body() -> bytes | None:
+    file = request.files.get("file")
+    return (file.read() or None) if file else None
+
+
+def _back(words: str) -> Response:
+    services().accounts.notify(actor(), session(), Notice(words))
+    return make_response(redirect("/packs", 303))

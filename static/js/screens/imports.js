@@ -1,0 +1,109 @@
+// Screens of imports: a file dropped on the page, ticks of whole folders, and progress as it comes.
+import * as live from "../live.js";
+import { get, load } from "../net.js";
+import { t, tn } from "../words.js";
+
+const POLL = 2000;
+const SPEAK = 5000;
+let spoken = 0;
+
+function dropping(form) {
+  const field = form.querySelector('[type="file"]');
+  const over = (on) => form.classList.toggle("over", on);
+  addEventListener("dragover", (event) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    over(true);
+  });
+  addEventListener("dragleave", (event) => event.relatedTarget || over(false));
+  addEventListener("drop", (event) => {
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    over(false);
+    field.files = event.dataTransfer.files;
+    form.requestSubmit();
+  });
+  field.addEventListener("change", () => field.files.length && form.requestSubmit());
+}
+
+// The tick of a folder says what those below it say.
+function ticking(form) {
+  const boxes = (set) => [...set.querySelectorAll('[name="pick"]:not(:disabled)')];
+  const show = (set) => {
+    const whole = set.querySelector("[data-whole]");
+    const all = boxes(set);
+    const on = all.filter((box) => box.checked).length;
+    if (!whole) return;
+    whole.checked = on > 0 && on === all.length;
+    whole.indeterminate = on > 0 && on < all.length;
+    whole.disabled = !all.length;
+  };
+  form.addEventListener("change", ({ target }) => {
+    const set = target.closest("fieldset");
+    if (target.matches("[data-whole]")) for (const box of boxes(set)) box.checked = target.checked;
+    if (set?.matches(".ticks")) show(set);
+    const button = form.querySelector('.start [value="start"]');
+    const on = form.querySelectorAll('[name="pick"]:checked').length;
+    if (button && !form.querySelector('[value="next"], [value="back"]')) button.textContent = tn("Import {n} feed", "Import {n} feeds", on);
+  });
+  form.querySelectorAll(".ticks").forEach(show);
+}
+
+function left(seconds) {
+  return seconds < 60 ? t("less than a minute") : tn("about {n} min", "about {n} min", Math.round(seconds / 60));
+}
+
+function words({ done, goal, failed, seconds }) {
+  const parts = [t("{done} of {goal}", { done, goal })];
+  if (failed) parts.push(t("{n} failed", { n: failed }));
+  if (seconds !== null) parts.push(left(seconds));
+  return parts.join(", ");
+}
+
+function show(report) {
+  const job = document.getElementById("job");
+  if (!job || report.id !== Number(job.dataset.id)) return;
+  if (report.state !== job.dataset.state) return renew();
+  const bar = document.getElementById("bar");
+  if (!bar) return;
+  bar.value = report.done;
+  document.getElementById("words").textContent = words(report);
+  for (const place of job.querySelectorAll("[data-count]")) place.textContent = report[place.dataset.count];
+  speak(words(report));
+}
+
+function speak(text) {
+  if (Date.now() - spoken < SPEAK) return;
+  spoken = Date.now();
+  document.getElementById("import-say").textContent = text;
+}
+
+async function renew() {
+  await load(location.pathname, "import-body");
+  spoken = 0;
+  speak(document.querySelector(".job-state").textContent.trim());
+}
+
+const runs = () => ["queued", "running"].includes(document.getElementById("job")?.dataset.state);
+
+async function ask() {
+  const answer = await get(`/api/imports/${document.getElementById("job").dataset.id}`);
+  if (answer) show(answer.data);
+}
+
+function watching() {
+  if (!runs()) return;
+  live.start((kind, data) => (kind === "import" ? show(data) : kind === "reset" && ask()));
+  // What the stream brings is a hint; now and then the page asks itself, without one always.
+  let turn = 0;
+  setInterval(() => {
+    turn += 1;
+    if (!document.hidden && runs() && (!live.alive() || turn % 5 === 0)) ask();
+  }, POLL);
+}
+
+const drop = document.getElementById("drop");
+const ticks = document.getElementById("ticks");
+if (drop) dropping(drop);
+if (ticks) ticking(ticks);
+if (document.getElementById("job")) watching();

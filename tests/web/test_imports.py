@@ -1,0 +1,199 @@
+"""Importing, exporting and packs through forms alone, as without JavaScript."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from app.bootstrap import Services
+from app.feeds import opml
+from app.models.actor import Role
+from app.models.imports import ImportState
+from tests.data.test_imports import Pulling, feeds, listed, run
+from tests.support.reader import add_user, elsewhere
+from tests.web.conftest import ORIGIN, Visitor
+
+Make = Callable[[], Visitor]
+
+
+def send(who: Visitor, path: str, body: bytes, **fields: Any) -> TestResponse:
+    """Send a file as a form does."""
+    data = {"csrf_token": who.token(), "file": (io.BytesIO(body), "mine.opml"), **fields}
+    return who.client.post(path, data=data, headers=ORIGIN, content_type="multipart/form-data")
+
+
+def the_import(answer: TestResponse) -> int:
+    assert answer.status_code == 303, answer.text
+    return int(answer.headers["Location"].rsplit("/", 1)[1])
+
+
+def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Services, ann: Visitor) -> None:
+    number = the_import(send(ann, "/imports", listed(("a", ("News",)), ("b", ()), ("c", ()), ("a", ()))))
+    page = ann.get(f"/imports/{number}").text
+    assert page.count('name="pick"') == 4
+    assert page.count("disabled") == 1
+    assert "there twice" in page
+    assert ann.post(f"/imports/{number}/choose", {"pick": ["0", "1"], "do": "save"}).status_code == 303
+    assert ann.get(f"/imports/{number}").text.count(" checked>") == 3  # and the one of the target
+    assert ann.post(f"/imports/{number}/choose", {"pick": ["1", "2"], "do": "start"}).status_code == 303
+
+    waiting = ann.get(f"/imports/{number}").text
+    assert "0 of 2" in waiting
+    assert "<progress" in waiting
+    assert 'http-equiv="refresh"' in waiting
+    assert f'href="/imports/{number}"' in ann.get("/read/all").text, "each page tells of it"
+    assert ann.get(f"/api/imports/{number}").json["state"] == "queued"  # type: ignore[index]
+
+    mine = services.gateways.accounts.find_user("ann") if False else None
+    del mine
+    actor_id = services.store.database["imports"].find_one({"_id": number})["user_id"]  # type: ignore[index]
+    one = services.mappers.imports.get(actor_id, number)
+    assert one is not None
+    elsewhere(lambda: run(services, one, Pulling(services, feeds("a"))))
+    done = ann.get(f"/imports/{number}").text
+    assert "1 feed failed" in done
+    assert "nothing at this address" in done
+    assert "import-chip" not in ann.get("/read/all").text
+    failed = ann.get(f"/imports/{number}/report")
+    assert "attachment" in failed.headers["Content-Disposition"]
+    assert len(opml.read(failed.data).feeds) == 1
+    rows = ann.get(f"/imports/{number}/report?format=json").json
+    assert [row["result"] for row in rows or ()].count("added") == 1
+    assert ann.get(f"/imports/{number}/report?format=csv").text.count("\n") == 5
+    assert ann.post(f"/imports/{number}/retry").status_code == 303
+    assert ann.post(f"/imports/{number}/cancel").status_code == 303
+    assert ann.post(f"/imports/{number}/cancel").status_code == 409
+    assert ann.post(f"/imports/{number}/continue").status_code == 303
+    assert ann.post(f"/imports/{number}/remove").status_code == 409
+    assert ann.post(f"/imports/{number}/cancel").status_code == 303
+    assert ann.post(f"/imports/{number}/remove").status_code == 303
+    assert ann.get(f"/imports/{number}").status_code == 404
+
+
+def test_text_can_be_pasted_and_wrong_text_is_refused_and_kept(ann: Visitor) -> None:
+    number = the_import(ann.post("/imports", {"pasted": listed(("a", ())).decode()}))
+    assert "a" in ann.get(f"/imports/{number}").text
+    wrong = ann.post("/imports", {"pasted": '{"not": "opml"}'})
+    assert wrong.status_code == 400
+    assert "Line 1: this is no OPML file but JSON" in wrong.text
+    assert "&#34;opml&#34;" in wrong.text, "what was pasted is still there"
+    assert "Choose a file first" in ann.post("/imports").text
+
+
+def test_W16_only_routes_that_take_a_file_take_one_and_none_a_longer_one(
+    services: Services, ann: Visitor, visitor: Make
+) -> None:
+    body = listed(*((f"{n}/{'x' * 50}", ()) for n in range(2000)))
+    assert len(body) > services.settings.max_request_bytes
+    assert send(ann, "/imports", body).status_code == 303
+    assert send(ann, "/folders", b"x", name="x").status_code == 400
+    assert ann.post("/folders", {"name": "x" * (70 << 10)}).status_code == 413
+    long = send(ann, "/imports", b"<opml>" + b" " * (services.settings.opml_max_bytes + (1 << 17)))
+    assert long.status_code == 413
+    assert "larger than 5 MB" in long.text
+    just = send(ann, "/imports", b"<opml>" + b" " * services.settings.opml_max_bytes)
+    assert just.status_code == 413
+    assert "5120 KiB" in just.text
+    parts = {f"f{n}": "x" for n in range(300)}
+    assert send(ann, "/imports", b"x", **parts).status_code == 413
+    stranger = visitor()
+    assert send(stranger, "/imports", body).status_code in (303, 401)
+    assert services.imports.recent(add_user(services, "eve")) == []
+
+
+def test_W03_a_file_without_the_token_of_its_form_is_refused(ann: Visitor) -> None:
+    data = {"file": (io.BytesIO(listed(("a", ()))), "mine.opml")}
+    answer = ann.client.post("/imports", data=data, headers=ORIGIN, content_type="multipart/form-data")
+    assert answer.status_code == 403
+
+
+def test_names_and_addresses_of_a_file_are_text_and_nothing_else(ann: Visitor) -> None:
+    nasty = b"""<opml><body><outline text="&lt;script&gt;alert(1)&lt;/script&gt;">
+      <outline text="=cmd()|&lt;img src=x onerror=alert(1)&gt;" xmlUrl="http://a.example/&quot;&gt;&lt;b&gt;"/>
+      <outline text="=cmd()" xmlUrl="javascript:alert(1)"/></outline></body></opml>"""
+    number = the_import(send(ann, "/imports", nasty))
+    page = ann.get(f"/imports/{number}").text
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert 'href="javascript:' not in page
+    assert "'=cmd()" in ann.get(f"/imports/{number}/report?format=csv").text
+
+
+def test_a_long_file_is_shown_page_by_page(ann: Visitor) -> None:
+    number = the_import(send(ann, "/imports", listed(*((f"n{n}", ()) for n in range(1100)))))
+    page = ann.get(f"/imports/{number}").text
+    assert page.count('name="pick"') == 500
+    assert "Page 1 of 3" in page
+    answer = ann.post(
+        f"/imports/{number}/choose", {"page": "0", "pick": [str(n) for n in range(499)], "do": "next"}
+    )
+    assert answer.headers["Location"].endswith("?page=1")
+    assert "<b>1099</b> chosen" in ann.get(answer.headers["Location"]).text
+    ann.post(f"/imports/{number}/choose", {"page": "1", "do": "none"})
+    assert "<b>0</b> chosen" in ann.get(f"/imports/{number}").text
+    ann.post(f"/imports/{number}/choose", {"page": "1", "do": "all"})
+    assert "<b>1100</b> chosen" in ann.get(f"/imports/{number}").text
+
+
+def test_a_file_without_feeds_says_so(ann: Visitor) -> None:
+    number = the_import(send(ann, "/imports", b"<opml><body><outline text='x'/></body></opml>"))
+    assert "There are no feeds in this file" in ann.get(f"/imports/{number}").text
+
+
+def test_packs_are_shown_chosen_from_and_imported(services: Services, ann: Visitor) -> None:
+    page = ann.get("/packs").text
+    assert page.count('class="pack"') >= 5
+    assert "Make a pack" not in page
+    assert ann.get("/packs/science").text.count('name="pick"') == 6
+    number = the_import(ann.post("/packs/science/subscribe", {"pick": ["0", "2"]}))
+    user_id = services.store.database["imports"].find_one({"_id": number})["user_id"]  # type: ignore[index]
+    one = services.mappers.imports.get(user_id, number)
+    assert one is not None
+    assert (one.state, one.goal, one.name) == (ImportState.QUEUED, 2, "Science and space")
+    assert [folder.name for folder in one.folders] == ["Science and space"]
+    assert ann.post("/packs/science/subscribe", {}).status_code == 400
+    assert ann.post("/packs/nothing/subscribe", {"all": "1"}).status_code == 404
+
+
+def test_admins_make_rename_replace_and_delete_packs(services: Services, ann: Visitor, visitor: Make) -> None:
+    add_user(services, "root", Role.ADMIN)
+    root = visitor()
+    root.log_in("root")
+    assert send(root, "/packs", listed(("a", ())), title="Ours").status_code == 303
+    assert send(root, "/packs", listed(("a", ())), title="ours").status_code == 409
+    assert send(root, "/packs", b"<html></html>", title="Page").status_code == 400
+    assert send(root, "/packs", b"<opml><body/></opml>", title="Empty").status_code == 400
+    assert "Ours" in ann.get("/packs").text
+    assert root.post("/packs/ours", {"title": "Our own", "about": "Good ones"}).status_code == 303
+    assert "Good ones" in ann.get("/packs/ours").text
+    assert send(root, "/packs/science", listed(("z1", ()), ("z2", ())), title="Science").status_code == 303
+    assert ann.get("/packs/science").text.count('name="pick"') == 2
+    assert root.post("/packs/science/remove").status_code == 303
+    assert ann.get("/packs/science").status_code == 404
+    assert ann.post("/packs/ours/remove").status_code == 403
+
+
+@pytest.mark.parametrize("who", ["stranger to feeds", "half way"])
+def test_who_has_no_feeds_is_shown_ways_to_begin_and_can_come_back(ann: Visitor, who: str) -> None:
+    if who == "half way":
+        number = the_import(send(ann, "/imports", listed(("a", ()))))
+        assert f'href="/imports/{number}"' in ann.get("/welcome").text
+    page = ann.get("/welcome").text
+    for way in ('action="/add"', 'href="/imports"', 'href="/packs"', 'href="/read/all"'):
+        assert way in page
+    empty = ann.get("/read/all").text
+    assert re.search(r'class="empty".*href="/add".*href="/imports".*href="/packs"', empty, re.DOTALL)
+
+
+def test_what_is_exported_has_a_name_and_is_a_file(ann: Visitor) -> None:
+    ann.post("/subscribe", {"url": "https://site.example/f", "new_folder": "News"})
+    answer = ann.get("/export/opml")
+    assert re.search(
+        r'attachment; filename="eventr-\d{4}-\d\d-\d\d\.opml"', answer.headers["Content-Disposition"]
+    )
+    assert opml.read(answer.data).feeds[0].folders == ("News",)
