@@ -31,12 +31,15 @@ from app.gateways.exports import ExportGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.imports import ImportGateway
+from app.gateways.indexing import IndexingGateway
 from app.gateways.merge import KeyMerger
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.tags import TagGateway, TagLimits
+from app.gateways.textsearch import TextSearch
 from app.gateways.websubs import WebsubGateway
 from app.jobs import RedisJobs
 from app.limits import RedisLimiter
@@ -50,14 +53,17 @@ from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
 from app.mappers.imports import ImportMapper
+from app.mappers.indexmarks import IndexMarkMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.packs import PackMapper
 from app.mappers.removals import RemovalMapper
+from app.mappers.searchables import SearchableMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.store import Store
 from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
 from app.models.subscription import StartRule
@@ -65,9 +71,11 @@ from app.notify import AppriseNotifier
 from app.once import once
 from app.services.accounts import AccountService
 from app.services.discovery import DiscoveryService
+from app.services.finding import Finder
 from app.services.folders import FolderService
 from app.services.importing import ImportRunner
 from app.services.imports import ImportService
+from app.services.indexing import IndexService
 from app.services.live import LiveService
 from app.services.packs import PackService
 from app.services.passwords import Hasher
@@ -77,13 +85,14 @@ from app.services.reading import ReadingService
 from app.services.report import ReportService
 from app.services.sign_in import SignInService
 from app.services.subscriptions import SubscriptionService
+from app.services.tags import TagService
 from app.services.websub import WebsubService
 
 
 class Mappers:
     """One of each, on one database."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         database = store.database
         self.feeds = FeedMapper(database)
         self.fetches = FetchMapper(database)
@@ -92,6 +101,10 @@ class Mappers:
         self.subscriptions = SubscriptionMapper(database)
         self.folders = FolderMapper(database)
         self.marks = MarkMapper(database)
+        self.tags = TagMapper(database)
+        self.searches = SavedSearchMapper(database)
+        self.searchables = SearchableMapper(database, words_most=settings.search_words)
+        self.index_marks = IndexMarkMapper(database)
         self.snapshots = SnapshotMapper(database)
         self.undos = UndoMapper(database)
         self.removals = RemovalMapper(database)
@@ -138,6 +151,19 @@ class Gateways:
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders)
         self.packs = PackGateway(m.packs, settings)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
+        self.tags = TagGateway(
+            store,
+            m.tags,
+            m.marks,
+            m.entries,
+            m.searches,
+            limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
+            searches_most=settings.searches_max,
+            undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
+        )
+        self.indexing = IndexingGateway(m.index_marks, m.entries, text_most=settings.search_text)
+        # The engine: another one takes its place here.
+        self.search = TextSearch(m.searchables)
 
 
 class Services:
@@ -165,7 +191,7 @@ class Services:
     @once
     def mappers(self) -> Mappers:
         """For gateways only."""
-        return Mappers(self.store)
+        return Mappers(self.store, self.settings)
 
     @once
     def gateways(self) -> Gateways:
@@ -183,6 +209,8 @@ class Services:
             g.folders,
             g.entries,
             g.streams,
+            g.tags,
+            Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags),
             self.events,
             page_size=s.page_size,
             snapshot_ttl=s.snapshot_ttl,
@@ -224,6 +252,17 @@ class Services:
     def packs(self) -> PackService:
         """Starter packs."""
         return PackService(self.gateways.packs, self.imports)
+
+    @once
+    def tags(self) -> TagService:
+        """Tags and saved searches."""
+        g, s = self.gateways, self.settings
+        return TagService(g.tags, g.entries, self.events, length=s.tag_length)
+
+    @once
+    def indexing(self) -> IndexService:
+        """Keeping the search up to date; for workers and the updater."""
+        return IndexService(self.gateways.indexing, self.gateways.search)
 
     # -- feeds
     @once

@@ -231,6 +231,14 @@ class Settings:
     unread_min: int = _row(10, "… but at least so many", _between(0, 1000))
     unread_max: int = _row(100, "… and at most so many", _between(1, 10000))
     subscriptions_max: int = _row(10000, "Subscriptions of one user", _between(1, 1e6))
+    tags_per_entry: int = _row(30, "Tags of one entry", _between(1, 1000))
+    tags_per_user: int = _row(1000, "Tags of one user", _between(1, 100_000))
+    tag_length: int = _row(64, "Characters of a tag", _between(1, 256))
+    searches_max: int = _row(100, "Saved searches of one user", _between(0, 10_000))
+    search_text: int = _row(
+        32 << 10, "Characters of an entry's HTML that the search reads", _between(256, 1 << 22)
+    )
+    search_words: int = _row(1000, "Different words of an entry that can be found", _between(16, 10_000))
     snapshot_ttl: int = _row(86400, "How long an unread-on-top snapshot is kept", _between(60, 1e6))
     undo_ttl: int = _row(86400, "How long a mass action can be undone", _between(60, 1e6))
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from app.models.jobs import Job, JobView, Outcome, Ticket
+from app.models.search import Found, Searchable, Wanted
 
 
 class JobPort(Protocol):
@@ -91,4 +92,27 @@ class EventPort(Protocol):
 
     def admit(self, user_id: int, feed_ids: Sequence[int], at: str) -> str:
         """Return a signed pass with which a browser of this user may listen."""
+        ...
+
+
+class SearchPort(Protocol):
+    """A search engine; ``app.gateways.textsearch.TextSearch`` on MongoDB until another one takes its place.
+
+    It holds nothing that cannot be made anew from the entries. All methods raise StoreError.
+    """
+
+    def index(self, entries: Sequence[Searchable]) -> None:
+        """Let entries be found, or found by what they say now; twice is the same as once."""
+        ...
+
+    def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> int:
+        """Forget a feed's entries with lower numbers than ``below``, but not ``keep``; return how many."""
+        ...
+
+    def find(self, wanted: Wanted, limit: int) -> Found:
+        """Return about ``limit`` entries, fewer only at the end or when the search was long.
+
+        More than ``limit`` may come. What is found is exact; an entry that was stored a moment ago may
+        not be known yet.
+        """
         ...

@@ -18,7 +18,14 @@ from typing import Any, TypeVar
 from app.models.jobs import Task
 
 #: Modules whose import registers tasks.
-MODULES = ("workers.feeds", "workers.imports", "workers.report", "workers.selftest", "workers.websub")
+MODULES = (
+    "workers.feeds",
+    "workers.imports",
+    "workers.report",
+    "workers.search",
+    "workers.selftest",
+    "workers.websub",
+)
 
 Body = Callable[..., Any]
 B = TypeVar("B", bound=Body)

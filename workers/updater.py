@@ -288,13 +288,14 @@ def _work(
 
 
 def _queue_more(services: bootstrap.Services) -> None:
-    """Queue what pushes wait for, hubs that are to be asked, imports, and the report of the hour that ended.
+    """Queue what pushes wait for, hubs to be asked, imports, the ended hour's report, news for the search.
 
     What is queued already stays one job.
     """
     services.jobs.enqueue_many(services.websub.due(clock.now(), HUBS_AT_ONCE))
     services.jobs.enqueue_many(services.importing.due())
     services.jobs.enqueue_many(services.report.due(clock.now()))
+    services.jobs.enqueue_many(services.indexing.due(clock.now()))
 
 
 def _sign(client: redis.Redis, ident: str) -> None:

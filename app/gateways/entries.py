@@ -1,4 +1,4 @@
-"""Single entries, as far as a user may see them: those of his feeds, and those he starred."""
+"""Single entries, as far as a user may see them: those of his feeds, and those he starred or tagged."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class EntryGateway:
         """Return an entry with its body.
 
         Raises:
-            NotFoundError: no such entry, or it is neither of his feeds nor starred by him.
+            NotFoundError: no such entry, or it is neither of his feeds nor marked by him.
         """
         entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
         if entry is None:
@@ -82,17 +82,8 @@ class EntryGateway:
         self._entries.reclean(fresh, entry.cleaned_by)
         return fresh
 
-    def _allowed(self, user_id: int, entry_id: int) -> list[int]:
-        feed_ids = self._subscriptions.feed_ids(user_id)
-        starred = self._marks.feed_of(user_id, entry_id)
-        return feed_ids if starred is None else [*feed_ids, starred]
-
-    def is_starred(self, user_id: int, entry_id: int) -> bool:
-        """Return whether the user starred this entry."""
-        return self._marks.feed_of(user_id, entry_id) is not None
-
-    def star(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
-        """Star or unstar an entry; return whether that changed anything.
+    def key(self, user_id: int, entry_id: int) -> EntryKey:
+        """Return the key of an entry that the user may see.
 
         Raises:
             NotFoundError: as for :meth:`get`.
@@ -100,14 +91,35 @@ class EntryGateway:
         found = self._keys.locate([entry_id], self._allowed(user_id, entry_id))
         if not found:
             raise NotFoundError(entry_id=entry_id)
-        key = found[0]
+        return found[0]
+
+    def _allowed(self, user_id: int, entry_id: int) -> list[int]:
+        feed_ids = self._subscriptions.feed_ids(user_id)
+        starred = self._marks.feed_of(user_id, entry_id)
+        return feed_ids if starred is None else [*feed_ids, starred]
+
+    def is_starred(self, user_id: int, entry_id: int) -> bool:
+        """Return whether the user starred this entry."""
+        mark = self._marks.of(user_id, [entry_id]).get(entry_id)
+        return mark is not None and mark.starred
+
+    def star(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
+        """Star or unstar an entry; return whether that changed anything.
+
+        Raises:
+            NotFoundError: as for :meth:`get`.
+        """
+        key = self.key(user_id, entry_id)
 
         def work(session: Session) -> bool:
             if on:
-                self._marks.star(user_id, key, now, session)
-            elif not self._marks.unstar(user_id, entry_id, session):
+                counts = self._marks.star(user_id, key, now, session)
+            elif (last := self._marks.unstar(user_id, entry_id, session)) is None:
                 return False
-            if not self._entries.star(key.feed_id, entry_id, 1 if on else -1, session):
+            else:
+                counts = last
+            # An entry that is tagged too is counted once.
+            if counts and not self._entries.star(key.feed_id, entry_id, 1 if on else -1, session):
                 raise NotFoundError(entry_id=entry_id)  # retention was faster
             return True
 

@@ -200,7 +200,8 @@ def in_order(new: Sequence[NewEntry]) -> list[NewEntry]:
 
 def _write(update: FeedUpdate, settled: _Settled | None) -> StateWrite:
     if settled is None:
-        return StateWrite(update.feed_id, update.token, update.fields)
+        index_at = update.fetched_at if update.changed else None
+        return StateWrite(update.feed_id, update.token, update.fields, index_at=index_at)
     return StateWrite(
         update.feed_id,
         update.token,
@@ -208,4 +209,5 @@ def _write(update: FeedUpdate, settled: _Settled | None) -> StateWrite:
         base=settled.position.last_seq,
         last_seq=settled.last_seq,
         newest=max(settled.ats, default=None),
+        index_at=update.fetched_at,
     )

@@ -10,13 +10,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from app.errors import NotFoundError
 from app.gateways.merge import KeyMerger, Wanted
 from app.mappers.entries import EntryMapper
+from app.mappers.entrykeys import Range
 from app.mappers.feeds import FeedMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.snapshots import SnapshotMapper
 from app.models.entry import Entry, EntryKey
 from app.models.feed import FeedCard
-from app.models.stream import Cursor, Segment, Snapshot, Sort, SourceFeed, StreamRef
+from app.models.stream import MARKED, Cursor, Segment, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import Subscription
+from app.models.tag import Mark
 
 EXPIRED = "This list is older than a day. Reload it."
 
@@ -127,8 +129,8 @@ class StreamGateway:
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""
-        if snapshot.ref.kind == "starred":
-            return self._starred(snapshot, cursor, limit)
+        if snapshot.ref.kind in MARKED:
+            return self._marked(snapshot, cursor, limit)
         feeds = snapshot.feeds.values()
         wanted = Wanted(limit + 1, snapshot.sort is not Sort.OLDEST)
         if cursor:
@@ -136,39 +138,48 @@ class StreamGateway:
             pace = abs(top - cursor.at) / cursor.seen if cursor.seen else None
             wanted = dataclasses.replace(wanted, after=(cursor.at, cursor.id), pace=pace)
         if snapshot.sort is not Sort.UNREAD_ON_TOP:
-            return _page(self._merger.take(feeds, wanted), limit, cursor)
+            return cut(self._merger.take(feeds, wanted), limit, cursor)
         if cursor and cursor.segment is Segment.READ:
             keys = self._merger.take(feeds, dataclasses.replace(wanted, read=True))
-            return _page(keys, limit, cursor, read_from=0)
+            return cut(keys, limit, cursor, read_from=0)
         unread = self._merger.take(feeds, dataclasses.replace(wanted, read=False))
         if len(unread) > limit:
-            return _page(unread, limit, cursor)
+            return cut(unread, limit, cursor)
         read = self._merger.take(feeds, Wanted(limit + 1 - len(unread), read=True))
-        return _page(unread + read, limit, cursor, read_from=len(unread))
+        return cut(unread + read, limit, cursor, read_from=len(unread))
 
-    def _starred(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+    def _marked(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         newest_first = snapshot.sort is not Sort.OLDEST
         wanted = Wanted(limit + 1, newest_first, None, (cursor.at, cursor.id) if cursor else None)
         size = limit + 1
         while True:
             found = self._marks.page(
-                snapshot.user_id, wanted.within(None), newest_first=newest_first, limit=size
+                snapshot.user_id,
+                wanted.within(None),
+                newest_first=newest_first,
+                limit=size,
+                tag=snapshot.ref.id,
             )
             keys = [k for k in found if wanted.is_after(k)]
             if len(keys) > limit or len(found) < size:
-                return _page(keys[: limit + 1], limit, cursor)
+                return cut(keys[: limit + 1], limit, cursor)
             size *= 2  # more than a page of stars in one millisecond: an import
 
     def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
         return self._entries.rows(keys) if keys else {}
 
-    def starred(self, user_id: int, keys: Sequence[EntryKey]) -> set[int]:
-        """Return the ids of those entries that the user starred."""
-        return self._marks.starred(user_id, [k.id for k in keys]) if keys else set()
+    def marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:
+        """Return the user's marks of those entries that have any."""
+        return self._marks.of(user_id, [k.id for k in keys]) if keys else {}
+
+    def marked_ids(self, user_id: int, tag: int | None, limit: int) -> set[int]:
+        """Return the entries that the user starred, or gave a tag, the last ones first up to ``limit``."""
+        found = self._marks.page(user_id, Range(), newest_first=True, limit=limit, tag=tag)
+        return {key.id for key in found}
 
 
-def _page(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None) -> KeyPage:
+def cut(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None) -> KeyPage:
     """Cut a page and say where it ends.
 
     Args:

@@ -14,6 +14,7 @@ from app.mappers.removals import RemovalMapper
 from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import Replace, SubscriptionMapper
+from app.models.entry import EntryKey
 from app.models.feed import Feed, FeedCard, Position
 from app.models.removal import Removal
 from app.models.stream import MassMarked
@@ -217,6 +218,23 @@ class SubscriptionGateway:
             kept = [k for k in self._subscriptions.of_user(user_id, list(missed)) if k.mass != token]
         raise ConflictError(user_id=user_id)
 
+    def mark_found(
+        self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
+    ) -> tuple[MassMarked, list[FeedCard]]:
+        """Mark these entries as read, so that :meth:`undo` makes those unread again that it changed."""
+        feed_ids = list({key.feed_id for key in keys})
+        states = {s.feed_id: s.state for s in self._subscriptions.of_user(user_id, feed_ids)}
+        cards = self._feeds.cards(list(states))
+        unread: dict[int, list[int]] = {}
+        for key in keys:
+            card = cards.get(key.feed_id)
+            if card and card.first_seq <= key.seq and not states[key.feed_id].is_read(key.seq):
+                unread.setdefault(key.feed_id, []).append(key.seq)
+        token = secrets.token_urlsafe(16)
+        self._undos.add_found(user_id, token, unread, expires)
+        count = sum(-(self.mark(user_id, cards[f], seqs, read=True) or 0) for f, seqs in unread.items())
+        return MassMarked(token, count), list(cards.values())
+
     def _replace(self, user_id: int, replaces: Sequence[Replace], token: str) -> set[int]:
         """Write new states; return the feeds of which a single mark came between reading and writing."""
         if self._subscriptions.replace(user_id, replaces) == len(replaces):
@@ -233,6 +251,10 @@ class SubscriptionGateway:
         Raises:
             NotFoundError: the token expired, was used, or was never his.
         """
+        if found := self._undos.found(user_id, token, now):
+            for feed_id, seqs in found.items():
+                self._subscriptions.mark(user_id, feed_id, seqs, read=False)
+            return self._undos.remove(user_id, token)
         undo = self._undos.get(user_id, token, now)
         if undo is None:
             raise NotFoundError("This can no longer be undone.", undo=token)

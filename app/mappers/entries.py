@@ -199,6 +199,24 @@ class EntryMapper:
         return {d["_id"]: _entry(d) for d in self._entries.find(query, _ROW)}
 
     @translated
+    def run(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
+        """Return the first entries with numbers above ``after`` up to ``upto``, rising, with their bodies."""
+        query = {"feed_id": feed_id, "seq": {"$gt": after, "$lte": upto}}
+        return [_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
+
+    @translated
+    def revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
+        """Return the numbers up to ``upto`` of those entries that a fetch since then has changed."""
+        query = {"feed_id": feed_id, "seq": {"$lte": upto}, "revised": {"$gte": since}}
+        return sorted(d["seq"] for d in self._entries.find(query, {"_id": 0, "seq": 1}).hint("seq"))
+
+    @translated
+    def left_below(self, feed_id: int, seq: int) -> list[int]:
+        """Return the ids of entries below ``seq`` that are kept nevertheless."""
+        query = {"feed_id": feed_id, "seq": {"$lt": seq}}
+        return [d["_id"] for d in self._entries.find(query, {"_id": 1})]
+
+    @translated
     def newest(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
         """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}

@@ -27,7 +27,8 @@ _NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
 class StateWrite:
     """A feed's state after a pull; written only under ``token`` and on top of ``base``.
 
-    ``base`` and ``last_seq`` are None when the pull brought no entries.
+    ``base`` and ``last_seq`` are None when the pull brought no entries. ``index_at`` is set when there are
+    new or changed ones: from then on the search has to look at the feed.
     """
 
     feed_id: int
@@ -36,6 +37,7 @@ class StateWrite:
     base: int | None = None
     last_seq: int | None = None
     newest: dt.datetime | None = None
+    index_at: dt.datetime | None = None
 
 
 def rest_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
@@ -83,9 +85,12 @@ def update_of(write: StateWrite) -> UpdateOne:
 
 def numbering_of(write: StateWrite) -> Doc:
     """Return the update of a feed's numbering alone."""
+    update: Doc = {"$set": {"written_by": write.token}}
+    if write.index_at is not None:
+        update["$set"]["index_at"] = write.index_at
     if write.last_seq is None:
-        return {"$set": {"written_by": write.token}}
-    update: Doc = {"$set": {"written_by": write.token, "last_seq": Int64(write.last_seq)}}
+        return update
+    update["$set"]["last_seq"] = Int64(write.last_seq)
     if write.newest is not None:
         update["$max"] = {"last_entry_at": write.newest}
     return update

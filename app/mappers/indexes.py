@@ -18,6 +18,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("url_key", _UP)], name="url_key", unique=True),
         # The updater. Feeds without subscribers leave the index by themselves.
         IndexModel([("next_check_at", _UP)], name="due", partialFilterExpression={"subscribers": {"$gt": 0}}),
+        # The search: feeds with entries that it does not know yet; the others are not in it.
+        IndexModel([("index_at", _UP)], name="index", sparse=True),
     ],
     "entries": [
         # Identity, and what stops a second writer.
@@ -27,6 +29,14 @@ INDEXES: dict[str, list[IndexModel]] = {
         # Streams walk this and nothing else: it covers. _id comes before seq, so that it is sorted
         # by the stream's whole key (at, _id) and MongoDB can merge feeds without a sort in memory.
         IndexModel([("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="stream"),
+    ],
+    "searchables": [
+        # A word in a time of some feeds, read without documents.
+        IndexModel(
+            [("words", _UP), ("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="words"
+        ),
+        # Retention.
+        IndexModel([("feed_id", _UP), ("seq", _UP)], name="seq"),
     ],
     "subscriptions": [
         IndexModel([("user_id", _UP), ("feed_id", _UP)], name="user_feed", unique=True),
@@ -42,7 +52,21 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel(
             [("user_id", _UP), ("starred_at", _DOWN), ("entry_id", _DOWN), ("feed_id", _UP)], name="starred"
         ),
+        # The stream of a tag, keyset (tagged_at, entry_id).
+        IndexModel(
+            [
+                ("user_id", _UP),
+                ("tags", _UP),
+                ("tagged_at", _DOWN),
+                ("entry_id", _DOWN),
+                ("feed_id", _UP),
+            ],
+            name="tagged",
+            partialFilterExpression={"tags": {"$exists": True}},
+        ),
     ],
+    "tags": [IndexModel([("user_id", _UP), ("key", _UP)], name="user_key", unique=True)],
+    "searches": [IndexModel([("user_id", _UP), ("name", _UP)], name="user_name", unique=True)],
     "snapshots": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

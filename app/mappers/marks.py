@@ -1,4 +1,9 @@
-"""Stars: the collection ``marks``, one document per user and entry he marked."""
+"""Marks: the collection ``marks``, one document per user and entry that he starred or tagged.
+
+    {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?}
+
+A document holds a star, tags or both; with the last of them it goes.
+"""
 
 from __future__ import annotations
 
@@ -9,60 +14,134 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.errors import ExistsError
+from app.errors import ConflictError, ExistsError
 from app.mappers.entrykeys import Range, millis
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
 from app.models.entry import EntryKey
+from app.models.tag import Mark
 
 _KEY = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1}
+_TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
+_MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1}
 
 
 class MarkMapper:
-    """Document ↔ star. Every query carries ``user_id``."""
+    """Document ↔ star and tags. Every query carries ``user_id``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._marks: Collection[Doc] = database["marks"]
 
     @translated
-    def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> None:
-        """Store a star.
+    def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> bool:
+        """Store a star; return whether it is the entry's first mark.
 
         Raises:
             ExistsError: it is starred already; the transaction is over.
         """
-        doc = {"user_id": user_id, "entry_id": entry.id, "feed_id": entry.feed_id, "starred_at": at}
+        query = {"user_id": user_id, "entry_id": entry.id, "starred_at": None}
+        update = {"$set": {"starred_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
         try:
-            self._marks.insert_one(doc, session=session)
+            result = self._marks.update_one(query, update, upsert=True, session=session)
         except DuplicateKeyError as e:
             raise ExistsError(entry_id=entry.id) from e
+        return result.upserted_id is not None
 
     @translated
-    def unstar(self, user_id: int, entry_id: int, session: Session) -> bool:
-        """Delete a star; False: there was none."""
+    def unstar(self, user_id: int, entry_id: int, session: Session) -> bool | None:
+        """Delete a star; return whether no mark is left, None: there was no star."""
+        query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
+        untagged = {**query, "tags": None}
+        if self._marks.delete_one(untagged, session=session).deleted_count:
+            return True
+        done = self._marks.update_one(query, {"$unset": {"starred_at": ""}}, session=session)
+        return False if done.matched_count else None
+
+    @translated
+    def tag(
+        self, user_id: int, entry: EntryKey, tags: Sequence[int], at: dt.datetime, session: Session
+    ) -> bool:
+        """Store all tags of an entry, at least one; return whether it is the entry's first mark.
+
+        Raises:
+            ConflictError: it was marked elsewhere at the same time; the transaction is over.
+        """
+        query = {"user_id": user_id, "entry_id": entry.id}
+        try:
+            done = self._marks.update_one(
+                query,
+                [
+                    {
+                        "$set": {
+                            "feed_id": entry.feed_id,
+                            "tags": {"$literal": list(tags)},
+                            "tagged_at": {"$ifNull": ["$tagged_at", at]},
+                        }
+                    }
+                ],
+                upsert=True,
+                session=session,
+            )
+        except DuplicateKeyError as e:
+            raise ConflictError(entry_id=entry.id) from e
+        return done.upserted_id is not None
+
+    @translated
+    def untag(self, user_id: int, entry_id: int, session: Session) -> bool:
+        """Delete all tags of an entry; return whether no mark is left."""
         query = {"user_id": user_id, "entry_id": entry_id}
-        return bool(self._marks.delete_one(query, session=session).deleted_count)
+        if self._marks.delete_one({**query, "starred_at": None}, session=session).deleted_count:
+            return True
+        self._marks.update_one(query, {"$unset": {"tags": "", "tagged_at": ""}}, session=session)
+        return False
 
     @translated
     def feed_of(self, user_id: int, entry_id: int) -> int | None:
-        """Return the feed of an entry that the user starred."""
+        """Return the feed of an entry that the user starred or tagged."""
         doc = self._marks.find_one({"user_id": user_id, "entry_id": entry_id}, {"feed_id": 1})
         return int(doc["feed_id"]) if doc else None
 
     @translated
-    def starred(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
-        """Return those entries that the user starred."""
+    def of(self, user_id: int, entry_ids: Sequence[int], session: Session | None = None) -> dict[int, Mark]:
+        """Return the marks of those entries that have any, by entry."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
-        return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
+        return {d["entry_id"]: _mark(d) for d in self._marks.find(query, _MARK, session=session)}
 
     @translated
-    def page(self, user_id: int, within: Range, *, newest_first: bool, limit: int) -> list[EntryKey]:
-        """Return starred entries by the time of the star; ``at`` of the keys is that time, ``seq`` 0."""
-        step = -1 if newest_first else 1
-        bounds = within.query().get("at") or {"$type": "date"}
-        found = (
-            self._marks.find({"user_id": user_id, "starred_at": bounds}, _KEY)
-            .sort([("starred_at", step), ("entry_id", step)])
-            .limit(limit)
+    def page(
+        self, user_id: int, within: Range, *, newest_first: bool, limit: int, tag: int | None = None
+    ) -> list[EntryKey]:
+        """Return starred entries, or those with a tag, by the time of the star or first tag.
+
+        That time is ``at`` of the keys; their ``seq`` is 0.
+        """
+        step, time = (-1 if newest_first else 1), "starred_at" if tag is None else "tagged_at"
+        query: Doc = {"user_id": user_id, time: within.query().get("at") or {"$type": "date"}}
+        if tag is not None:
+            query["tags"] = tag
+        shown = _KEY if tag is None else _TAGGED
+        found = self._marks.find(query, shown).sort([(time, step), ("entry_id", step)]).limit(limit)
+        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d[time])) for d in found]
+
+    @translated
+    def tagged(self, user_id: int, tag: int, session: Session | None = None) -> list[Mark]:
+        """Return all marks with a tag."""
+        found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session)
+        return [_mark(d) for d in found]
+
+    @translated
+    def add_tag(self, user_id: int, tag: int, to: int, session: Session) -> None:
+        """Give every entry that has ``tag`` another one too."""
+        self._marks.update_many(
+            {"user_id": user_id, "tags": tag}, {"$addToSet": {"tags": to}}, session=session
         )
-        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d["starred_at"])) for d in found]
+
+    @translated
+    def take_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> None:
+        """Take a tag from entries that keep another one."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "tags": tag}
+        self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session)
+
+
+def _mark(doc: Doc) -> Mark:
+    return Mark(doc["entry_id"], doc["feed_id"], "starred_at" in doc, tuple(doc.get("tags") or ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pymongo import WriteConcern
 from pymongo.collection import Collection
@@ -100,6 +100,21 @@ class UndoMapper:
             masses = [None, *doc["masses"]]
             before.update({f.feed_id: (f.state, masses[f.first_seq]) for f in packing.unpack(doc)})
         return Undo(token, user_id, before) if docs else None
+
+    @translated
+    def add_found(
+        self, user_id: int, token: str, seqs: Mapping[int, Sequence[int]], expires: dt.datetime
+    ) -> None:
+        """Keep single entries, by feed, that an action marked as read."""
+        found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
+        self._undos.insert_one({"token": token, "user_id": user_id, "expires": expires, "found": found})
+
+    @translated
+    def found(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
+        """Return what :meth:`add_found` kept, empty when the token is of another kind."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        doc = self._undos.find_one(query, {"found": 1}) or {}
+        return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
 
     @translated
     def remove(self, user_id: int, token: str) -> None:

@@ -19,6 +19,7 @@ class Permission(enum.StrEnum):
     PACK_EDIT = "pack:edit"
     SUBSCRIPTION_EDIT = "subscription:edit"
     SUBSCRIPTION_SEE = "subscription:see"
+    TAG_EDIT = "tag:edit"
     USER_CREATE = "user:create"
     USER_EDIT_SELF = "user:edit-self"
 

@@ -261,3 +261,20 @@ class FeedHealth:
     message: str | None
     next_check_at: dt.datetime | None
     pushed_by: HubNote | None = None
+
+
+class Unindexed(NamedTuple):
+    """A feed with entries that the search does not know.
+
+    Attributes:
+        upto: the last number that it knows.
+        since: how new the changes are that it knows; None: it knows nothing of this feed.
+        index_at: the time of the newest entry or change.
+    """
+
+    id: int
+    first_seq: int
+    last_seq: int
+    upto: int
+    since: dt.datetime | None
+    index_at: dt.datetime

@@ -31,6 +31,7 @@ class Task(enum.StrEnum):
     IMPORT = "import.run"
     RETAIN = "maintenance.retain"
     REPORT = "maintenance.report"
+    INDEX = "maintenance.index"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
     SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these

@@ -11,9 +11,14 @@ from typing import NamedTuple
 
 from app.errors import InvalidError
 from app.models.entry import Entry
+from app.models.search import Note, Term, decoded, encoded
 from app.models.subscription import ReadState
+from app.models.tag import Tag
 
-_REF = re.compile(r"(all|starred)|(feed|folder)/([1-9][0-9]{0,15})", re.ASCII)
+_REF = re.compile(r"(all|starred)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
+_SEARCH = "search/"
+#: Characters of the longest text form, that of a search.
+REF_MAX = 2048
 _CURSOR = re.compile(r"([ab])\.(-?[0-9]{1,15})\.([0-9]{1,16})\.([0-9]{1,9})", re.ASCII)
 MAX_ID = 1 << 53
 
@@ -25,10 +30,16 @@ class StreamKind(enum.StrEnum):
     FEED = "feed"
     FOLDER = "folder"
     STARRED = "starred"
+    TAG = "tag"
+    SEARCH = "search"
+
+
+#: Streams of what a user marked, whose feeds he may have left. Like searches they have no unread on top.
+MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
 
 
 class Sort(enum.StrEnum):
-    """Orders of a stream. Starred entries have no unread-on-top: it means newest there."""
+    """Orders of a stream. Starred, tagged and found entries have no unread-on-top: it means newest there."""
 
     UNREAD_ON_TOP = "unread-on-top"
     NEWEST = "newest"
@@ -37,12 +48,19 @@ class Sort(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamRef:
-    """Names a stream; its text form is ``all``, ``starred``, ``feed/<id>`` or ``folder/<id>``."""
+    """Names a stream.
+
+    Its text form is ``all``, ``starred``, ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with
+    the query in letters that an address needs not escape (:func:`app.models.search.encoded`).
+    """
 
     kind: StreamKind
     id: int | None = None
+    query: str = ""
 
     def __str__(self) -> str:
+        if self.kind is StreamKind.SEARCH:
+            return _SEARCH + encoded(self.query)
         return self.kind if self.id is None else f"{self.kind}/{self.id}"
 
     @classmethod
@@ -52,7 +70,10 @@ class StreamRef:
         Raises:
             InvalidError: it is not one.
         """
-        match = _REF.fullmatch(text) if isinstance(text, str) else None
+        text = text if isinstance(text, str) and len(text) <= REF_MAX else ""
+        if text.startswith(_SEARCH) and (query := decoded(text[len(_SEARCH) :])):
+            return cls(StreamKind.SEARCH, query=query)
+        match = _REF.fullmatch(text)
         if match is None:
             raise InvalidError("There is no such list.", field="stream")
         if match[1]:
@@ -166,6 +187,7 @@ class EntryRow:
     read: bool
     starred: bool
     image: str | None
+    tags: tuple[Tag, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -177,6 +199,7 @@ class Page:
         snapshot: token for the next pages, ``newer`` and ``mark_all``.
         split: index of the first row under "Already read", None when this page has no such border.
         unread: unread entries of the whole stream; None on a continued page.
+        looked: of a search.
     """
 
     rows: tuple[EntryRow, ...]
@@ -184,6 +207,15 @@ class Page:
     snapshot: str
     split: int | None
     unread: int | None
+    looked: Looked | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Looked:
+    """What a search looked for: the terms to be marked, and what was not understood."""
+
+    terms: tuple[Term, ...]
+    notes: tuple[Note, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,6 +228,7 @@ class Article:
     read: bool
     starred: bool
     subscribed: bool
+    tags: tuple[Tag, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

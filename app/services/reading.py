@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
@@ -12,12 +13,16 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.streams import KeyPage, Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.tags import TagGateway
 from app.models.actor import Actor, Permission
-from app.models.entry import Entry
+from app.models.entry import Entry, EntryKey
+from app.models.search import parse
 from app.models.stream import (
+    MARKED,
     Article,
     Cursor,
     EntryRow,
+    Looked,
     Marked,
     MassMarked,
     Page,
@@ -29,14 +34,18 @@ from app.models.stream import (
     Tree,
 )
 from app.models.subscription import Subscription
+from app.models.tag import Tag
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids
+from app.services.finding import Finder
 from app.services.tree import build_tree
 
 log = logs.get(__name__)
 
 MARKS_MAX = 1000
+#: Entries of a search or tag that one mass action marks.
+FOUND_MAX = 5000
 PAGE_MAX = 1000
 TOKEN_MAX = 64
 
@@ -56,6 +65,8 @@ class ReadingService:
         folders: FolderGateway,
         entries: EntryGateway,
         streams: StreamGateway,
+        tags: TagGateway,
+        finder: Finder,
         events: EventPort,
         *,
         page_size: int,
@@ -67,6 +78,8 @@ class ReadingService:
         self._folders = folders
         self._entries = entries
         self._streams = streams
+        self._tags = tags
+        self._finder = finder
         self._events = events
         self._page_size = page_size
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
@@ -122,15 +135,24 @@ class ReadingService:
         snapshot = self._streams.open(
             actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
         )
-        keys = self._streams.keys(snapshot, None, limit)
-        return self._present(snapshot, keys, sources, sum(f.unread for f in feeds.values()))
+        keys = self._keys(snapshot, None, limit)
+        page = self._present(snapshot, keys, sources, sum(f.unread for f in feeds.values()))
+        if query.ref.kind is not StreamKind.SEARCH:
+            return page
+        return dataclasses.replace(page, unread=None, looked=_looked(query.ref))
+
+    def _keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        found = snapshot.ref.kind is StreamKind.SEARCH
+        return (self._finder if found else self._streams).keys(snapshot, cursor, limit)
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = None if query.cursor is None else Cursor.parse(query.cursor)
         snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
         if snapshot.ref != query.ref or snapshot.sort is not query.sort:
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
-        return self._present(snapshot, self._streams.keys(snapshot, cursor, limit), None, None)
+        page = self._present(snapshot, self._keys(snapshot, cursor, limit), None, None)
+        found = snapshot.ref.kind is StreamKind.SEARCH
+        return dataclasses.replace(page, looked=_looked(query.ref)) if found else page
 
     def _present(
         self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, unread: int | None
@@ -140,17 +162,19 @@ class ReadingService:
         Args:
             sources: of the whole stream, if they were just read.
         """
-        user_id, starred_ones = snapshot.user_id, snapshot.ref.kind is StreamKind.STARRED
-        if sources is None or starred_ones:
+        user_id, kept_ones = snapshot.user_id, snapshot.ref.kind in MARKED
+        if sources is None or kept_ones:
             feed_ids = list({k.feed_id for k in page.keys})
             sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids), also=feed_ids)
-        self._entries.remember(() if starred_ones else page.keys)
+        self._entries.remember(() if kept_ones else page.keys)
         found = self._streams.rows(page.keys)
-        starred = self._streams.starred(user_id, page.keys)
+        marks = self._streams.marks(user_id, page.keys)
+        tags = self._tags.names(user_id, marks)
         rows, split = [], page.split
         for place, key in enumerate(page.keys):
-            if key.id in found and (starred_ones or key.feed_id in sources.subscriptions):
-                rows.append(_row(found[key.id], sources, key.id in starred))
+            if key.id in found and (kept_ones or key.feed_id in sources.subscriptions):
+                starred = key.id in marks and marks[key.id].starred
+                rows.append(_row(found[key.id], sources, starred, tags.get(key.id, ())))
             elif page.split is not None and split is not None and place < page.split:
                 split -= 1
         return Page(tuple(rows), str(page.cursor) if page.cursor else None, snapshot.token, split, unread)
@@ -165,6 +189,11 @@ class ReadingService:
             case StreamKind.FOLDER:
                 folders = self._folders.below(user_id, an_id(ref.id, "stream"))
                 return self._subscriptions.in_folders(user_id, folders)
+            case StreamKind.SEARCH:
+                return self._finder.subscriptions(user_id, ref.query)
+            case StreamKind.TAG:
+                self._tags.get(user_id, an_id(ref.id, "stream"))
+                return []
             case _:
                 return []
 
@@ -191,13 +220,15 @@ class ReadingService:
         mine = self._subscriptions.of_user(actor.user_id, [entry.feed_id])
         sources = self._streams.sources(mine, also=[entry.feed_id])
         card = sources.cards.get(entry.feed_id)
+        marks = self._tags.marks(actor.user_id, [entry.id])
         return Article(
             entry=entry,
             feed_title=sources.title(entry.feed_id),
             site_url=card.site_url if card else None,
             read=_is_read(entry, sources),
-            starred=self._entries.is_starred(actor.user_id, entry.id),
+            starred=any(mark.starred for mark in marks.values()),
             subscribed=bool(mine),
+            tags=self._tags.names(actor.user_id, marks).get(entry.id, ()),
         )
 
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
@@ -236,6 +267,8 @@ class ReadingService:
         require(actor, Permission.ENTRY_MARK)
         if ref.kind is StreamKind.STARRED:
             raise InvalidError("Starred entries are marked one by one.", field="stream")
+        if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
+            return self._mark_found(actor, ref, a_text(snapshot, "snapshot", most=TOKEN_MAX))
         now, seen = clock.now(), None
         feed_ids = None if ref.kind is StreamKind.ALL else [s.feed_id for s in self._of_stream(actor, ref)]
         if snapshot is not None:
@@ -247,6 +280,21 @@ class ReadingService:
         self._feeds.touch(cards, now)
         self._events.counts(actor.user_id)
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
+        return marked
+
+    def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarked:
+        """Mark what a search or tag shows, entry by entry: its feeds hold others too."""
+        now = clock.now()
+        snapshot = self._streams.snapshot(actor.user_id, token, now)
+        if snapshot.ref != ref:
+            raise InvalidError("This list was another one. Reload it.", field="snapshot")
+        keys: Sequence[EntryKey] = self._keys(snapshot, None, FOUND_MAX).keys
+        if keys and ref.kind is StreamKind.TAG:
+            keys = self._entries.locate(actor.user_id, [key.id for key in keys])
+        marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
+        self._feeds.touch(cards, now)
+        self._events.counts(actor.user_id)
+        log.info("marked_found", user_id=actor.user_id, kind=ref.kind.value, count=marked.count)
         return marked
 
     def undo(self, actor: Actor, token: str) -> None:
@@ -279,7 +327,12 @@ def _is_read(entry: Entry, sources: Sources) -> bool:
     return mine.state.is_read(entry.seq)
 
 
-def _row(entry: Entry, sources: Sources, starred: bool) -> EntryRow:
+def _looked(ref: StreamRef) -> Looked:
+    query = parse(ref.query)
+    return Looked(query.terms, query.notes)
+
+
+def _row(entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...]) -> EntryRow:
     return EntryRow(
         id=entry.id,
         feed_id=entry.feed_id,
@@ -293,4 +346,5 @@ def _row(entry: Entry, sources: Sources, starred: bool) -> EntryRow:
         read=_is_read(entry, sources),
         starred=starred,
         image=entry.image,
+        tags=tags,
     )

@@ -1,0 +1,254 @@
+"""Tags of entries, and saved searches."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
+from app.mappers.entries import EntryMapper
+from app.mappers.marks import MarkMapper
+from app.mappers.store import Session, Store
+from app.mappers.tags import SavedSearchMapper, TagMapper
+from app.models.entry import EntryKey
+from app.models.tag import Mark, SavedSearch, Tag, key_of
+
+#: Rounds in which the same user's other devices may come between.
+ROUNDS = 8
+SAME = "There is a tag with this name already. Merge the two instead."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TagLimits:
+    """How many tags an entry and a user may have."""
+
+    per_entry: int
+    per_user: int
+
+
+class TagGateway:
+    """Everything about tags. What a user deletes or merges can come back for ``undo_ttl``."""
+
+    def __init__(
+        self,
+        store: Store,
+        tags: TagMapper,
+        marks: MarkMapper,
+        entries: EntryMapper,
+        searches: SavedSearchMapper,
+        *,
+        limits: TagLimits,
+        searches_most: int,
+        undo_ttl: dt.timedelta,
+    ) -> None:
+        self._store = store
+        self._tags = tags
+        self._marks = marks
+        self._entries = entries
+        self._searches = searches
+        self._limits = limits
+        self._searches_most = searches_most
+        self._undo_ttl = undo_ttl
+
+    def of_user(self, user_id: int) -> list[Tag]:
+        """Return a user's tags by name."""
+        return [tag for tag in self._tags.of_user(user_id) if tag.deleted_at is None]
+
+    def get(self, user_id: int, tag_id: int) -> Tag:
+        """Return a tag.
+
+        Raises:
+            NotFoundError: he has none with this id.
+        """
+        tag = next((t for t in self.of_user(user_id) if t.id == tag_id), None)
+        if tag is None:
+            raise NotFoundError("You have no such tag.", tag_id=tag_id)
+        return tag
+
+    def names(self, user_id: int, marks: Mapping[int, Mark]) -> dict[int, tuple[Tag, ...]]:
+        """Return the tags of marked entries, by entry."""
+        if not any(mark.tags for mark in marks.values()):
+            return {}
+        mine = self.of_user(user_id)
+        return {i: tuple(t for t in mine if t.id in mark.tags) for i, mark in marks.items() if mark.tags}
+
+    def marks(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, Mark]:
+        """Return the marks of those entries that have any."""
+        return self._marks.of(user_id, entry_ids) if entry_ids else {}
+
+    def change(
+        self, user_id: int, entry: EntryKey, add: Sequence[str], remove: Sequence[int], now: dt.datetime
+    ) -> tuple[Tag, ...]:
+        """Add tags by name, remove others by id, and return those that the entry has then.
+
+        Raises:
+            TooLargeError: the entry or the user would have more than he may.
+            NotFoundError: the entry is gone.
+        """
+
+        def work(session: Session) -> tuple[Tag, ...]:
+            mine = {key_of(t.name): t for t in self._tags.of_user(user_id, session) if not t.deleted_at}
+            mark = self._marks.of(user_id, [entry.id], session).get(entry.id)
+            alive = {t.id for t in mine.values()}
+            before = [t for t in (mark.tags if mark else ()) if t in alive]
+            wanted = [t for t in before if t not in remove]
+            for name in add:
+                tag = mine.get(key_of(name)) or self._new(user_id, name, len(mine), session)
+                mine[key_of(name)] = tag
+                wanted += [tag.id] if tag.id not in wanted else []
+            if len(wanted) > self._limits.per_entry:
+                most = self._limits.per_entry
+                raise TooLargeError(f"An entry has at most {most} tags. Remove one first.", limit=most)
+            hidden = [t for t in (mark.tags if mark else ()) if t not in alive]
+            self._write(user_id, entry, mark, [*wanted, *hidden], now, session)
+            for tag_id in {*before, *wanted}:
+                if by := (tag_id in wanted) - (tag_id in before):
+                    self._tags.count(user_id, tag_id, by, session)
+            return tuple(sorted((t for t in mine.values() if t.id in wanted), key=lambda t: key_of(t.name)))
+
+        return self._again(work)
+
+    def _new(self, user_id: int, name: str, number: int, session: Session) -> Tag:
+        if number >= self._limits.per_user:
+            most = self._limits.per_user
+            raise TooLargeError(f"You have {most} tags, and that is the most.", limit=most)
+        return self._tags.add(user_id, name, session)
+
+    def _write(
+        self,
+        user_id: int,
+        entry: EntryKey,
+        mark: Mark | None,
+        tags: Sequence[int],
+        now: dt.datetime,
+        session: Session,
+    ) -> None:
+        """Store an entry's tags; the entry counts who marked it, and retention keeps it."""
+        by = 0
+        if tags:
+            by = int(self._marks.tag(user_id, entry, tags, now, session))
+        elif mark and mark.tags:
+            by = -int(self._marks.untag(user_id, entry.id, session))
+        if by and not self._entries.star(entry.feed_id, entry.id, by, session) and by > 0:
+            raise NotFoundError(entry_id=entry.id)  # retention was faster
+
+    def _again(self, work: Callable[[Session], tuple[Tag, ...]]) -> tuple[Tag, ...]:
+        for _ in range(ROUNDS):
+            try:
+                return self._store.transaction(work)
+            except ConflictError:
+                continue  # another device of his; its tags are seen in the next round
+        raise StoreError
+
+    def rename(self, user_id: int, tag_id: int, name: str) -> Tag:
+        """Give a tag another name.
+
+        Raises:
+            NotFoundError: he has no such tag.
+            ExistsError: another one has this name.
+        """
+        tag = self.get(user_id, tag_id)
+        try:
+            self._tags.name(user_id, tag_id, name)
+        except ExistsError as e:
+            raise ExistsError(SAME, field="name") from e
+        return dataclasses.replace(tag, name=name)
+
+    def delete(self, user_id: int, tag_id: int, now: dt.datetime) -> Tag:
+        """Delete a tag; it comes back with :meth:`restore`.
+
+        Raises:
+            NotFoundError: he has no such tag.
+        """
+        tag = self.get(user_id, tag_id)
+        self._store.transaction(lambda session: self._tags.hide(user_id, tag_id, now, session))
+        self.purge(user_id, now)
+        return tag
+
+    def merge(self, user_id: int, tag_id: int, into: int, now: dt.datetime) -> tuple[Tag, Tag]:
+        """Give all entries of a tag another one, and delete it; return both.
+
+        Raises:
+            NotFoundError: he has no such tags.
+            InvalidError: they are the same.
+        """
+        if tag_id == into:
+            raise InvalidError("Choose another tag to merge into.", field="into")
+        source, target = self.get(user_id, tag_id), self.get(user_id, into)
+
+        def work(session: Session) -> None:
+            marks = self._marks.tagged(user_id, tag_id, session)
+            added = [m.entry_id for m in marks if into not in m.tags]
+            self._marks.add_tag(user_id, tag_id, into, session)
+            self._tags.count(user_id, into, len(added), session)
+            self._tags.hide(user_id, tag_id, now, session, merged={"into": into, "added": added})
+
+        self._store.transaction(work)
+        self.purge(user_id, now)
+        return source, target
+
+    def restore(self, user_id: int, tag_id: int) -> None:
+        """Bring a deleted or merged tag back; where its name is taken by now, with a number.
+
+        Raises:
+            NotFoundError: it was too long ago, or is there already.
+        """
+        tag = next((t for t in self._tags.of_user(user_id) if t.id == tag_id), None)
+        if tag is None or tag.deleted_at is None:
+            raise NotFoundError("This can no longer be undone.", tag_id=tag_id)
+
+        def work(session: Session) -> None:
+            if tag.merged:
+                into, added = tag.merged
+                self._marks.take_tag(user_id, into, added, session)
+                self._tags.count(user_id, into, -len(added), session)
+            taken = {key_of(t.name) for t in self._tags.of_user(user_id, session) if not t.deleted_at}
+            free = (f"{tag.name} ({n})" for n in range(2, len(taken) + 3))
+            fresh = (
+                tag.name if key_of(tag.name) not in taken else next(f for f in free if key_of(f) not in taken)
+            )
+            self._tags.name(user_id, tag_id, fresh, session)
+
+        self._store.transaction(work)
+
+    def purge(self, user_id: int, now: dt.datetime) -> None:
+        """Remove for good what was deleted so long ago that it cannot come back."""
+        before = now - self._undo_ttl
+        for tag in self._tags.of_user(user_id):
+            if tag.deleted_at is not None and tag.deleted_at < before:
+                self._remove(tag)
+
+    def _remove(self, tag: Tag) -> None:
+        """Take a tag from its entries, one after the other; what a crash leaves goes the next time."""
+        for mark in self._marks.tagged(tag.user_id, tag.id):
+            self._store.transaction(functools.partial(self._drop, mark, tag))
+        self._store.transaction(functools.partial(self._tags.remove, tag.user_id, tag.id))
+
+    def _drop(self, mark: Mark, tag: Tag, session: Session) -> None:
+        if len(mark.tags) > 1:
+            self._marks.take_tag(tag.user_id, tag.id, [mark.entry_id], session)
+        elif self._marks.untag(tag.user_id, mark.entry_id, session):
+            self._entries.star(mark.feed_id, mark.entry_id, -1, session)
+
+    # -- saved searches
+    def searches(self, user_id: int) -> list[SavedSearch]:
+        """Return a user's saved searches by name."""
+        return self._searches.of_user(user_id)
+
+    def save_search(self, user_id: int, name: str, query: str) -> None:
+        """Keep a search; the same name again changes its query.
+
+        Raises:
+            TooLargeError: he has as many as he may.
+        """
+        mine = self._searches.of_user(user_id)
+        if len(mine) >= self._searches_most and name not in {s.name for s in mine}:
+            most = self._searches_most
+            raise TooLargeError(f"You have {most} saved searches, and that is the most.", limit=most)
+        self._searches.put(user_id, name, query)
+
+    def forget_search(self, user_id: int, search_id: int) -> None:
+        """Delete a saved search; nothing is done when it is gone already."""
+        self._searches.remove(user_id, search_id)

@@ -1,0 +1,138 @@
+"""The search engine on MongoDB: which word to walk, and how far back.
+
+The rarest of the wanted words is walked, the others are tested. A rare word is taken whole and sorted
+here. A common one is taken by windows of time, newest first, until they hold a page: each window is one
+pass over the index with one jump per feed, whatever else the server holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+
+from app.mappers.entrykeys import Range
+from app.mappers.searchables import MARKS, Look, SearchableMapper
+from app.models.entry import EntryKey
+from app.models.search import Found, Searchable, Term, Wanted
+
+#: Entries that hold a word up to which they are taken whole.
+FEW = 2000
+#: Keys that one window may bring; a fuller one is made shorter.
+BUSY = 4000
+#: Words whose number is counted to find the rarest.
+COUNTED = 4
+#: The first window, and how much longer (or shorter) each next one is.
+FIRST_MS, GROWTH = 86_400_000, 8
+#: Documents looked at in one call.
+PATIENCE = 20_000
+
+
+class TextSearch:
+    """:class:`app.ports.SearchPort` on the index of words."""
+
+    def __init__(self, searchables: SearchableMapper) -> None:
+        self._searchables = searchables
+
+    def index(self, entries: Sequence[Searchable]) -> None:
+        """Let entries be found."""
+        self._searchables.put(entries)
+
+    def remove(self, feed_id: int, below: int, keep: Collection[int] = ()) -> int:
+        """Forget a feed's oldest entries."""
+        return self._searchables.remove(feed_id, below, keep)
+
+    def find(self, wanted: Wanted, limit: int) -> Found:
+        """Return about ``limit`` entries."""
+        if not wanted.feeds:
+            return Found([])
+        look = _look(wanted)
+        if wanted.ids is not None:
+            return Found(_sorted(wanted, self._searchables.among(sorted(wanted.ids), look)))
+        look, number = self._with_rarest(look)
+        if number <= FEW:
+            keys, _ = self._searchables.find(look, FEW + 1)
+            return Found(_sorted(wanted, keys))
+        return self._by_windows(wanted, look, limit)
+
+    def _with_rarest(self, look: Look) -> tuple[Look, int]:
+        """Return the look along the rarest of the longest words, and how many hold that."""
+        best, least = look.word, FEW + 1
+        for word in sorted(look.others, key=len, reverse=True)[:COUNTED]:
+            number = self._searchables.count(dataclasses.replace(look, word=word), least)
+            if number < least:
+                best, least = word, number
+        if best == look.word:
+            # All are common, or only what all entries hold is asked for.
+            best = max(look.others, key=len, default="")
+            least = least if best else self._searchables.count(look, FEW + 1)
+        others = tuple(w for w in look.others if w != best)
+        return dataclasses.replace(look, word=best, others=others), least
+
+    def _by_windows(self, wanted: Wanted, look: Look, limit: int) -> Found:
+        keys: list[EntryKey] = []
+        seen = 0
+        for within, found, number in self._windows(wanted, look):
+            keys += _sorted(wanted, found)
+            seen += number
+            if len(keys) >= limit or seen >= PATIENCE:
+                edge = within.low if wanted.newest_first else within.high
+                return Found(keys, _edge(wanted, keys, edge))
+        return Found(keys)
+
+    def _windows(self, wanted: Wanted, look: Look) -> Iterator[tuple[Range, list[EntryKey], int]]:
+        """Yield one stretch of time after the other, with what it holds; the last one is open."""
+        down = wanted.newest_first
+        bounds = look.within
+        low = 0 if bounds.low is None else bounds.low
+        high = wanted.newest if bounds.high is None else min(bounds.high, wanted.newest)
+        span = FIRST_MS if down else max(FIRST_MS, high - low)
+        while low <= high:
+            edge = max(low, high - span) if down else min(high, low + span)
+            within = Range(edge, high) if down else Range(low, edge)
+            ends = edge == (low if down else high)
+            if bounds.low is None and within.low == 0:
+                within = Range(None, within.high)  # there are dates before 1970
+            most = BUSY if span > 1 else 1 << 20
+            keys, number = self._searchables.find(dataclasses.replace(look, within=within), most)
+            if number == most and span > 1:
+                span = max(1, span // GROWTH)
+                continue
+            yield within, keys, number
+            if ends:
+                return
+            low, high = (low, edge - 1) if down else (edge + 1, high)
+            span *= GROWTH if number < BUSY // GROWTH else 1
+
+
+def _look(wanted: Wanted) -> Look:
+    """Return a look along the empty word, in which everything else is a condition."""
+    low, high = wanted.since, wanted.until
+    if wanted.after is not None and wanted.newest_first:
+        high = wanted.after[0] if high is None else min(high, wanted.after[0])
+    elif wanted.after is not None:
+        low = wanted.after[0] if low is None else max(low, wanted.after[0])
+    return Look(
+        word="",
+        feed_ids=list(wanted.feeds),
+        within=Range(low, high),
+        others=_marked(wanted.terms),
+        without=_marked(t for t in wanted.without if len(t.words) == 1),
+        phrases=tuple(t for t in wanted.terms if len(t.words) > 1),
+        no_phrases=tuple(t for t in wanted.without if len(t.words) > 1),
+    )
+
+
+def _marked(terms: Collection[Term] | Iterator[Term]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(MARKS[t.where] + word for t in terms for word in t.words))
+
+
+def _sorted(wanted: Wanted, keys: Sequence[EntryKey]) -> list[EntryKey]:
+    return sorted((k for k in keys if wanted.includes(k)), key=wanted.order)
+
+
+def _edge(wanted: Wanted, keys: Sequence[EntryKey], edge: int | None) -> tuple[int, int] | None:
+    """Return the place up to which all was looked at."""
+    if edge is None:
+        return None
+    # Entries at the very edge were taken; so the next look begins beyond all ids at that time.
+    return (edge, 0) if wanted.newest_first else (edge, 1 << 53)

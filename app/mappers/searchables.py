@@ -1,0 +1,148 @@
+"""What is searched: the collection ``searchables``, one document per entry with its words.
+
+    {_id: entry, feed_id, at, seq, words: ["", "sea", "t:sea", …], text: compressed}
+
+Every word is one key of the index (words, feed_id, at, _id, seq): so a word in a time of any number of
+feeds is read in one pass, without documents. The empty word stands in every entry, ``t:`` and ``a:``
+before words of title and author. ``text`` holds the words in their order, for phrases.
+
+Why not a text index: it knows no order by time, so that a page of a common word reads and sorts every
+entry that holds it, of all feeds of the server (``docs/performance.md``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from isal import isal_zlib
+from pymongo import ReplaceOne, WriteConcern
+from pymongo.collection import Collection as Table
+from pymongo.database import Database
+
+from app.mappers.entrykeys import Range, millis, moment
+from app.mappers.errors import translated
+from app.mappers.store import Doc
+from app.models.entry import EntryKey
+from app.models.search import Searchable, Term, Where
+from app.models.words import words
+
+INDEX = "words"
+#: Before words of one field.
+MARKS = {Where.ANY: "", Where.TITLE: "t:", Where.AUTHOR: "a:"}
+_KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """One pass over the index.
+
+    Attributes:
+        word: the one that is walked, with its mark.
+        others, without: words that must be there too, and that must not.
+        phrases: terms of several words, that must and that must not be there.
+    """
+
+    word: str
+    feed_ids: Sequence[int]
+    within: Range
+    others: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    phrases: tuple[Term, ...] = ()
+    no_phrases: tuple[Term, ...] = ()
+
+    @property
+    def query(self) -> Doc:
+        # By an expression: other conditions on ``words`` would let the planner walk another word.
+        checks: list[Doc] = []
+        if self.others:
+            checks.append({"$setIsSubset": [{"$literal": list(self.others)}, "$words"]})
+        if self.without:
+            checks.append({"$eq": [{"$setIntersection": [{"$literal": list(self.without)}, "$words"]}, []]})
+        query: Doc = {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.query()}
+        return {**query, "$expr": {"$and": checks}} if checks else query
+
+    def fits(self, doc: Doc) -> bool:
+        """Return whether a document's phrases are as asked."""
+        if not (self.phrases or self.no_phrases):
+            return True
+        text = isal_zlib.decompress(doc["text"]).decode()
+        return all(_stands(term, text) for term in self.phrases) and not any(
+            _stands(term, text) for term in self.no_phrases
+        )
+
+
+class SearchableMapper:
+    """:class:`Searchable` → document → :class:`EntryKey`. Every query carries ``feed_id``.
+
+    Args:
+        words_most: different words kept of one entry.
+    """
+
+    def __init__(self, database: Database[Doc], *, words_most: int) -> None:
+        # Losing a write costs nothing: that an entry is indexed is noted later, and durably.
+        self._table: Table[Doc] = database.get_collection("searchables", write_concern=WriteConcern(w=1))
+        self._most = words_most
+
+    @translated
+    def put(self, entries: Sequence[Searchable]) -> None:
+        """Store entries, in place of what was stored of them."""
+        writes = [ReplaceOne({"_id": e.id, "feed_id": e.feed_id}, self._doc(e), upsert=True) for e in entries]
+        if writes:
+            self._table.bulk_write(writes, ordered=False)
+
+    def _doc(self, entry: Searchable) -> Doc:
+        title, author, body = words(entry.title), words(entry.author), words(entry.text)
+        marked = [*(f"t:{w}" for w in title), *(f"a:{w}" for w in author)]
+        kept = list(dict.fromkeys(["", *marked, *title, *author, *body]))[: self._most]
+        text = f" {' '.join(title)} \n {' '.join(author)} \n {' '.join(body)} "
+        return {
+            "_id": entry.id,
+            "feed_id": entry.feed_id,
+            "at": moment(entry.at),
+            "seq": entry.seq,
+            "words": kept,
+            "text": isal_zlib.compress(text.encode(), 0),
+        }
+
+    @translated
+    def remove(self, feed_id: int, below: int, keep: Collection[int]) -> int:
+        """Delete a feed's documents with lower numbers."""
+        query: Doc = {"feed_id": feed_id, "seq": {"$lt": below}}
+        if keep:
+            query["_id"] = {"$nin": list(keep)}
+        return self._table.delete_many(query).deleted_count
+
+    @translated
+    def count(self, look: Look, most: int) -> int:
+        """Return how many entries hold a word, counted up to ``most``; from the index alone."""
+        plain = dataclasses.replace(look, others=(), without=(), phrases=(), no_phrases=())
+        return self._table.count_documents(plain.query, limit=most, hint=INDEX)
+
+    @translated
+    def find(self, look: Look, most: int) -> tuple[list[EntryKey], int]:
+        """Return the keys of up to ``most`` entries of the index, in no order, that are as asked.
+
+        Returns:
+            The keys, and how many documents the store gave: ``most`` means that there may be more.
+        """
+        shown = {**_KEY, "text": 1} if look.phrases or look.no_phrases else _KEY
+        docs = list(self._table.find(look.query, shown, limit=most, batch_size=most).hint(INDEX))
+        return [_key(d) for d in docs if look.fits(d)], len(docs)
+
+    @translated
+    def among(self, ids: Sequence[int], look: Look) -> list[EntryKey]:
+        """Return the keys of those of these entries that are as asked."""
+        docs = self._table.find({"_id": {"$in": list(ids)}, **look.query}, {**_KEY, "text": 1})
+        return [_key(d) for d in docs.hint("_id_") if look.fits(d)]
+
+
+def _stands(term: Term, text: str) -> bool:
+    phrase = f" {' '.join(term.words)} "
+    if term.where is Where.ANY:
+        return phrase in text
+    return phrase in text.split("\n", 2)[0 if term.where is Where.TITLE else 1]
+
+
+def _key(doc: Doc) -> EntryKey:
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))

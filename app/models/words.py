@@ -1,0 +1,67 @@
+"""Words of a text as the search sees them: the same for what is searched and for what is asked.
+
+Case, accents and vowel points do not count. Chinese, Japanese and Korean are written without blanks
+between words, so a run of their characters is read as its overlapping pairs.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+
+#: A longer one is an address or a key, and nobody types it; its beginning is found.
+LONGEST = 40
+
+_ASCII = re.compile(r"[a-z0-9]+")
+#: Accents, Hebrew points, Arabic vowels and the line that only lengthens a word.
+_POINTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+_RUN = re.compile(f"[{_CJK}]+")
+
+
+def fold(text: str) -> str:
+    """Return a text as it is compared: no case, no accents."""
+    if text.isascii():
+        return text.lower()
+    # Twice: some capitals fold into a letter with an accent, and some accents go only when decomposed.
+    bare = _POINTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFKC", bare.casefold())
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in their order, as they are stored and compared."""
+    folded = fold(text)
+    if folded.isascii():
+        return [word[:LONGEST] for word in _ASCII.findall(folded)]
+    return [piece for match in _word().finditer(folded) for piece in _pieces(match[0])]
+
+
+def spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield begin, end and the compared words of each word of a text that is to be shown."""
+    for match in _word().finditer(text):
+        if found := words(match[0]):
+            yield match.start(), match.end(), found
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    r"""Return what a word looks like; ``\w`` alone would cut Hindi and Thai at their vowel signs."""
+    signs = "".join(c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c) in ("Mn", "Mc"))
+    return re.compile(f"[^\\W_](?:[^\\W_]|[{signs}])*")
+
+
+def _pieces(word: str) -> Iterator[str]:
+    at = 0
+    for run in _RUN.finditer(word):
+        yield from _cut(word[at : run.start()])
+        pair = run[0]
+        yield from (pair[i : i + 2] for i in range(max(1, len(pair) - 1)))
+        at = run.end()
+    yield from _cut(word[at:])
+
+
+def _cut(word: str) -> Iterator[str]:
+    if word:
+        yield word[:LONGEST]

@@ -1,0 +1,155 @@
+"""The keys of a search: the query with its names made into feeds and entries, and the engine asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from app.gateways.folders import FolderGateway
+from app.gateways.streams import KeyPage, StreamGateway, cut
+from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.tags import TagGateway
+from app.models.entry import EntryKey
+from app.models.search import Found, Name, SearchQuery, Wanted, parse
+from app.models.stream import Cursor, Segment, Snapshot, Sort, SourceFeed
+from app.models.subscription import Subscription
+from app.models.words import fold
+from app.ports import SearchPort
+
+#: Calls of the engine for one page; after that the reader asks for more himself.
+CALLS = 8
+#: Starred or tagged entries that a search among them looks at, the last marked ones.
+MARKED_MOST = 20_000
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MS = dt.timedelta(milliseconds=1)
+
+
+class Finder:
+    """Searches in one user's own subscriptions."""
+
+    def __init__(
+        self,
+        search: SearchPort,
+        subscriptions: SubscriptionGateway,
+        streams: StreamGateway,
+        folders: FolderGateway,
+        tags: TagGateway,
+    ) -> None:
+        self._search = search
+        self._subscriptions = subscriptions
+        self._streams = streams
+        self._folders = folders
+        self._tags = tags
+
+    def subscriptions(self, user_id: int, text: str) -> Sequence[Subscription]:
+        """Return the subscriptions that a query is about."""
+        query = parse(text)
+        mine = self._subscriptions.of_user(user_id)
+        if query.folders:
+            mine = self._in_folders(user_id, mine, query.folders)
+        if query.feeds:
+            titles = self._streams.sources(mine)
+            mine = [s for s in mine if _named(titles.title(s.feed_id), query.feeds)]
+        return mine
+
+    def _in_folders(
+        self, user_id: int, mine: Sequence[Subscription], names: Iterable[Name]
+    ) -> list[Subscription]:
+        folders = self._folders.of_user(user_id)
+        inside: dict[bool, set[int]] = {True: set(), False: set()}
+        for name in names:
+            for folder in folders:
+                if name.text in fold(folder.name):
+                    inside[name.wanted].update(self._folders.below(user_id, folder.id))
+        wanted = any(name.wanted for name in names)
+        return [
+            s
+            for s in mine
+            if (not wanted or inside[True].intersection(s.folder_ids))
+            and not inside[False].intersection(s.folder_ids)
+        ]
+
+    def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        """Return the page after ``cursor``.
+
+        A page may be short although there is more, when little of much was found; it has a cursor then.
+        """
+        query = parse(snapshot.ref.query)
+        if query.is_empty:
+            return KeyPage([], None, None)
+        wanted = self._wanted(snapshot, query)
+        found = Found([], (cursor.at, cursor.id) if cursor else None)
+        keys: list[EntryKey] = []
+        for _ in range(CALLS):
+            found = self._search.find(dataclasses.replace(wanted, after=found.after), limit + 1)
+            keys += self._filtered(snapshot, query, found)
+            if len(keys) > limit or found.after is None:
+                return cut(keys[: limit + 1], limit, cursor)
+        onwards = Cursor(Segment.FIRST, *found.after, seen=len(keys)) if found.after else None
+        return KeyPage(keys, onwards, None)
+
+    def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> Wanted:
+        feeds = snapshot.feeds
+        return Wanted(
+            feeds={
+                f.feed_id: (f.first_seq, f.last_seq) for f in feeds.values() if f.total and _may(f, query)
+            },
+            newest=max((f.newest for f in feeds.values()), default=0),
+            terms=query.terms,
+            without=query.without,
+            since=None if query.since is None else _millis(query.since),
+            until=None if query.until is None else _millis(query.until) - 1,
+            ids=self._ids(snapshot.user_id, query),
+            newest_first=snapshot.sort is not Sort.OLDEST,
+        )
+
+    def _ids(self, user_id: int, query: SearchQuery) -> frozenset[int] | None:
+        """Return the entries among which a search for marks looks, None: among all."""
+        found: set[int] | None = None
+        if query.starred:
+            found = self._streams.marked_ids(user_id, None, MARKED_MOST)
+        for tagged in self._tagged(user_id, [n for n in query.tags if n.wanted]):
+            found = tagged if found is None else found & tagged
+        return None if found is None else frozenset(found)
+
+    def _tagged(self, user_id: int, names: Sequence[Name]) -> Iterable[set[int]]:
+        mine = self._tags.of_user(user_id) if names else []
+        for name in names:
+            ids: set[int] = set()
+            for tag in mine:
+                if fold(tag.name) == name.text:
+                    ids |= self._streams.marked_ids(user_id, tag.id, MARKED_MOST)
+            yield ids
+
+    def _filtered(self, snapshot: Snapshot, query: SearchQuery, found: Found) -> list[EntryKey]:
+        """Leave out what the engine does not know: read states, and marks that must not be there."""
+        keys, feeds = found.keys, snapshot.feeds
+        if query.read is not None:
+            keys = [k for k in keys if feeds[k.feed_id].state.is_read(k.seq) is query.read]
+        unwanted = [n.text for n in query.tags if not n.wanted]
+        if query.starred is False or unwanted:
+            marks = self._streams.marks(snapshot.user_id, keys)
+            tags = self._tags.names(snapshot.user_id, marks)
+            bad = {i for i, found in tags.items() if any(fold(t.name) in unwanted for t in found)}
+            if query.starred is False:
+                bad |= {i for i, mark in marks.items() if mark.starred}
+            keys = [k for k in keys if k.id not in bad]
+        return keys
+
+
+def _may(feed: SourceFeed, query: SearchQuery) -> bool:
+    """Return whether a feed can have anything of the read state that is asked for."""
+    return query.read is not False or feed.unread > 0
+
+
+def _named(title: str, names: Iterable[Name]) -> bool:
+    folded = fold(title)
+    wanted = [n for n in names if n.wanted]
+    return (not wanted or any(n.text in folded for n in wanted)) and not any(
+        n.text in folded for n in names if not n.wanted
+    )
+
+
+def _millis(at: dt.datetime) -> int:
+    return (at - _EPOCH) // _MS

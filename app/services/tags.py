@@ -1,0 +1,134 @@
+"""What a user does with his tags and saved searches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app import clock, logs
+from app.errors import InvalidError
+from app.gateways.entries import EntryGateway
+from app.gateways.tags import TagGateway
+from app.models.actor import Actor, Permission
+from app.models.search import QUERY_MAX, parse, tidy
+from app.models.tag import SavedSearch, Tag, key_of, normal
+from app.ports import EventPort
+from app.services.access import require
+from app.services.checks import a_text, an_id, some_ids
+
+log = logs.get(__name__)
+
+NAME_MAX = 128
+
+
+class TagService:
+    """Tags on entries; rename, merge, delete and take that back; searches that are kept.
+
+    Args:
+        length: characters of a tag's name.
+    """
+
+    def __init__(self, tags: TagGateway, entries: EntryGateway, events: EventPort, *, length: int) -> None:
+        self._tags = tags
+        self._entries = entries
+        self._events = events
+        self._length = length
+
+    def all(self, actor: Actor) -> list[Tag]:
+        """Return the actor's tags by name, with the number of their entries."""
+        require(actor, Permission.ENTRY_READ)
+        return self._tags.of_user(actor.user_id)
+
+    def change(
+        self, actor: Actor, entry_id: int, *, add: Sequence[str] = (), remove: Sequence[int] = ()
+    ) -> tuple[Tag, ...]:
+        """Add tags to an entry by name and take others away by id; return those it has then.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+            InvalidError: a name is empty or too long.
+            TooLargeError: more tags than the entry or the user may have.
+        """
+        require(actor, Permission.TAG_EDIT)
+        entry = self._entries.key(actor.user_id, an_id(entry_id, "entry_id"))
+        names = tuple({key_of(name): self._name(name) for name in add}.values())
+        gone = some_ids(remove, "remove", 1000)
+        found = self._tags.change(actor.user_id, entry, names, gone, clock.now())
+        self._events.counts(actor.user_id)
+        log.info("tagged", user_id=actor.user_id, entry_id=entry.id, count=len(found))
+        return found
+
+    def _name(self, name: object) -> str:
+        found = normal(name) if isinstance(name, str) else ""
+        if not key_of(found):
+            raise InvalidError("Enter a name for the tag.", field="name")
+        if len(found) > self._length:
+            raise InvalidError(f"A tag has at most {self._length} characters.", field="name")
+        return found
+
+    def rename(self, actor: Actor, tag_id: int, name: str) -> Tag:
+        """Give a tag another name.
+
+        Raises:
+            NotFoundError: he has no such tag.
+            ExistsError: another one has this name.
+        """
+        require(actor, Permission.TAG_EDIT)
+        return self._tags.rename(actor.user_id, an_id(tag_id, "tag_id"), self._name(name))
+
+    def merge(self, actor: Actor, tag_id: int, into: int) -> tuple[Tag, Tag]:
+        """Give all entries of a tag another one, and delete it; :meth:`restore` takes that back for a day.
+
+        Raises:
+            NotFoundError: he has no such tags.
+            InvalidError: they are the same.
+        """
+        require(actor, Permission.TAG_EDIT)
+        user_id = actor.user_id
+        done = self._tags.merge(user_id, an_id(tag_id, "tag_id"), an_id(into, "into"), clock.now())
+        log.info("tag_merged", user_id=user_id, tag_id=tag_id, into=into)
+        return done
+
+    def delete(self, actor: Actor, tag_id: int) -> Tag:
+        """Delete a tag from all entries; :meth:`restore` takes that back for a day.
+
+        Raises:
+            NotFoundError: he has no such tag.
+        """
+        require(actor, Permission.TAG_EDIT)
+        tag = self._tags.delete(actor.user_id, an_id(tag_id, "tag_id"), clock.now())
+        log.info("tag_deleted", user_id=actor.user_id, tag_id=tag_id)
+        return tag
+
+    def restore(self, actor: Actor, tag_id: int) -> None:
+        """Take back a :meth:`delete` or :meth:`merge`.
+
+        Raises:
+            NotFoundError: it was too long ago, or was taken back already.
+        """
+        require(actor, Permission.TAG_EDIT)
+        self._tags.restore(actor.user_id, an_id(tag_id, "tag_id"))
+
+    # -- saved searches
+    def searches(self, actor: Actor) -> list[SavedSearch]:
+        """Return the actor's saved searches by name."""
+        require(actor, Permission.ENTRY_READ)
+        return self._tags.searches(actor.user_id)
+
+    def save_search(self, actor: Actor, name: str, query: str) -> None:
+        """Keep a search under a name, which is the query itself when it is empty.
+
+        Raises:
+            InvalidError: the query asks for nothing.
+            TooLargeError: he has as many as he may.
+        """
+        require(actor, Permission.TAG_EDIT)
+        query = tidy(a_text(query, "query", most=4 * QUERY_MAX, empty=True))
+        if parse(query).is_empty:
+            raise InvalidError("Enter something to search for.", field="query")
+        name = a_text(name, "name", most=NAME_MAX, empty=True) or query[:NAME_MAX]
+        self._tags.save_search(actor.user_id, name, query)
+
+    def forget_search(self, actor: Actor, search_id: int) -> None:
+        """Delete a saved search; twice is the same as once."""
+        require(actor, Permission.TAG_EDIT)
+        self._tags.forget_search(actor.user_id, an_id(search_id, "search_id"))
