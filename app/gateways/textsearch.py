@@ -61,6 +61,8 @@ class TextSearch:
             number = self._searchables.count(dataclasses.replace(look, word=word), least)
             if number < least:
                 best, least = word, number
+            if not number:
+                break  # nothing can be found
         if best == look.word:
             # All are common, or only what all entries hold is asked for.
             best = max(look.others, key=len, default="")

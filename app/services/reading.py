@@ -204,9 +204,11 @@ class ReadingService:
             NotFoundError: the snapshot expired, or was never his.
         """
         require(actor, Permission.ENTRY_READ)
-        _, lasts = self._streams.lasts(
+        ref, lasts = self._streams.lasts(
             actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), clock.now()
         )
+        if ref.kind is StreamKind.SEARCH:
+            return 0  # what is new in its feeds need not be what is searched for
         return self._streams.newer(lasts, set(self._subscriptions.feed_ids(actor.user_id)))
 
     def article(self, actor: Actor, entry_id: int) -> Article:

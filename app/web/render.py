@@ -15,7 +15,7 @@ from app.models.feed import FetchRecord
 from app.models.imports import Import
 from app.models.preferences import Preferences
 from app.models.stream import Tree
-from app.web import chart, embeds, i18n, keys, present, treeview
+from app.web import chart, embeds, finding, i18n, keys, present, treeview
 from app.web.context import services, user, web
 from app.web.csrf import FIELD
 from app.web.sessions import csrf_token
@@ -56,6 +56,8 @@ def install(app: Flask) -> None:
         nested_tree=nested_tree,
         player=embeds.player,
         tile=treeview.tile_html,
+        search_ref=finding.stream_of,
+        widened=finding.widened,
     )
     env.filters.update(
         ago=present.ago,
@@ -71,6 +73,8 @@ def install(app: Flask) -> None:
         rate=present.per_week,
         filename=present.filename,
         browser=present.browser,
+        found=finding.marked,
+        note=finding.note,
         outcome=outcome,
         measured=measured,
     )

@@ -96,6 +96,15 @@ def _int(name: str, raw: str) -> int:
     return int(raw)
 
 
+def an_id(raw: str) -> int:
+    """Read an id that is a part of a text.
+
+    Raises:
+        InvalidError: it is none.
+    """
+    return _int("id", raw)
+
+
 def _optional_int(field: dataclasses.Field[Any], raw: str) -> int | None:
     return _int(field.name, raw) if raw else None
 

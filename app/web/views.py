@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from flask_babel import gettext as _
 
 from app.models.stream import StreamKind, StreamRef, Tree, TreeFeed, TreeFolder
+from app.models.tag import Tag
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -19,8 +20,12 @@ class Head:
     feed: TreeFeed | None = None
 
 
-def head_of(tree: Tree, ref: StreamRef) -> Head | None:
+def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
     """Return what stands above a stream's list, None when the stream is not the user's."""
+    if ref.kind is StreamKind.SEARCH:
+        return Head(ref.query, 0)
+    if ref.kind is StreamKind.TAG:
+        return next((Head(tag.name, 0) for tag in tags if tag.id == ref.id), None)
     if ref.kind is StreamKind.ALL:
         return Head(_("All entries"), tree.unread)
     if ref.kind is StreamKind.STARRED:

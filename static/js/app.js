@@ -6,10 +6,19 @@ import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
 import * as extras from "./extras.js";
 
+function search() {
+  const field = document.getElementById("q");
+  if (!field) return location.assign("/search");
+  field.focus();
+  field.select();
+}
+
 const everywhere = {
   help: () => document.getElementById("help").showModal(),
   add: () => location.assign("/add"),
   undo: toasts.undoLast,
+  search,
+  "go-tags": () => location.assign("/tags"),
   "go-all": () => location.assign("/read/all"),
   "go-starred": () => location.assign("/read/starred"),
 };

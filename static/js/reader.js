@@ -3,6 +3,7 @@ import * as counts from "./counts.js";
 import { post } from "./net.js";
 import * as panes from "./panes.js";
 import * as rows from "./rows.js";
+import * as tags from "./tags.js";
 import { remember, say, toast } from "./toast.js";
 
 const article = () => document.getElementById("article");
@@ -63,6 +64,11 @@ async function toggleStar(id = panes.openId() ?? rows.current()?.dataset.id) {
   if (!button) return;
   const on = button.getAttribute("aria-pressed") !== "true";
   if (await rows.setStar(id, on)) say(on ? "Starred" : "Star removed");
+}
+
+async function tagEntry() {
+  if (!panes.openId() && rows.current()) await panes.open(rows.current());
+  tags.open();
 }
 
 async function markAll() {
@@ -128,6 +134,7 @@ export const actions = {
   star: () => toggleStar(),
   "mark-all": markAll,
   refresh,
+  tag: () => tagEntry(),
   "go-all": () => panes.go("/read/all"),
   "go-starred": () => panes.go("/read/starred"),
   tree: () => panes.reader().classList.toggle("no-tree"),
@@ -137,6 +144,7 @@ export const actions = {
 const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
+  tag: tags.send,
   "mark-all": markAll,
   refresh,
 };

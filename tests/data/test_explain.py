@@ -21,13 +21,13 @@ from app.models.actor import Actor
 from app.models.entry import EntryChange
 from app.models.feed import FetchRecord
 from app.models.fetched import Fetched
-from app.models.stream import Sort, StreamQuery, StreamRef
+from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.websub import Heard, PushPull
 from tests.data.conftest import NOW, World, guid
 
 Doc = dict[str, Any]
 READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
-BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals"}
+BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals", "tags", "searches"}
 #: Asked for by the feed, on behalf of no user.
 OF_FEEDS = {"subscriptions": "feed_id"}
 
@@ -98,6 +98,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     reading.page(alice, StreamQuery(StreamRef.parse("all"), limit=5))
     reading.undo(alice, mass.undo)
     reading.star(alice, page.rows[1].id, False)
+    use_search_and_tags(world, alice, page.rows[2].id)
     world.feeds.retain(feeds[0])
     world.feeds.move(feeds[1], "https://moved.example.org/feed")
     world.feeds.move(feeds[2], "https://f3.example.org/feed")
@@ -108,6 +109,34 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     folders.rename(alice, outer.id, "Other")
     folders.restore(alice, folders.delete(alice, outer.id))
     subscriptions.restore(alice, subscriptions.unsubscribe(alice, feeds[0]))
+
+
+def use_search_and_tags(world: World, alice: Actor, entry_id: int) -> None:
+    """Index, search in all ways, tag, rename, merge, delete, take back, forget."""
+    reading, tags, indexing = world.services.reading, world.services.tags, world.services.indexing
+    indexing.due(NOW)
+    indexing.run(NOW, 30)
+    reading.star(alice, entry_id, True)
+    one, two = tags.change(alice, entry_id, add=["one", "two"])
+    tagged = StreamRef(StreamKind.TAG, one.id)
+    for text in ("entry", "entry text -none", '"entry 5"', "-none", "is:starred tag:one", "entry -tag:one"):
+        for sort in Sort:
+            query = StreamQuery(StreamRef(StreamKind.SEARCH, query=text), sort, limit=2)
+            page = reading.page(alice, query)
+            if page.cursor:
+                reading.page(alice, StreamQuery(query.ref, sort, page.cursor, page.snapshot, 2))
+    reading.undo(alice, reading.mark_all(alice, query.ref, snapshot=page.snapshot).undo)
+    for sort in Sort:
+        reading.page(alice, StreamQuery(tagged, sort))
+    tags.rename(alice, one.id, "first")
+    tags.merge(alice, one.id, two.id)
+    tags.restore(alice, one.id)
+    tags.delete(alice, two.id)
+    world.services.gateways.tags.purge(alice.user_id, NOW + dt.timedelta(days=300))
+    tags.change(alice, entry_id, remove=[one.id])
+    reading.star(alice, entry_id, False)
+    tags.save_search(alice, "", "entry")
+    tags.forget_search(alice, tags.searches(alice)[0].id)
 
 
 def use_hubs(world: World, feed_id: int) -> None:
@@ -194,7 +223,7 @@ def test_every_query_uses_an_index_and_carries_its_shard_key(
         use_everything(world, alice, bob)
     database: Database[Doc] = world.services.store.database
     seen = {s[0] for name, command in list(recorder.commands) for s in statements(name, command)}
-    assert seen >= {"feeds", "entries", "fetches", "websubs", *BY_USER}
+    assert seen >= {"feeds", "entries", "fetches", "searchables", "websubs", *BY_USER}
     problems = []
     for name, command in list(recorder.commands):
         for collection, query, explainable in statements(name, command):
@@ -209,7 +238,7 @@ def judge(collection: str, query: Doc, found: set[str]) -> Iterator[str]:
     if "SORT" in found and collection in ("entries", "marks", "websubs"):
         yield "sorts in memory"
     keys = set(query) | {k for branch in query.get("$or", ()) for k in branch}
-    if collection == "entries" and "feed_id" not in keys:
+    if collection in ("entries", "searchables") and "feed_id" not in keys:
         yield "entries without feed_id"
     if collection in BY_USER and "user_id" not in keys and OF_FEEDS.get(collection) not in keys:
         yield "a user's data without user_id"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
-import random
 from typing import Any
 
 import pytest
@@ -16,12 +16,9 @@ from app.gateways import textsearch
 from app.models.actor import Actor
 from app.models.entry import EntryChange, EntryKey, NewEntry
 from app.models.search import Searchable, Term, Wanted, Where
-from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.words import words
 from tests.data.conftest import NOW, World, guid
-
-VOCABULARY = ("sea", "level", "ice", "Ärger", "日本語", "don't", "rare")
-MINUTE = 60_000
 
 
 def search(query: str) -> StreamRef:
@@ -95,6 +92,7 @@ def found(world: World, actor: Actor, query: str, sort: Sort = Sort.NEWEST) -> l
         ("is:read ice", []),
         ("is:starred", []),
         ("nothing", []),
+        ("nothing either", []),
         ("", []),
         ("-", []),
     ],
@@ -103,3 +101,191 @@ def test_a_query_finds_what_it_says(library: World, alice: Actor, query: str, ti
     if query:
         assert found(library, alice, query) == titles
         assert found(library, alice, query, Sort.OLDEST) == titles[::-1]
+
+
+def test_read_starred_and_tagged_entries_are_told_apart(library: World, alice: Actor) -> None:
+    reading, tags = library.services.reading, library.services.tags
+    rows = {
+        row.title: row.id for row in reading.page(alice, StreamQuery(StreamRef(StreamKind.ALL), limit=9)).rows
+    }
+    reading.mark(alice, [rows["Ice hockey"]], True)
+    reading.star(alice, rows["Ice cores"], True)
+    tags.change(alice, rows["Sea level report"], add=["For Work"])
+    assert found(library, alice, "ice is:read") == ["Ice hockey"]
+    assert found(library, alice, "ice is:unread") == ["Ice cores", "Sea level report"]
+    assert found(library, alice, "is:starred") == ["Ice cores"]
+    assert found(library, alice, "ice -is:starred") == ["Ice hockey", "Sea level report"]
+    assert found(library, alice, 'tag:"for work"') == ["Sea level report"]
+    assert found(library, alice, 'ice -tag:"FOR WORK"') == ["Ice hockey", "Ice cores"]
+    assert found(library, alice, "is:starred tag:work") == []
+
+
+def test_folders_narrow_a_search(library: World, alice: Actor) -> None:
+    services = library.services
+    outer = services.folders.create(alice, "News")
+    inner = services.folders.create(alice, "Sports", parent=outer.id)
+    services.subscriptions.edit(alice, library.feed("sport"), folder_ids=[inner.id])
+    assert found(library, alice, "ice folder:news") == ["Ice hockey"]
+    assert found(library, alice, "ice -folder:sports") == ["Ice cores", "Sea level report"]
+    assert found(library, alice, "ice folder:none") == []
+
+
+def test_nobody_finds_what_he_does_not_read(library: World, alice: Actor, bob: Actor) -> None:
+    assert found(library, bob, "sea") == []
+    library.services.subscriptions.unsubscribe(alice, library.feed("nature"))
+    assert found(library, alice, "ice") == ["Ice hockey"]
+
+
+def test_a_found_list_stays_as_it_was_while_it_is_read(library: World, alice: Actor) -> None:
+    reading = library.services.reading
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(search("ice is:unread"), Sort.NEWEST, limit=1)
+        page = reading.page(alice, query)
+        titles = [row.title for row in page.rows]
+        while page.cursor:
+            reading.mark(alice, [page.rows[0].id], True)
+            library.store(library.feed("sport"), [say(50 + len(titles), "New ice", age=0)])
+            index(library)
+            page = reading.page(alice, StreamQuery(query.ref, query.sort, page.cursor, page.snapshot, 1))
+            titles += [row.title for row in page.rows]
+        assert reading.newer(alice, page.snapshot) == 0, "what is new need not be what is searched for"
+    assert titles == ["Ice hockey", "Ice cores", "Sea level report"]
+
+
+def test_new_and_changed_entries_are_indexed_once(library: World, alice: Actor) -> None:
+    nature, later = library.feed("nature"), NOW + dt.timedelta(hours=1)
+    assert index(library) == {"feeds": 0, "entries": 0}
+    change = EntryChange(guid_hash=guid(2), title="Glaciers")
+    library.store(nature, [say(9, "A new one")], changed=[change], now=later)
+    assert library.services.indexing.due(NOW) == [], "not before its time"
+    assert len(library.services.indexing.due(later)) == 1
+    assert index(library, later) == {"feeds": 1, "entries": 2}
+    assert index(library, later) == {"feeds": 0, "entries": 0}
+    assert found(library, alice, "glaciers") == ["Glaciers"]
+    assert found(library, alice, "cores") == []
+    library.store(nature, [], changed=[EntryChange(guid_hash=guid(1), title="Alone")], now=later)
+    index(library, later)
+    assert found(library, alice, "alone") == ["Alone"]
+
+
+def test_what_a_crash_left_is_indexed_the_next_time(
+    library: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = library.services.gateways.indexing
+    library.store(library.feed("nature"), [say(9, "Fresh")])
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway, "done", lambda feed: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            index(library)
+    assert index(library)["entries"] == 1
+    assert found(library, alice, "fresh") == ["Fresh"]
+
+
+def test_news_that_comes_while_a_feed_is_indexed_is_not_forgotten(library: World, alice: Actor) -> None:
+    nature, gateway = library.feed("nature"), library.services.gateways.indexing
+    library.store(nature, [say(9, "First")])
+    [feed] = gateway.due(NOW, 10)
+    library.store(nature, [say(10, "Second")], now=NOW + dt.timedelta(seconds=1))
+    gateway.done(feed)
+    index(library, NOW + dt.timedelta(seconds=1))
+    assert found(library, alice, "second") == ["Second"]
+
+
+def test_all_can_be_made_anew(library: World, alice: Actor, db: Database[Any]) -> None:
+    db.searchables.delete_many({})
+    assert found(library, alice, "ice") == []
+    assert library.services.indexing.rebuild(NOW) == 3
+    assert index(library)["entries"] == 6
+    assert len(found(library, alice, "ice")) == 3
+
+
+def test_retention_takes_entries_out_but_not_marked_ones(
+    library: World, alice: Actor, db: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, nature = library.services, library.feed("nature")
+    oldest = db.entries.find_one({"feed_id": nature, "seq": 1})["_id"]
+    services.tags.change(alice, oldest, add=["keep"])
+    monkeypatch.setattr(services.gateways.feeds, "_keep", 1)
+    assert services.gateways.feeds.retain(nature) == 1, "of three one is kept by number and one by its tag"
+    services.indexing.rebuild(NOW)
+    index(library)
+    assert {d["_id"] for d in db.searchables.find({"feed_id": nature, "seq": {"$lt": 3}})} <= {oldest}
+    assert db.searchables.count_documents({"feed_id": nature, "seq": 2}) == 0
+    assert services.reading.article(alice, oldest).tags[0].name == "keep"
+
+
+# -- the engine against a naive reference
+WORDS = ("sea", "level", "ice", "melts", "日本語", "rare")
+FEEDS = (11, 22, 33)
+_texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+_term = st.builds(
+    Term,
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(lambda w: tuple(words(" ".join(w)))),
+    st.sampled_from(Where),
+)
+_entry = st.tuples(
+    st.sampled_from(FEEDS), st.integers(0, 40), _texts, st.sampled_from(("", "sea rare")), _texts
+)
+
+
+def _holds(entry: Searchable, term: Term) -> bool:
+    fields = {Where.TITLE: [entry.title], Where.AUTHOR: [entry.author]}
+    for text in fields.get(term.where, [entry.title, entry.author, entry.text]):
+        found_words = words(text)
+        size = len(term.words)
+        if any(tuple(found_words[i : i + size]) == term.words for i in range(len(found_words))):
+            return True
+    return False
+
+
+def _naive(entries: list[Searchable], wanted: Wanted) -> list[EntryKey]:
+    keys = [
+        EntryKey(e.id, e.feed_id, e.seq, e.at)
+        for e in entries
+        if all(_holds(e, t) for t in wanted.terms)
+        and not any(_holds(e, t) for t in wanted.without)
+        and (wanted.since is None or e.at >= wanted.since)
+        and (wanted.until is None or e.at <= wanted.until)
+        and (wanted.ids is None or e.id in wanted.ids)
+    ]
+    return sorted((k for k in keys if wanted.includes(k)), key=wanted.order)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), rows=st.lists(_entry, min_size=1, max_size=40), limit=st.integers(1, 8))
+def test_the_engine_finds_what_a_naive_search_finds(
+    services: Any, monkeypatch: pytest.MonkeyPatch, data: st.DataObject, rows: list[Any], limit: int
+) -> None:
+    """Rare words and windows of time, both orders, page by page; each example replaces the last one."""
+    monkeypatch.setattr(textsearch, "FEW", data.draw(st.sampled_from([0, 2, 2000])))
+    monkeypatch.setattr(textsearch, "BUSY", data.draw(st.sampled_from([3, 16, 4000])))
+    monkeypatch.setattr(textsearch, "FIRST_MS", data.draw(st.sampled_from([1, 10, 86_400_000])))
+    engine = services.gateways.search
+    for feed in FEEDS:
+        engine.remove(feed, 1 << 40)
+    entries = [
+        Searchable(id=1000 + i, feed_id=f, seq=i + 1, at=at, title=title, author=author, text=text)
+        for i, (f, at, title, author, text) in enumerate(rows)
+    ]
+    engine.index(entries)
+    border = st.none() | st.integers(0, 40)
+    wanted = Wanted(
+        feeds={f: (2, 60) for f in data.draw(st.sets(st.sampled_from(FEEDS)))},
+        newest=40,
+        terms=tuple(data.draw(st.lists(_term, max_size=3))),
+        without=tuple(data.draw(st.lists(_term, max_size=2))),
+        since=data.draw(border),
+        until=data.draw(border),
+        ids=data.draw(st.none() | st.frozensets(st.integers(1000, 1040))),
+        newest_first=data.draw(st.booleans()),
+    )
+    expected, got = _naive(entries, wanted), []
+    after: tuple[int, int] | None = None
+    for _ in range(500):
+        page = engine.find(dataclasses.replace(wanted, after=after), limit)
+        taken = page.keys[:limit]
+        got += taken
+        after = (taken[-1].at, taken[-1].id) if len(page.keys) > limit else page.after
+        if after is None:
+            break
+    assert got == expected

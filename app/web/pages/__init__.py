@@ -15,8 +15,10 @@ from app.web.pages.mark import bp as mark
 from app.web.pages.packs import bp as packs
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
+from app.web.pages.search import bp as search
 from app.web.pages.settings import bp as settings
 from app.web.pages.sign_in import bp as sign_in
+from app.web.pages.tags import bp as tags
 from app.web.pages.websub import bp as websub
 from app.web.static_files import bp as static_files
 
@@ -31,6 +33,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     folders,
     imports,
     packs,
+    search,
+    tags,
     settings,
     account,
     api,

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.stream import StreamKind, StreamRef
+from app.models.stream import REF_MAX, StreamKind, StreamRef
 from app.models.user import Notice
 from app.web import chart, schemas
 from app.web.context import actor, services, session
@@ -28,7 +28,7 @@ class Edit:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    stream: str = text(max=64)
+    stream: str = text(max=REF_MAX)
     next: str = text(max=2048, default="")
 
 

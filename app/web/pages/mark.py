@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.stream import StreamRef
+from app.models.stream import REF_MAX, StreamRef
 from app.models.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session
@@ -38,7 +38,7 @@ class Star:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MarkAll:
-    stream: str = text(max=64)
+    stream: str = text(max=REF_MAX)
     snapshot: str = text(max=128)
     next: str = text(max=2048, default="")
 
@@ -97,6 +97,8 @@ def undo() -> Response:
         services().subscriptions.restore(actor(), token)
     elif kind == "folder":
         services().folders.restore(actor(), token)
+    elif kind == "tag":
+        services().tags.restore(actor(), schemas.an_id(token))
     else:
         services().reading.undo(actor(), form.token)
     if not wants_json():

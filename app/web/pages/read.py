@@ -40,8 +40,9 @@ def nothing() -> str:
 
 
 @bp.get("/read/<any(all, starred):kind>")
-@bp.get("/read/<any(feed, folder):kind>/<int:stream_id>")
-def stream(kind: str, stream_id: int | None = None) -> Response | str:
+@bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
+@bp.get("/read/<any(search):kind>/<stream_id>")
+def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
     """A stream: whole, its two panes, more of its rows, or one of its entries."""
     ref = StreamRef.parse(kind if stream_id is None else f"{kind}/{stream_id}")
     asked = schemas.query(request, Query)
@@ -64,7 +65,7 @@ def entry(entry_id: int) -> Response:
 
 def _article(ref: StreamRef, entry_id: int) -> str:
     found = services().reading.article(actor(), entry_id)
-    return template("parts/article.html", article=found, ref=ref)
+    return template("parts/article.html", article=found, ref=ref, my_tags=services().tags.all(actor()))
 
 
 def _query(ref: StreamRef, asked: Query) -> StreamQuery:
@@ -94,11 +95,13 @@ def _panes(ref: StreamRef, asked: Query) -> str:
 def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
     tree, page = _screen(ref, asked)
     values = _values(ref, asked, tree, page)
-    return template("pages/read.html", tree=tree, pane=pane, current=str(ref), **values)
+    searches = services().tags.searches(actor())
+    return template("pages/read.html", tree=tree, pane=pane, current=str(ref), searches=searches, **values)
 
 
 def _values(ref: StreamRef, asked: Query, tree: Tree, page: Page) -> dict[str, object]:
-    head: Head | None = head_of(tree, ref)
+    my_tags = services().tags.all(actor())
+    head: Head | None = head_of(tree, ref, my_tags)
     if head is None:
         raise NotFoundError(stream=str(ref))
     article = None
@@ -111,6 +114,7 @@ def _values(ref: StreamRef, asked: Query, tree: Tree, page: Page) -> dict[str, o
         "sort": asked.sort,
         "article": article,
         "has_feeds": has_feeds(tree),
+        "my_tags": my_tags,
     }
 
 

@@ -1,0 +1,79 @@
+"""What was found, marked in the texts of a list; and what was not understood, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flask_babel import gettext as _
+from markupsafe import Markup
+
+from app.models.search import Note, Term, Where, Why, parse
+from app.models.stream import Looked, StreamKind, StreamRef
+from app.models.words import spans
+
+
+def marked(text: str, looked: Looked | None, where: str = "") -> str:
+    """Return a text with the words that were searched for in ``<mark>``; everything else is escaped.
+
+    Args:
+        where: the field this text is, by :class:`Where`.
+    """
+    if not looked or not looked.terms or not text:
+        return text
+    parts, last = [], 0
+    for begin, end in _joined(_found(text, looked.terms, where)):
+        parts += [text[last:begin], Markup("<mark>{}</mark>").format(text[begin:end])]
+        last = end
+    return Markup("").join([*parts, text[last:]])
+
+
+def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, int]]:
+    places = [(begin, end, word) for begin, end, words in spans(text) for word in words]
+    for term in terms:
+        if term.where in (Where.ANY, where):
+            size = len(term.words)
+            for at in range(len(places) - size + 1):
+                if all(places[at + n][2] == word for n, word in enumerate(term.words)):
+                    yield places[at][0], places[at + size - 1][1]
+
+
+def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield stretches of text in their order, those that overlap as one."""
+    last: tuple[int, int] | None = None
+    for begin, end in sorted(found):
+        if last is None or begin > last[1]:
+            if last:
+                yield last
+            last = (begin, end)
+        else:
+            last = (last[0], max(last[1], end))
+    if last:
+        yield last
+
+
+def note(note: Note) -> str:
+    """Return in a sentence what was not understood, and how it was taken."""
+    match note.why:
+        case Why.UNKNOWN:
+            return str(_("“%(part)s” is not known; it was taken as words.", part=note.text))
+        case Why.EMPTY:
+            return str(_("“%(part)s” has no words to look for; it was left out.", part=note.text))
+        case Why.DATE:
+            return str(_("“%(part)s” was left out: a date looks like 2026-03-14.", part=note.text))
+        case Why.STATE:
+            return str(_("“%(part)s” was left out: there are unread, read and starred.", part=note.text))
+        case _:
+            return str(_("Only the first %(number)s words and phrases were used.", number=note.text))
+
+
+def stream_of(query: str) -> str:
+    """Return the text form of the stream of a query."""
+    return str(StreamRef(StreamKind.SEARCH, query=query))
+
+
+def widened(text: str) -> str:
+    """Return the words of a query alone, without where and when; empty when that is the query itself."""
+    words = " ".join(
+        f'"{" ".join(term.words)}"' if len(term.words) > 1 else term.words[0] for term in parse(text).terms
+    )
+    return words if parse(words) != parse(text) else ""

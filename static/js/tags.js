@@ -1,0 +1,43 @@
+// Tags of the open entry: the menu in its article, its words in the row and the tree.
+import { post } from "./net.js";
+import { say, toast } from "./toast.js";
+
+const menu = () => document.querySelector("#tags details");
+
+export function open() {
+  const box = menu();
+  if (!box) return;
+  box.open = true;
+  document.getElementById("tag-name").focus();
+}
+
+const reload = async (url, id) => {
+  const place = document.getElementById(id);
+  if (place) await htmx.ajax("GET", url, { target: `#${id}`, source: place, swap: "outerHTML" });
+};
+
+function paint(id, tags) {
+  const line = document.querySelector(`#rows .row[data-id="${CSS.escape(id)}"] p`);
+  if (!line) return;
+  for (const old of line.querySelectorAll(".tag")) old.remove();
+  for (const tag of tags.toReversed()) {
+    const word = document.createElement("span");
+    word.className = "tag";
+    word.dir = "auto";
+    word.textContent = tag.name;
+    line.querySelector(".src").after(word);
+  }
+}
+
+export async function send(form) {
+  const { entry, add, remove } = Object.fromEntries(new FormData(form));
+  try {
+    const { tags } = await post("/entries/tag", { entry, ...(add ? { add } : { remove }) });
+    paint(entry, tags);
+    await Promise.all([reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
+    open();
+    say(tags.map((tag) => tag.name).join(", "));
+  } catch (failure) {
+    toast(failure.message);
+  }
+}

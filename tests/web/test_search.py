@@ -1,0 +1,118 @@
+"""Search and tags as pages: what a browser without scripts sees and sends."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.models.actor import Actor
+from tests.support.reader import pull, rss
+from tests.web.conftest import Visitor
+
+URL = "https://feeds.example/garden"
+
+
+@pytest.fixture
+def garden(services: Services, ann: Visitor, db: Any) -> Actor:
+    """Ann reads a small feed, all of it indexed."""
+    actor = Actor(db.users.find_one({"name": "ann"})["_id"])
+    done = services.subscriptions.subscribe(actor, URL)
+    items = [("Roses & thorns", "<p>A <b>rose</b> garden in spring.</p>"), ("Tulips", "<p>No rose here.</p>")]
+    pull(services, [done.subscription.feed_id], {URL: rss("Garden", items)})
+    services.indexing.run(clock.now(), 30)
+    return actor
+
+
+def test_search_without_words_shows_what_can_be_typed(ann: Visitor) -> None:
+    page = ann.get("/search")
+    assert page.status_code == 200
+    assert "title:budget" in page.text
+    assert 'name="q"' in page.text
+
+
+def test_a_search_is_a_stream_with_its_words_marked(ann: Visitor, garden: Actor) -> None:
+    found = ann.get("/search?q=rose+garden+foo:x", follow_redirects=True)
+    assert "“foo:” is not known" in found.text
+    found = ann.get("/search?q=++rose++garden++", follow_redirects=True)
+    assert found.request.path.startswith("/read/search/")
+    assert "<mark>rose</mark> <mark>garden</mark>" in found.text
+    assert "Roses &amp; thorns" in found.text
+    assert "Tulips" not in found.text
+    assert 'value="rose garden"' in found.text
+
+
+def test_nothing_found_offers_to_widen(ann: Visitor, garden: Actor) -> None:
+    page = ann.get("/search?q=rose+feed:nowhere", follow_redirects=True)
+    assert "Nothing found" in page.text
+    assert "/search?q=rose" in page.text
+
+
+@pytest.mark.parametrize("path", ["/read/search/", "/read/search/%%%", "/read/search/AAAA", "/read/tag/5"])
+def test_no_such_stream(ann: Visitor, path: str) -> None:
+    assert ann.get(path).status_code in (400, 404)
+
+
+def test_a_query_cannot_bring_markup(ann: Visitor, garden: Actor) -> None:
+    page = ann.get("/search?q=%3Cscript%3Ealert(1)%3C/script%3E", follow_redirects=True)
+    assert "<script>alert" not in page.text
+
+
+def test_tags_without_a_script(ann: Visitor, garden: Actor, services: Services) -> None:
+    listing = ann.get("/read/all").text
+    entry = re.search(r'data-id="(\d+)"', listing)[1]
+    page = f"/read/all?entry={entry}"
+    done = ann.post("/entries/tag", {"entry": entry, "add": "Later, work ,", "next": page})
+    assert done.location == page
+    assert [t.name for t in services.tags.all(garden)] == ["Later", "work"]
+    shown = ann.get(page).text
+    assert re.search(r'href="/read/tag/\d+" data-stream dir="auto">Later</a>', shown)
+    tag = next(t for t in services.tags.all(garden) if t.name == "Later")
+    assert "Tulips" in (one := ann.get(f"/read/tag/{tag.id}").text) or "Roses" in one
+    ann.post("/entries/tag", {"entry": entry, "remove": tag.id, "next": page})
+    assert "No entries with this tag" in ann.get(f"/read/tag/{tag.id}").text
+
+
+def test_tags_are_renamed_merged_deleted_and_come_back(
+    ann: Visitor, garden: Actor, services: Services
+) -> None:
+    entry = re.search(r'data-id="(\d+)"', ann.get("/read/all").text)[1]
+    ann.post("/entries/tag", {"entry": entry, "add": "one,two"})
+    one, two = services.tags.all(garden)
+    assert ann.post(f"/tags/{one.id}/rename", {"name": "two"}).status_code == 409
+    assert ann.post(f"/tags/{one.id}/rename", {"name": "First"}).status_code == 303
+    ann.post(f"/tags/{one.id}/merge", {"into": two.id})
+    page = ann.get("/tags").text
+    assert "is now a part of" in page
+    assert f'value="tag.{one.id}"' in page
+    ann.post("/undo", {"token": f"tag.{one.id}"})
+    assert {t.name for t in services.tags.all(garden)} == {"First", "two"}
+    ann.post(f"/tags/{two.id}/delete")
+    assert [t.name for t in services.tags.all(garden)] == ["First"]
+    assert ann.post("/undo", {"token": "tag.x"}).status_code == 400
+
+
+def test_a_search_is_saved_and_deleted(ann: Visitor, garden: Actor, services: Services) -> None:
+    done = ann.post("/searches", {"query": "rose  is:unread", "name": "Unread roses"})
+    assert "Unread roses" in ann.get(done.location).text
+    saved = services.tags.searches(garden)[0]
+    assert saved.query == "rose is:unread"
+    ann.post(f"/searches/{saved.id}/delete")
+    assert services.tags.searches(garden) == []
+    assert ann.post("/searches", {"query": " - "}).status_code == 400
+
+
+def test_all_that_was_found_is_marked_and_comes_back(ann: Visitor, garden: Actor, services: Services) -> None:
+    page = ann.get("/search?q=title:tulips", follow_redirects=True)
+    stream, snapshot = (
+        re.search(rf'name="{n}" value="([^"]+)"', page.text)[1] for n in ("stream", "snapshot")
+    )
+    assert services.reading.tree(garden).unread == 2
+    ann.post("/read/mark-all", {"stream": stream, "snapshot": snapshot})
+    assert services.reading.tree(garden).unread == 1
+    token = re.search(r'data-undo="([^"]+)"', ann.get("/read/all").text)[1]
+    ann.post("/undo", {"token": token})
+    assert services.reading.tree(garden).unread == 2
