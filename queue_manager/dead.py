@@ -6,21 +6,13 @@ FINISH and RECOVER put them in and keep the newest ``dead_max``; their records e
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
-import json
-import zlib
-from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
-from app.models import keys
+from app.models import dead, keys
 from app.models.jobs import Queue, Task
 
 _PAGE = 500
-_FIELDS = ("status", "data", "origin", "home", "error", "failures", "crashes", "history", "description")
-#: Longest job data, unpacked, as workers read it.
-_DATA_MAX = 80 << 10
 
 
 class Dead:
@@ -29,7 +21,7 @@ class Dead:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._retry, self._drop = (
-            client.register_script(resources.files(__package__).joinpath(f"{name}.lua").read_text())
+            client.register_script(resources.files("app").joinpath(f"{name}.lua").read_text())
             for name in ("retry", "drop")
         )
 
@@ -44,11 +36,13 @@ class Dead:
             start += len(page)
             async with self._client.pipeline(transaction=False) as pipe:
                 for job_id, _ in page:
-                    pipe.hmget(keys.job(job_id.decode()), _FIELDS)
+                    pipe.hmget(keys.job(job_id.decode()), dead.FIELDS)
                 rows = await pipe.execute()
-            for (job_id, ended), row in zip(page, rows, strict=True):
-                if row[0] == b"failed":
-                    found.append(_task(job_id.decode(), ended, row))
+            tasks = [
+                dead.task(job_id.decode(), ended, row)
+                for (job_id, ended), row in zip(page, rows, strict=True)
+            ]
+            found += [task for task in tasks if task is not None]
         return found[:limit]
 
     async def retry(self, job_id: str | None) -> int:
@@ -84,39 +78,3 @@ class Dead:
                 names = [keys.DEAD, keys.job(job_id), keys.results(job_id)]
                 await script(keys=names, args=[job_id, *args], client=pipe)
             return sum(await pipe.execute())
-
-
-def _task(job_id: str, ended: float, row: list[bytes | None]) -> dict[str, Any]:
-    _, data, origin, home, error, failures, crashes, history, description = row
-    text = [(part or b"").decode("utf-8", "replace") for part in (home or origin, error, description)]
-    return {
-        "id": job_id,
-        "task": text[2],
-        "queue": text[0],
-        "args": _args(data or b""),
-        "error": text[1],
-        "failures": int(failures or 0),
-        "crashes": int(crashes or 0),
-        "ended": dt.datetime.fromtimestamp(ended, dt.UTC).isoformat(),
-        "history": list(_lines(history or b"")),
-    }
-
-
-def _args(data: bytes) -> dict[str, Any]:
-    """Read a job's arguments without trusting them: what cannot be read is left out."""
-    unpacker = zlib.decompressobj()
-    try:
-        text = unpacker.decompress(data, _DATA_MAX)
-    except zlib.error:
-        text = data[:_DATA_MAX]
-    try:
-        _, _, _, args = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return args if isinstance(args, dict) else {}
-
-
-def _lines(history: bytes) -> Iterator[dict[str, Any]]:
-    for line in history.splitlines():
-        with contextlib.suppress(ValueError):
-            yield json.loads(line)
