@@ -17,7 +17,9 @@ import redis
 
 from app import embedded
 from app.budgets import RedisBudget
+from app.checks import examine
 from app.config import Settings
+from app.engine import RedisEngine
 from app.events import RedisEvents
 from app.feeds import websub
 from app.feeds.fetch import Fetcher
@@ -28,6 +30,7 @@ from app.gateways.accounts import AccountGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.exports import ExportGateway
+from app.gateways.feedlists import FeedListGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.imports import ImportGateway
@@ -36,6 +39,7 @@ from app.gateways.merge import KeyMerger
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
+from app.gateways.people import PeopleGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway, TagLimits
@@ -49,6 +53,7 @@ from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.erasure import ErasureMapper
 from app.mappers.feedends import FeedEndMapper
+from app.mappers.feedlists import FeedListMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
@@ -57,7 +62,9 @@ from app.mappers.indexmarks import IndexMarkMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.packs import PackMapper
+from app.mappers.people import PeopleMapper
 from app.mappers.removals import RemovalMapper
+from app.mappers.resets import ResetMapper
 from app.mappers.searchables import SearchableMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
@@ -71,14 +78,18 @@ from app.notify import AppriseNotifier
 from app.once import once
 from app.services.accounts import AccountService
 from app.services.discovery import DiscoveryService
+from app.services.feedlists import FeedListService
 from app.services.finding import Finder
 from app.services.folders import FolderService
 from app.services.importing import ImportRunner
 from app.services.imports import ImportService
 from app.services.indexing import IndexService
 from app.services.live import LiveService
+from app.services.machine import MachineService
+from app.services.operations import OperationsService
 from app.services.packs import PackService
 from app.services.passwords import Hasher
+from app.services.people import PeopleService
 from app.services.pull import PullService
 from app.services.readiness import Readiness
 from app.services.reading import ReadingService
@@ -117,6 +128,9 @@ class Mappers:
         self.feed_ends = FeedEndMapper(database)
         self.imports = ImportMapper(database)
         self.packs = PackMapper(database)
+        self.feedlists = FeedListMapper(database)
+        self.people = PeopleMapper(database)
+        self.resets = ResetMapper(database)
 
 
 class Gateways:
@@ -146,6 +160,10 @@ class Gateways:
             store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
         )
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, m.erasure, settings)
+        self.people = PeopleGateway(
+            store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
+        )
+        self.feedlists = FeedListGateway(m.feedlists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
         self.imports = ImportGateway(m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders)
@@ -309,12 +327,39 @@ class Services:
         """Password, sessions, invitations, messages for the next page."""
         return AccountService(self.gateways.accounts, self.gateways.subscriptions, self.hasher, self.limiter)
 
+    # -- administration
+    @once
+    def engine(self) -> RedisEngine:
+        """The port through which the job engine is looked at and steered."""
+        return RedisEngine(self.settings)
+
+    @once
+    def operations(self) -> OperationsService:
+        """Queues, workers, throughput, dead tasks."""
+        return OperationsService(self.engine)
+
+    @once
+    def feedlists(self) -> FeedListService:
+        """The health of all feeds."""
+        return FeedListService(self.gateways.feedlists, self.engine, self.jobs)
+
+    @once
+    def people(self) -> PeopleService:
+        """Others' accounts, invitations."""
+        g = self.gateways
+        return PeopleService(g.people, g.accounts, self.hasher, self.limiter, self.settings)
+
+    @once
+    def machine(self) -> MachineService:
+        """Settings, versions, checks."""
+        return MachineService(self.settings, examine)
+
     # -- the whole
     def ensure_indexes(self) -> None:
         """Create all indexes; safe to call again and from several processes at once."""
         indexes.ensure(self.store.database)
         m = self.mappers
-        for mapper in (m.users, m.sessions, m.invites, m.discoveries):
+        for mapper in (m.users, m.sessions, m.invites, m.resets, m.discoveries):
             mapper.ensure_indexes()
 
     @once
@@ -334,7 +379,7 @@ class Services:
 
     def close(self) -> None:
         """Close the connections that were opened."""
-        for name in ("limiter", "budget", "figures", "events", "jobs", "store"):
+        for name in ("limiter", "budget", "figures", "engine", "events", "jobs", "store"):
             if (part := self.__dict__.get(name)) is not None:
                 part.close()
 

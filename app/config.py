@@ -126,6 +126,10 @@ class Settings:
     page_size: int = _row(50, "Entries per page of a stream", _between(1, 1000))
     argon2_memory_kib: int = _row(65536, "Argon2id memory", _between(19456, 1 << 22))
     argon2_time: int = _row(3, "Argon2id passes", _between(1, 64))
+    reset_ttl: int = _row(1800, "How long a link for a new password is good", _between(60, 1e6))
+    proof_ttl: int = _row(
+        600, "After so long without the password, changing who may what asks for it", _between(1, 86400)
+    )
     login_failures: int = _row(5, "Failed logins per account and address before waiting", _between(1, 1000))
     login_window: int = _row(900, "Window in which failed logins are counted", _between(1, 86400))
 

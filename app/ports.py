@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from app.models.jobs import Job, JobView, Outcome, Ticket
+from app.models.engine import DeadKind, DeadPage, Engine, JobRecord
+from app.models.jobs import Job, JobView, Outcome, Queue, Ticket
 from app.models.search import Found, Searchable, Wanted
 
 
@@ -115,4 +116,52 @@ class SearchPort(Protocol):
         More than ``limit`` may come. What is found is exact; an entry that was stored a moment ago may
         not be known yet.
         """
+        ...
+
+
+class EnginePort(Protocol):
+    """Look at the job engine and steer it; ``app.engine.RedisEngine``.
+
+    All methods raise:
+        StoreError: Redis does not answer.
+    """
+
+    def now(self) -> Engine:
+        """Return queues, managers, controllers and updater as they are now."""
+        ...
+
+    def hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Return the counters of hours by their number, see :mod:`app.models.hours`."""
+        ...
+
+    def minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Return what is counted by the minute in these hours, by the number of the hour."""
+        ...
+
+    def running(self) -> list[JobRecord]:
+        """Return the jobs that workers hold."""
+        ...
+
+    def dead(self, kind: DeadKind | None, cursor: str | None, limit: int) -> DeadPage:
+        """Return dead tasks, newest first, of one kind or all."""
+        ...
+
+    def dead_kinds(self) -> list[DeadKind]:
+        """Return the kinds of dead tasks with their numbers, the most frequent first."""
+        ...
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """Return all that is known of a job."""
+        ...
+
+    def retry(self, of: str | DeadKind) -> int:
+        """Queue a dead task again, or all of a kind; return how many were dead."""
+        ...
+
+    def drop(self, of: str | DeadKind) -> int:
+        """Forget a dead task, or all of a kind; return how many were dead."""
+        ...
+
+    def switch(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
+        """Turn the switches of a queue for the whole system; None leaves one as it is."""
         ...

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ async def _serve(settings: Settings) -> None:
         parts = Parts(settings, client, reading)
         server = await _listen(parts.hub, path)
         told = asyncio.create_task(stop.wait())
-        tasks = {told, *map(asyncio.create_task, (parts.follow(), *parts.keep(), _beat(client)))}
+        tasks = {told, *map(asyncio.create_task, (parts.follow(), *parts.keep(), _beat(client, parts)))}
         async with _admin(settings, client, parts):
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         server.close()
@@ -56,6 +56,7 @@ async def _serve(settings: Settings) -> None:
             task.cancel()
         with contextlib.suppress(*OUTAGE):
             await client.delete(keys.alive("controller", _ident()))
+            await client.zrem(keys.CONTROLLERS, _ident())
         path.unlink(missing_ok=True)
         for task in done - {told}:
             task.result()  # a fault of ours: end with its traceback, whoever watches us starts us again
@@ -102,6 +103,10 @@ class Parts:
     def keep(self) -> tuple[Coroutine[Any, Any, None], ...]:
         """Return what runs for ever beside :meth:`follow`."""
         return self.hub.results.run(), self.browsers.run()
+
+    def figures(self) -> dict[str, int]:
+        """Return how many ``streams`` to browsers are open, and how many jobs are ``awaited``."""
+        return {"streams": len(self.browsers), "awaited": len(self.hub.results)}
 
     async def follow(self) -> None:
         """Take the newest place, let browsers in, and read for ever."""
@@ -175,12 +180,12 @@ def _free(path: Path) -> Path:
     raise StartupError("Another controller runs here already. Stop it first, or use another EVENTR_HOME.")
 
 
-async def _beat(client: Any) -> None:
+async def _beat(client: Any, parts: Parts) -> None:
     ready = False
-    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()})
+    sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()}
     while True:
         try:
-            await client.set(keys.alive("controller", _ident()), text, ex=keys.ALIVE_SECONDS)
+            await _sign(client, {**sign, **parts.figures()})
         except OUTAGE:
             _log.warning("redis_silent", while_="heartbeat")
         else:
@@ -188,6 +193,15 @@ async def _beat(client: Any) -> None:
                 ready = True
                 _log.info("ready", pid=os.getpid())
         await asyncio.sleep(_BEAT)
+
+
+async def _sign(client: Any, sign: Mapping[str, Any]) -> None:
+    seconds, _ = await client.time()
+    async with client.pipeline(transaction=False) as pipe:
+        pipe.set(keys.alive("controller", _ident()), json.dumps(sign), ex=keys.ALIVE_SECONDS)
+        pipe.zremrangebyscore(keys.CONTROLLERS, "-inf", seconds)
+        pipe.zadd(keys.CONTROLLERS, {_ident(): seconds + keys.ALIVE_SECONDS})
+        await pipe.execute()
 
 
 def _ident() -> str:

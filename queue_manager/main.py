@@ -11,6 +11,7 @@ from app import admin, logs
 from app.config import Settings
 from queue_manager import groups, recovery, repl
 from queue_manager.controls import Controls
+from queue_manager.publish import publishing
 from queue_manager.supervisor import Supervisor
 
 _log = logs.get(__name__)
@@ -43,7 +44,11 @@ async def _supervise(settings: Settings, table: groups.Table) -> None:
     loop.add_signal_handler(signal.SIGHUP, supervisor.on_hangup)
     loop.add_signal_handler(signal.SIGUSR1, _print, controls)
     try:
-        async with repl.serving(settings, controls), _admin(settings, controls):
+        async with (
+            repl.serving(settings, controls),
+            publishing(settings, controls),
+            _admin(settings, controls),
+        ):
             await supervisor.run()
     finally:
         await link.close()

@@ -35,6 +35,7 @@ _PAUSE = 2.0
 #: What was read so long ago and not counted is counted by whoever looks next.
 _ABANDONED_MS = 60_000
 _KEEP_SECONDS = (HOURS_KEPT + 1) * HOUR_MS // 1000
+_KEEP_MINUTES = (hours.MINUTES_KEPT + 1) * HOUR_MS // 1000
 #: Results are base64 around JSON; a pull's counts are short.
 _RESULT_MAX = 4096
 _GROUP = "statistics"
@@ -140,18 +141,22 @@ class Statistics:
         ids = [stream_id for stream_id, _ in rows]
         sums = json.dumps(_sums(known, results))
         mine = await self._script(
-            keys=[keys.EVENTS, keys.TOTALS], args=[_GROUP, keys.STATS, _KEEP_SECONDS, sums, *ids]
+            keys=[keys.EVENTS, keys.TOTALS],
+            args=[_GROUP, keys.STATS, _KEEP_SECONDS, keys.MINUTES, _KEEP_MINUTES, sums, *ids],
         )
         if mine:
             await self._add_part(_sums({i: known[i] for i in mine if i in known}, results))
 
-    async def _add_part(self, sums: Sequence[tuple[int, Counters]]) -> None:
+    async def _add_part(self, sums: Sequence[tuple[int, Counters, Counters]]) -> None:
         async with self._client.pipeline(transaction=True) as pipe:
-            for hour, counters in sums:
+            for hour, counters, minutes in sums:
                 for key, number in counters.items():
                     pipe.hincrby(keys.hour(hour), key, number)
                     pipe.hincrby(keys.TOTALS, key, number)
+                for key, number in minutes.items():
+                    pipe.hincrby(keys.minutes(hour), key, number)
                 pipe.expire(keys.hour(hour), _KEEP_SECONDS)
+                pipe.expire(keys.minutes(hour), _KEEP_MINUTES)
             await pipe.execute()
 
     async def _results(self, rows: Mapping[bytes, dict[bytes, bytes]]) -> dict[bytes, dict[str, Any]]:
@@ -190,13 +195,16 @@ async def end(task: asyncio.Task[None]) -> None:
 
 def _sums(
     rows: Mapping[bytes, dict[bytes, bytes]], results: Mapping[bytes, dict[str, Any]]
-) -> list[tuple[int, Counters]]:
-    """Return what events add to the hours that are kept."""
+) -> list[tuple[int, Counters, Counters]]:
+    """Return what events add to the hours that are kept, and to their minutes."""
     oldest = _now_ms() // HOUR_MS - HOURS_KEPT
-    found = hours.tally(
-        (hours.ms_of(stream_id), row, results.get(stream_id)) for stream_id, row in rows.items()
-    )
-    return [(hour, counters) for hour, counters in found.items() if hour > oldest]
+    events = [(hours.ms_of(stream_id), row, results.get(stream_id)) for stream_id, row in rows.items()]
+    minutes = hours.by_minute(events)
+    return [
+        (hour, counters, minutes.get(hour, Counters()))
+        for hour, counters in hours.tally(events).items()
+        if hour > oldest
+    ]
 
 
 def entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import click
 
-from app import config
 from app.cli import print_json
 from app.config import Settings
+from app.models.configuration import rows
 
 _INTRODUCTION = """\
 # Settings
@@ -36,22 +35,6 @@ def settings(as_json: bool, markdown: bool) -> None:
         print_json({row["name"]: row for row in table})
     else:
         click.echo(_as_text(table))
-
-
-def rows(values: Settings) -> list[dict[str, Any]]:
-    """Return one row per setting: name, env, value and default as text, help, secret."""
-    shown, defaults = values.redacted(), Settings().redacted()
-    return [
-        {
-            "name": field.name,
-            "env": config.env_name(field.name),
-            "value": shown[field.name],
-            "default": defaults[field.name],
-            "help": field.metadata["help"],
-            "secret": field.metadata["secret"],
-        }
-        for field in dataclasses.fields(values)
-    ]
 
 
 def document() -> str:

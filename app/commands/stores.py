@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from app import embedded
+from app.checks import short
 from app.config import Settings
 from app.errors import StartupError
 
@@ -50,8 +51,3 @@ def _require_redis(url: str) -> None:
             client.ping()
     except RedisError as e:
         raise StartupError(f"Redis does not answer ({short(e)}): check EVENTR_REDIS_URL.") from e
-
-
-def short(error: Exception) -> str:
-    """Return the first part of a driver's message; the rest is its own state."""
-    return str(error).split(",")[0].split(" (configured")[0][:200]

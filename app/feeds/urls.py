@@ -38,6 +38,12 @@ _BARE = re.compile(
     r"(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?",
     re.IGNORECASE,
 )
+#: What in the query of an address may be a key: by its name, or by its length.
+_KEY_NAME = re.compile(
+    r"tok|key|auth|secret|pass|pw|sig|sess|sid|user|mail|code|hash|private|jwt", re.IGNORECASE
+)
+_KEY_LENGTH = 20
+_OPEN_NAMES = frozenset(("channel_id", "playlist_id", "url", "q", "query", "search", "tag", "category"))
 _FEED_SCHEME = re.compile(r"(?:feed|rss|itpc|pcast|view-source):(?://)?(?=.)", re.IGNORECASE)
 
 
@@ -195,3 +201,21 @@ def _escapes(text: str) -> str:
         c if c.isascii() else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in text
     )
     return re.sub(r"%([0-9A-Fa-f]{2})", one, quoted)
+
+
+def shown(url: str) -> str:
+    """Return an address as people who did not enter it may see it (W22).
+
+    Left out are name and password, and values in its query that look like keys to something.
+    """
+    parts = urlsplit(url)
+    query = "&".join(map(_shown_pair, parts.query.split("&"))) if parts.query else ""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment="").geturl()
+
+
+def _shown_pair(pair: str) -> str:
+    name, mark, value = pair.partition("=")
+    if not mark:
+        return name if len(name) < _KEY_LENGTH else "…"
+    hidden = _KEY_NAME.search(name) or (len(value) >= _KEY_LENGTH and name not in _OPEN_NAMES)
+    return f"{name}=…" if value and hidden else pair

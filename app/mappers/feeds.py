@@ -288,6 +288,7 @@ def _due(now: dt.datetime) -> Doc:
         "subscribers": {"$gt": 0},
         "next_check_at": {"$lte": now},
         "claimed_until": {"$not": {"$gt": now}},
+        "paused": {"$ne": True},
     }
 
 

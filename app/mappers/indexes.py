@@ -20,6 +20,17 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("next_check_at", _UP)], name="due", partialFilterExpression={"subscribers": {"$gt": 0}}),
         # The search: feeds with entries that it does not know yet; the others are not in it.
         IndexModel([("index_at", _UP)], name="index", sparse=True),
+        # Administrators' lists: those in error, with most readers, never fetched, paused.
+        IndexModel(
+            [("error", _UP), ("_id", _DOWN)],
+            name="error",
+            partialFilterExpression={"error": {"$type": "string"}},
+        ),
+        IndexModel([("subscribers", _DOWN), ("_id", _DOWN)], name="popular"),
+        IndexModel(
+            [("last_seq", _UP), ("_id", _DOWN)], name="empty", partialFilterExpression={"last_seq": 0}
+        ),
+        IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
     ],
     "entries": [
         # Identity, and what stops a second writer.

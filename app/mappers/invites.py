@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 from bson.binary import Binary
-from pymongo import ASCENDING
+from pymongo import ASCENDING, DESCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
@@ -41,3 +41,16 @@ class InviteMapper:
     def give_back(self, key: bytes) -> None:
         """Make a taken invitation good again, after a sign-up that failed for another reason."""
         self._invites.update_one({"_id": Binary(key)}, {"$set": {"used": None}})
+
+    @translated
+    def all(self, limit: int) -> list[tuple[bytes, int, dt.datetime, dt.datetime | None]]:
+        """Return key, maker, end and use of invitations, the youngest first."""
+        found = self._invites.find().sort("expires", DESCENDING).limit(limit)
+        return [(bytes(d["_id"]), d["by"], d["expires"], d["used"]) for d in found]
+
+    @translated
+    def revoke(self, prefix: bytes) -> bool:
+        """Remove the unused invitation whose key begins like this; False when there is none."""
+        first, last = (Binary(prefix.ljust(32, filler)) for filler in (b"\x00", b"\xff"))
+        query = {"_id": {"$gte": first, "$lte": last}, "used": None}
+        return self._invites.delete_one(query).deleted_count == 1

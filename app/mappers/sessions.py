@@ -56,6 +56,11 @@ class SessionMapper:
         self._sessions.update_one({"_id": Binary(key)}, {"$set": {"seen": seen, "expires": expires}})
 
     @translated
+    def prove(self, key: bytes, now: dt.datetime) -> None:
+        """Note that the password was entered (W11)."""
+        self._sessions.update_one({"_id": Binary(key)}, {"$set": {"proved": now}})
+
+    @translated
     def add_notice(self, key: bytes, notice: Notice) -> None:
         """Keep a message for the next page; the last five stay."""
         doc = {"text": notice.text, "undo": notice.undo, "kind": notice.kind}
@@ -102,4 +107,5 @@ def _session(doc: Doc) -> Session:
         agent=doc.get("agent", ""),
         address=doc.get("address", ""),
         notices=notices,
+        proved=doc.get("proved"),
     )

@@ -110,20 +110,20 @@ class UserMapper:
                     field = "name" if "name_key" in pattern else "email"
                     raise ExistsError(_TAKEN[field], field=field) from e
             else:
-                return _user(doc)
+                return user_of(doc)
 
     @translated
     def get(self, user_id: int) -> User | None:
         """Return a user by id."""
         doc = self._users.find_one({"_id": user_id}, {"password": 0})
-        return _user(doc) if doc else None
+        return user_of(doc) if doc else None
 
     @translated
     def credentials(self, login: str) -> Credentials | None:
         """Return the user with this name or this address that is vouched for, and his password hash."""
         key = fold(login)
         doc = self._users.find_one({"email_key": key} if "@" in key else {"name_key": key})
-        return Credentials(_user(doc), doc["password"]) if doc else None
+        return Credentials(user_of(doc), doc["password"]) if doc else None
 
     @translated
     def password_of(self, user_id: int) -> str | None:
@@ -170,7 +170,8 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
 
 
-def _user(doc: Doc) -> User:
+def user_of(doc: Doc) -> User:
+    """Return the user of a document."""
     return User(
         id=doc["_id"],
         email=doc["email"],

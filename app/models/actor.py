@@ -13,15 +13,18 @@ class Permission(enum.StrEnum):
     ENTRY_MARK = "entry:mark"
     ENTRY_READ = "entry:read"
     FEED_DISCOVER = "feed:discover"
+    FEED_MANAGE = "feed:manage"
     FEED_REFRESH = "feed:refresh"
     FEED_SEE = "feed:see"
     FOLDER_EDIT = "folder:edit"
+    JOB_MANAGE = "job:manage"
     PACK_EDIT = "pack:edit"
     SUBSCRIPTION_EDIT = "subscription:edit"
     SUBSCRIPTION_SEE = "subscription:see"
     TAG_EDIT = "tag:edit"
     USER_CREATE = "user:create"
     USER_EDIT_SELF = "user:edit-self"
+    USER_MANAGE = "user:manage"
 
 
 class Role(enum.StrEnum):
@@ -31,7 +34,18 @@ class Role(enum.StrEnum):
     ADMIN = "admin"
 
 
-_USER = frozenset(Permission) - {Permission.ADMIN_SEE, Permission.PACK_EDIT, Permission.USER_CREATE}
+#: What concerns others than oneself.
+_ADMIN = frozenset(
+    {
+        Permission.ADMIN_SEE,
+        Permission.FEED_MANAGE,
+        Permission.JOB_MANAGE,
+        Permission.PACK_EDIT,
+        Permission.USER_CREATE,
+        Permission.USER_MANAGE,
+    }
+)
+_USER = frozenset(Permission) - _ADMIN
 
 GRANTS: dict[Role, frozenset[Permission]] = {Role.USER: _USER, Role.ADMIN: frozenset(Permission)}
 

@@ -67,6 +67,7 @@ class Feed:
         claim_token, claimed_until: who is polling it now.
         topic: what :attr:`hub` calls the feed. push_until: so long pushes stand in for polls.
         merged_into: the feed that took over its subscribers, when it proved to be the same.
+        paused: an administrator lets it not be polled.
         torn: a writer died or came too late; entries above ``last_seq`` may wait for their place.
     """
 
@@ -108,6 +109,7 @@ class Feed:
     topic: str | None = None
     push_until: dt.datetime | None = None
     merged_into: int | None = None
+    paused: bool = False
 
 
 class FeedCard(NamedTuple):

@@ -13,6 +13,10 @@ An hour is a flat table of counters, so that any number of managers can add to i
     memory:MANAGER       most resident memory of its workers together, bytes: no sum but a peak
 
 All but the peaks are also kept as one sum since Redis was last empty, see ``keys.TOTALS``.
+
+For charts few of them are also kept by the minute, as ``MINUTE:WHAT`` (``07:feeds``) in a table per hour:
+what pulls report, ``jobs`` that ended and the ``failed`` of them, ``run_ms``, their times together, and
+``ended-QUEUE``.
 """
 
 from __future__ import annotations
@@ -22,15 +26,19 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from app.models.jobs import USER_QUEUES, Task
+from app.models.jobs import USER_QUEUES, Queue, Task
 
 HOURS_KEPT = 48
+#: Hours whose minutes are kept.
+MINUTES_KEPT = 25
 HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
 #: Each bucket of times reaches 19 % further than the one before, so a quantile is right within 9 %.
 _PER_DOUBLE: Final = 4
 _BUCKETS = 140  # the last one: 8 hours and more
 _ENDS = frozenset({"finished", "failed", "retry", "returned", "suspect"})
 _PULLS = frozenset({Task.PULL, Task.PULL_SYSTEM, Task.WEBSUB_PULL})
+_QUEUES = frozenset(map(str, Queue))
 _PULL_COUNTS = ("feeds", "not_modified", "unchanged", "new", "errors")
 #: Words come from Redis; what is no word of ours must not make a thousand counters.
 _WORD_MAX = 64
@@ -62,6 +70,24 @@ def tally(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[i
             counters = found.setdefault(hour, Counters())
             counters[key] += number
     return found
+
+
+def by_minute(events: Iterable[tuple[int, Row, Mapping[str, Any] | None]]) -> dict[int, Counters]:
+    """Return what events add to the minutes of their hours; takes what :func:`tally` takes."""
+    found: dict[int, Counters] = {}
+    for ms, row, result in events:
+        kind = _text(row, b"kind")
+        if kind in _ENDS:
+            counters = found.setdefault(ms // HOUR_MS, Counters())
+            minute = f"{ms % HOUR_MS // MINUTE_MS:02}"
+            counters[f"{minute}:jobs"] += 1
+            counters[f"{minute}:failed"] += kind != "finished"
+            if (queue := _text(row, b"queue")) in _QUEUES:
+                counters[f"{minute}:ended-{queue}"] += 1
+            counters[f"{minute}:run_ms"] += int(row[b"ms"]) if row.get(b"ms", b"").isdigit() else 0
+            for key, number in _positive(minute, {w: (result or {}).get(w) for w in _PULL_COUNTS}):
+                counters[key] += number
+    return {hour: +counters for hour, counters in found.items()}
 
 
 def _counters(ms: int, row: Row, result: Mapping[str, Any] | None) -> Iterator[tuple[str, int]]:

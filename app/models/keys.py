@@ -40,6 +40,11 @@ INFLIGHT = "eventr:inflight:"
 WORKERS = "eventr:workers"
 #: zset · manager id → Unix time at which it counts as lost · none; swept by other managers.
 MANAGERS = "eventr:managers"
+#: string · JSON of what a manager says of itself, groups and workers: ``eventr:manager:<id>``, see
+#: ``queue_manager.controls.Controls.status`` · ALIVE_SECONDS.
+MANAGER = "eventr:manager:"
+#: zset · id of a controller → Unix time at which it counts as gone · none; swept by the others.
+CONTROLLERS = "eventr:controllers"
 #: zset · the dead set: ids of tasks that failed for good → Unix time of their end, newest ``dead_max``
 #: · none; what failure_ttl took is removed by the managers' sweep.
 DEAD = "eventr:dead"
@@ -58,6 +63,9 @@ SWEPT = "eventr:lease:sweep"
 EVENTS = "eventr:events"
 #: hash · what happened in one hour, ``eventr:stats:<hours since 1970>``: counter → number · 49 hours.
 STATS = "eventr:stats:"
+#: hash · few of these counters by the minute, ``eventr:minutes:<hours since 1970>``: ``MINUTE:WHAT`` →
+#: number · 26 hours.
+MINUTES = "eventr:minutes:"
 #: hash · the counters of all hours together, without peaks; only ever grow · none.
 TOTALS = "eventr:totals"
 #: string · number of the hour whose report was sent last · two days.
@@ -68,7 +76,8 @@ PEOPLE = "eventr:people"
 FOLLOWS = "eventr:follows:"
 #: channel · wakes idle workers when jobs arrive; a hint only, workers look by themselves too.
 WAKE = "eventr:wake"
-#: string · JSON {pid, host, since}: ``eventr:alive:<name>:<id>`` of a running process · ALIVE_SECONDS.
+#: string · JSON {pid, host, since}, a controller's also streams and awaited:
+#: ``eventr:alive:<name>:<id>`` of a running process · ALIVE_SECONDS.
 ALIVE = "eventr:alive:"
 #: string · token of the one updater · its lease.
 UPDATER_LEASE = "eventr:lease:updater"
@@ -123,6 +132,14 @@ def follows(user_id: int) -> str:
 
 def hour(number: int) -> str:
     return f"{STATS}{number}"
+
+
+def minutes(hour: int) -> str:
+    return f"{MINUTES}{hour}"
+
+
+def manager(ident: str) -> str:
+    return MANAGER + ident
 
 
 def alive(name: str, ident: str) -> str:

@@ -63,6 +63,7 @@ class Session:
         agent: the browser's own description, shortened.
         address: the network it came from (/24 or /64), never the whole address.
         notices: messages waiting for the next page.
+        proved: when its password was last entered; None: when it began (W11).
     """
 
     key: bytes
@@ -72,3 +73,4 @@ class Session:
     agent: str = ""
     address: str = ""
     notices: tuple[Notice, ...] = ()
+    proved: dt.datetime | None = None

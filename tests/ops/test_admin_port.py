@@ -12,9 +12,9 @@ import pytest
 
 from app import admin
 from app.admin import Admin, Pulse
-from app.commands.settings import rows
 from app.config import Settings
 from app.errors import SettingsError
+from app.models.configuration import rows
 from tests.ops import ask
 
 TOKEN = "hT7cV2mQ9xB4nW6kR8pL3sD5fG1jZ0yA"

@@ -17,12 +17,12 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 
-from app import cli, config, embedded
-from app.commands import doctor, ports, processes, requirements, secret, stores
-from app.commands.doctor import Finding, Word
+from app import checks, cli, config, embedded
+from app.commands import ports, processes, requirements, secret, stores
 from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
+from app.models.finding import Finding, Word
 
 
 def _run(*words: str, **environment: str) -> Result:
@@ -73,12 +73,12 @@ def _findings(run: Iterator[Finding]) -> dict[Word, list[str]]:
 
 
 def test_doctor_is_content_with_good_servers(services: Any, settings: Settings) -> None:
-    assert set(_findings(doctor.check_mongodb(settings))) == {Word.OK}
-    assert Word.FAIL not in _findings(doctor.check_redis(settings))
+    assert set(_findings(checks.check_mongodb(settings))) == {Word.OK}
+    assert Word.FAIL not in _findings(checks.check_redis(settings))
 
 
 def test_doctor_names_missing_indexes(db: Any, settings: Settings) -> None:
-    assert any("Missing: " in text for text in _findings(doctor.check_mongodb(settings))[Word.WARN])
+    assert any("Missing: " in text for text in _findings(checks.check_mongodb(settings))[Word.WARN])
 
 
 def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
 def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client: redis.Redis) -> None:
     redis_client.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        found = _findings(doctor.check_redis(settings))
+        found = _findings(checks.check_redis(settings))
     finally:
         redis_client.config_set("maxmemory-policy", "noeviction")
     assert any("loses jobs" in text for text in found[Word.FAIL])
@@ -112,13 +112,13 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
     ],
 )
 def test_J02_doctor_knows_the_releases_of_redis(version: str, word: str) -> None:
-    assert doctor._redis_version({"redis_version": version}).word == word
+    assert checks._redis_version({"redis_version": version}).word == word
 
 
 def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:
-    assert doctor._replica_set({"setName": "rs0"}).word is Word.OK
-    assert doctor._replica_set({"msg": "isdbgrid"}).word is Word.OK
-    assert "--replSet" in doctor._replica_set({}).text
+    assert checks._replica_set({"setName": "rs0"}).word is Word.OK
+    assert checks._replica_set({"msg": "isdbgrid"}).word is Word.OK
+    assert "--replSet" in checks._replica_set({}).text
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:
     ],
 )
 def test_doctor_sees_settings_that_do_not_fit_together(changes: dict[str, Any], word: str) -> None:
-    assert [f.word for f in doctor.check_settings(Settings(**changes))] == [word]
+    assert [f.word for f in checks.check_settings(Settings(**changes))] == [word]
 
 
 def test_doctor_reports_a_wrong_setting_as_a_finding() -> None:

@@ -37,6 +37,10 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     # The port through which jobs are enqueued, and how their ends are awaited.
     "app.jobs": (*_BASE, "app.ports", "app.scripts", "controller.client"),
     "app.scripts": (),
+    # What doctor and administrators see of the machine.
+    "app.checks": (*_BASE, "app.embedded", "app.feeds", "app.mappers"),
+    # What administrators see of the engine.
+    "app.engine": (*_BASE, "app.ports", "app.scripts"),
     # Where people's browsers are told from.
     "app.events": (*_BASE, "app.ports"),
     # The one place that builds everything.
@@ -48,6 +52,8 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.gateways",
         "app.services",
         "app.jobs",
+        "app.engine",
+        "app.checks",
         "app.events",
         "app.limits",
         "app.budgets",
@@ -86,13 +92,15 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "flask": ("app.web", "app"),
     "werkzeug": ("app.web", "app"),
     "jinja2": ("app.web", "app"),
-    "pymongo": ("app.mappers", "app.bootstrap", *_COMMANDS),
+    "pymongo": ("app.mappers", "app.bootstrap", "app.checks", *_COMMANDS),
     "bson": ("app.mappers",),
     "gridfs": (),
     "rq": ("workers", "queue_manager", "app.jobs"),
     "redis": (
         *_PROCESSES,
         "app.jobs",
+        "app.engine",
+        "app.checks",
         "app.scripts",
         "app.events",
         "app.limits",

@@ -6,8 +6,9 @@ import pytest
 from flask import Flask
 
 from app.bootstrap import Services
-from app.commands.doctor import Word, check_websub
+from app.checks import check_websub
 from app.config import Settings
+from app.models.finding import Word
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 from tests.websub.conftest import URL, Now, Reader

@@ -1,0 +1,183 @@
+"""Whether settings, disk, stores and processes are well, and if not, what to do: for doctor and admins."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pymongo
+import redis
+from pymongo.errors import PyMongoError
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from app import embedded
+from app.config import Settings
+from app.embedded import programs
+from app.feeds import websub
+from app.mappers import indexes
+from app.models import keys
+from app.models.finding import Finding, Word
+
+#: Below so much free space the word is "warn"; MongoDB stops writing when there is none.
+_ROOM = 1 << 30
+#: First releases in which a script cannot run foreign code (CVE-2025-49844), by line of releases.
+_REDIS_MENDED: dict[programs.Version, int] = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
+_PROCESSES = ("manager", "controller", "updater")
+_TIMEOUT_MS = 3000
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Run all checks one after the other; none of them changes anything. Stores get three seconds each."""
+    yield from check_settings(settings)
+    yield check_websub(settings)
+    yield from check_disk(settings)
+    yield from check_mongodb(settings)
+    yield from check_redis(settings)
+
+
+def check_settings(settings: Settings) -> Iterator[Finding]:
+    """Look for settings that fit each by itself and not together."""
+    shared = not settings.base_url and settings.host not in ("127.0.0.1", "::1", "localhost")
+    if shared:
+        text = "EVENTR_BASE_URL is empty although others can reach this server: set its public address."
+        yield Finding("settings", Word.WARN, text)
+    elif settings.base_url.startswith("http://") and "//127.0.0.1" not in settings.base_url:
+        text = "EVENTR_BASE_URL is http: passwords travel in the open; put a proxy with TLS in front."
+        yield Finding("settings", Word.WARN, text)
+    else:
+        yield Finding("settings", Word.OK, "All settings fit.")
+
+
+def check_websub(settings: Settings) -> Finding:
+    """Say whether feeds are subscribed at hubs, and whether hubs can answer."""
+    origin = settings.own_origin
+    if settings.websub == "off":
+        return Finding("websub", Word.OK, "Feeds are polled only (EVENTR_WEBSUB=off).")
+    if websub.is_reachable(settings.base_url):
+        text = f"Feeds are subscribed at their hubs, which call {origin}/websub/…."
+        return Finding("websub", Word.OK, text)
+    if settings.websub == "on":
+        text = f"EVENTR_WEBSUB is on, but {origin} is not of the internet: only hubs beside it can call it."
+        return Finding("websub", Word.WARN, text)
+    text = f"Hubs cannot reach {origin}, so feeds are polled only; EVENTR_BASE_URL names a public address."
+    return Finding("websub", Word.OK, text)
+
+
+def check_disk(settings: Settings) -> Iterator[Finding]:
+    """Look at the home: writable, and room on its disk."""
+    home = embedded.Layout.of(settings).home
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            usage = shutil.disk_usage(there)
+    except OSError as e:
+        text = f"{there} cannot be written to ({e.strerror}): make it writable or set EVENTR_HOME."
+        yield Finding("disk", Word.FAIL, text)
+        return
+    word = Word.OK if usage.free > max(_ROOM, usage.total // 50) else Word.WARN
+    advice = "" if word is Word.OK else ": make room before the stores stop"
+    yield Finding("disk", word, f"{usage.free / (1 << 30):.1f} GiB free at {home}{advice}.")
+
+
+def check_mongodb(settings: Settings) -> Iterator[Finding]:
+    """Look at MongoDB: does it answer, is it new enough and a replica set, are the indexes there?"""
+    client: pymongo.MongoClient[Any] = pymongo.MongoClient(
+        settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
+    )
+    with client:
+        try:
+            version = tuple(client.server_info()["versionArray"][:3])
+            yield _version("mongodb", programs.MONGOD, version)
+            yield _replica_set(client.admin.command("hello"))
+            yield _indexes(settings, client)
+        except PyMongoError as e:
+            text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
+            yield Finding("mongodb", Word.FAIL, text)
+
+
+def _version(check: str, wanted: programs.Wanted, version: programs.Version) -> Finding:
+    if version < wanted.floor:
+        text = f"Version {programs.text(version)} is too old: {programs.text(wanted.floor)} is the oldest."
+        return Finding(check, Word.FAIL, text)
+    return Finding(check, Word.OK, f"{wanted.title} {programs.text(version)} answers.")
+
+
+def _replica_set(hello: dict[str, Any]) -> Finding:
+    if "setName" in hello or hello.get("msg") == "isdbgrid":
+        return Finding("mongodb", Word.OK, "It is a replica set or cluster.")
+    text = "It is a lone server: transactions need a replica set (mongod --replSet, then rs.initiate())."
+    return Finding("mongodb", Word.FAIL, text)
+
+
+def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> Finding:
+    absent = indexes.missing(client[settings.mongodb_name])
+    if not absent:
+        return Finding("indexes", Word.OK, "All indexes are there.")
+    text = f"Missing: {', '.join(absent[:5])}; the next start of 'eventr web' or 'eventr up' makes them."
+    return Finding("indexes", Word.WARN, text)
+
+
+def check_redis(settings: Settings) -> Iterator[Finding]:
+    """Look at Redis: does it answer, does it keep what it is given, do our processes live?"""
+    client = redis.Redis.from_url(
+        settings.redis_url,
+        socket_timeout=_TIMEOUT_MS / 1000,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=True,
+    )
+    with client:
+        try:
+            info = client.info()
+            yield _redis_version(info)
+            yield _durability(info)
+            yield from _processes(client)
+        except RedisError as e:
+            text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
+            yield Finding("redis", Word.FAIL, text)
+
+
+def _redis_version(info: dict[str, Any]) -> Finding:
+    version = tuple(int(part) for part in str(info["redis_version"]).split(".")[:3])
+    line, patch = version[:2], version[2]
+    if (
+        version < programs.REDIS.floor
+        or line > max(_REDIS_MENDED)
+        or patch >= _REDIS_MENDED.get(line, 1 << 16)
+    ):
+        return _version("redis", programs.REDIS, version)
+    text = (
+        f"Redis {programs.text(version)} answers; scripts of whoever may connect could break out of it "
+        "(CVE-2025-49844): let nobody else connect, or use a newer one."
+    )
+    return Finding("redis", Word.WARN, text)
+
+
+def _durability(info: dict[str, Any]) -> Finding:
+    if not info.get("aof_enabled"):
+        text = (
+            "It keeps no append-only file: a crash loses queued work until it is due again (appendonly yes)."
+        )
+        return Finding("redis", Word.WARN, text)
+    if info.get("maxmemory_policy", "noeviction") != "noeviction":
+        text = "It evicts keys when memory is short, and so loses jobs: set maxmemory-policy noeviction."
+        return Finding("redis", Word.FAIL, text)
+    return Finding("redis", Word.OK, "It keeps an append-only file and evicts nothing.")
+
+
+def _processes(client: redis.Redis) -> Iterable[Finding]:
+    for name in _PROCESSES:
+        count = sum(1 for _ in client.scan_iter(match=keys.alive(name, "*"), count=1000))
+        if count:
+            yield Finding("processes", Word.OK, f"{name} lives ({count}).")
+        else:
+            text = f"No {name} gives a sign of life: start 'eventr up' or 'eventr {name}'."
+            yield Finding("processes", Word.WARN, text)
+
+
+def short(error: Exception) -> str:
+    """Return the first part of a driver's message; the rest is its own state."""
+    return str(error).split(",")[0].split(" (configured")[0][:200]

@@ -1,0 +1,287 @@
+"""The job engine as Redis knows it, for administrators: looked at and steered by every web process.
+
+What managers say of themselves is read back here. Nothing that is read is trusted: what has another form
+than ours is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any
+
+import redis
+
+from app.config import Settings
+from app.errors import StoreError
+from app.models import dead, keys, signs
+from app.models.engine import (
+    Attempt,
+    DeadKind,
+    DeadPage,
+    Engine,
+    JobRecord,
+    QueueView,
+    about,
+)
+from app.models.jobs import Queue, State, Task
+from app.once import once
+from app.scripts import run_all
+
+_PAGE = 500
+_FIELDS = (
+    *dead.FIELDS,
+    *("worker_name", "attempts", "created_at", "started_at", "ended_at", "progress"),
+)
+_STATES = frozenset(State)
+
+
+class RedisEngine:
+    """:class:`app.ports.EnginePort` on Redis. Connects at first use; safe to share between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @once
+    def _client(self) -> Any:
+        return redis.Redis.from_url(self._settings.redis_url, socket_timeout=5)
+
+    @once
+    def _scripts(self) -> dict[str, Any]:
+        folder = resources.files("app")
+        return {
+            name: self._client.register_script(folder.joinpath(f"{name}.lua").read_text())
+            for name in ("load", "retry", "drop")
+        }
+
+    # -- now
+
+    def now(self) -> Engine:
+        """Return what is there now; see :class:`app.ports.EnginePort` for all methods."""
+        with _store():
+            with self._client.pipeline(transaction=False) as pipe:
+                pipe.zrange(keys.MANAGERS, 0, -1).zrange(keys.CONTROLLERS, 0, -1)
+                pipe.hgetall(keys.UPDATER_STATS).zcard(keys.DEAD)
+                managers, controllers, updater, count = pipe.execute()
+            told = self._texts(
+                [keys.manager(m.decode()) for m in managers]
+                + [keys.alive("controller", c.decode()) for c in controllers]
+            )
+            queues = self._queues()
+        return Engine(
+            queues=queues,
+            managers=tuple(filter(None, map(signs.manager, told[: len(managers)]))),
+            controllers=tuple(filter(None, map(signs.controller, told[len(managers) :]))),
+            updater=signs.updater(updater),
+            dead=count,
+        )
+
+    def _queues(self) -> tuple[QueueView, ...]:
+        rows = self._scripts["load"](keys=[keys.PAUSED, keys.DRAINING], args=list(map(str, Queue)))
+        running = Counter(job.queue for job in self._held())
+        return tuple(
+            QueueView(
+                name.decode(),
+                int(length),
+                float(oldest),
+                running[name.decode()],
+                paused=bool(paused),
+                draining=bool(draining),
+            )
+            for name, length, oldest, paused, draining in rows
+        )
+
+    def _texts(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        return list(map(_document, self._client.mget(names))) if names else []
+
+    # -- what was counted
+
+    def hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        return self._counted({number: keys.hour(number) for number in numbers})
+
+    def minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        return self._counted({number: keys.minutes(number) for number in numbers})
+
+    def _counted(self, names: Mapping[int, str]) -> dict[int, dict[str, int]]:
+        with _store(), self._client.pipeline(transaction=False) as pipe:
+            for name in names.values():
+                pipe.hgetall(name)
+            rows = pipe.execute()
+        return {
+            number: {key.decode(): int(value) for key, value in row.items()}
+            for number, row in zip(names, rows, strict=True)
+            if row
+        }
+
+    # -- jobs
+
+    def running(self) -> list[JobRecord]:
+        with _store():
+            return sorted(self._held(), key=lambda job: (job.queue, job.task, job.id))
+
+    def job(self, job_id: str) -> JobRecord | None:
+        with _store():
+            return next(iter(self._records([job_id])), None)
+
+    def _held(self) -> list[JobRecord]:
+        with self._client.pipeline(transaction=False) as pipe:
+            for worker in self._client.hkeys(keys.WORKERS):
+                pipe.lrange(keys.inflight(worker.decode()), 0, -1)
+            held = [job_id.decode() for ids in pipe.execute() for job_id in ids]
+        return self._records(held)
+
+    def _records(self, ids: Sequence[str]) -> list[JobRecord]:
+        """Return those of these jobs that are there, in their order."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for job_id in ids:
+                pipe.hmget(keys.job(job_id), _FIELDS)
+            rows = pipe.execute()
+        return [_record(job_id, row) for job_id, row in zip(ids, rows, strict=True) if row[0]]
+
+    # -- the dead set
+
+    def dead(self, kind: DeadKind | None, cursor: str | None, limit: int) -> DeadPage:
+        found: list[tuple[float, JobRecord]] = []
+        with _store():
+            for page in self._dead_pages(cursor):
+                records = {job.id: job for job in self._records([i for i, _ in page])}
+                found += [(at, records[i]) for i, at in page if i in records and _is(records[i], kind)]
+                if len(found) > limit:
+                    break
+        at, last = found[limit - 1] if len(found) > limit else (0.0, None)
+        return DeadPage(tuple(job for _, job in found[:limit]), f"{at!r}_{last.id}" if last else None)
+
+    def dead_kinds(self) -> list[DeadKind]:
+        with _store():
+            kinds = Counter(
+                (job.task, job.error)
+                for page in self._dead_pages(None)
+                for job in self._records([i for i, _ in page])
+                if job.state is State.FAILED
+            )
+        return [DeadKind(task, error, count) for (task, error), count in kinds.most_common()]
+
+    def retry(self, of: str | DeadKind) -> int:
+        return self._each("retry", of, keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
+
+    def drop(self, of: str | DeadKind) -> int:
+        return self._each("drop", of)
+
+    def _each(self, script: str, of: str | DeadKind, *args: str) -> int:
+        with _store():
+            ids = [of] if isinstance(of, str) else self._of_kind(of)
+            calls = [
+                (self._scripts[script], [keys.DEAD, keys.job(i), keys.results(i)], [i, *args]) for i in ids
+            ]
+            return sum(sum(run_all(self._client, calls[n : n + _PAGE])) for n in range(0, len(calls), _PAGE))
+
+    def _of_kind(self, kind: DeadKind) -> list[str]:
+        # Those of this moment: what fails again meanwhile is not tried for ever.
+        return [
+            job.id
+            for page in list(self._dead_pages(None))
+            for job in self._records([i for i, _ in page])
+            if _is(job, kind)
+        ]
+
+    def _dead_pages(self, cursor: str | None) -> Iterator[list[tuple[str, float]]]:
+        """Yield ids with their ends, newest first, after those that a cursor has passed."""
+        most, passed = _cursor(cursor)
+        while True:
+            page = [
+                (job_id.decode(), at)
+                for job_id, at in self._client.zrange(
+                    keys.DEAD, most, "-inf", desc=True, byscore=True, offset=0, num=_PAGE, withscores=True
+                )
+            ]
+            # Equal ends are in the order of their ids.
+            fresh = [(i, at) for i, at in page if passed is None or (at, i) < passed]
+            if not fresh:
+                return
+            yield fresh
+            passed = (fresh[-1][1], fresh[-1][0])
+            most = repr(passed[0])
+
+    def switch(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
+        with _store(), self._client.pipeline(transaction=True) as pipe:
+            for key, on in ((keys.PAUSED, paused), (keys.DRAINING, draining)):
+                if on is not None:
+                    (pipe.sadd if on else pipe.srem)(key, str(queue))
+            # Those who waited for nothing look again.
+            pipe.publish(keys.WAKE, str(queue))
+            pipe.execute()
+
+    def close(self) -> None:
+        """Close the connection if there is one."""
+        if (client := self.__dict__.get("_client")) is not None:
+            client.close()
+
+
+def _document(text: bytes | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or b"null")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _cursor(text: str | None) -> tuple[str, tuple[float, str] | None]:
+    at, _, job_id = (text or "").partition("_")
+    try:
+        return repr(float(at)), (float(at), job_id)
+    except ValueError:
+        return "+inf", None
+
+
+def _is(job: JobRecord, kind: DeadKind | None) -> bool:
+    if job.state is not State.FAILED:
+        return False
+    return kind is None or (job.task, job.error) == (kind.task, kind.error)
+
+
+def _record(job_id: str, row: Sequence[bytes | None]) -> JobRecord:
+    text = [(part or b"").decode("utf-8", "replace") for part in row]
+    state, _, origin, home, error, failures, crashes, _, task, worker, attempts, *times, progress = text
+    created, started, ended = map(signs.time, times)
+    return JobRecord(
+        id=job_id,
+        task=task,
+        queue=home or origin,
+        state=State(state) if state in _STATES else State.MISSING,
+        about=about(dead.args(row[1] or b"")),
+        error=error,
+        worker=worker,
+        failures=int(failures or 0),
+        crashes=int(crashes or 0),
+        attempts=int(attempts or 0),
+        created=created,
+        started=started,
+        ended=ended,
+        progress=tuple(_numbers(progress)),
+        history=tuple(map(_attempt, dead.lines(row[7] or b""))),
+    )
+
+
+def _attempt(line: Mapping[str, Any]) -> Attempt:
+    of = {name: str(line.get(name) or "") for name in ("at", "worker", "error", "where")}
+    number = line.get("attempt")
+    return Attempt(number if isinstance(number, int) else 0, **of)
+
+
+def _numbers(text: str) -> Iterator[tuple[str, float]]:
+    with contextlib.suppress(ValueError, AttributeError):
+        for name, value in json.loads(text or "{}").items():
+            if isinstance(value, int | float):
+                yield name, value
+
+
+@contextmanager
+def _store() -> Iterator[None]:
+    try:
+        yield
+    except redis.RedisError as e:
+        raise StoreError from e

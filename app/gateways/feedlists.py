@@ -1,0 +1,104 @@
+"""Lists of all feeds for administrators, without what is secret in their addresses."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from app.errors import InvalidError, NotFoundError
+from app.feeds.urls import shown
+from app.mappers.feedlists import FeedListMapper
+from app.models.feed import Feed
+from app.models.feedlist import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
+
+_DAY = dt.timedelta(days=1)
+#: Slots of the plan, minutes.
+SLOT = 15
+
+
+class FeedListGateway:
+    """Reads lists of feeds, and does what an administrator may do to a feed."""
+
+    def __init__(self, lists: FeedListMapper) -> None:
+        self._lists = lists
+
+    def page(self, query: FeedQuery, now: dt.datetime, limit: int) -> FeedList:
+        """Return a page of a list.
+
+        Raises:
+            InvalidError: the cursor is none of ours.
+        """
+        if query.filter is FeedFilter.SLOW:
+            return self._slow(now)
+        found = self._lists.page(query, _cursor(query.after), limit + 1)
+        rows = tuple(_row(feed) for feed in found[:limit])
+        last = found[limit - 1] if len(found) > limit else None
+        return FeedList(rows, f"{last.subscribers}.{last.id}" if last else "")
+
+    def _slow(self, now: dt.datetime) -> FeedList:
+        slowest = self._lists.slow(now - _DAY)
+        feeds = self._lists.some(list(slowest))
+        return FeedList(tuple(_row(feeds[i], slowest=ms) for i, ms in slowest.items() if i in feeds))
+
+    def counts(self) -> FeedCounts:
+        """Return how many feeds there are of which kind."""
+        words = self._lists.words()
+        return FeedCounts(
+            total=self._lists.count(FeedFilter.ALL),
+            errors=sum(count for _, count in words),
+            dead=self._lists.count(FeedFilter.DEAD),
+            never=self._lists.count(FeedFilter.NEVER),
+            paused=self._lists.count(FeedFilter.PAUSED),
+            words=tuple(words),
+        )
+
+    def planned(self, now: dt.datetime, until: dt.datetime) -> dict[dt.datetime, int]:
+        """Return how many feeds are to be polled from now on, by the start of a slot of 15 minutes."""
+        return self._lists.planned(now, until, SLOT)
+
+    def pause(self, feed_id: int) -> None:
+        """Poll a feed no more; whoever asks for it by hand still gets it.
+
+        Raises, as the next two:
+            NotFoundError: there is no such feed.
+        """
+        _found(self._lists.pause(feed_id), feed_id)
+
+    def resume(self, feed_id: int, now: dt.datetime) -> None:
+        """Poll a feed again, at once."""
+        _found(self._lists.resume(feed_id, now), feed_id)
+
+    def clear(self, feed_id: int, now: dt.datetime) -> None:
+        """Forget a feed's errors and poll it at once."""
+        _found(self._lists.clear(feed_id, now), feed_id)
+
+
+def _found(is_there: bool, feed_id: int) -> None:
+    if not is_there:
+        raise NotFoundError(feed_id=feed_id)
+
+
+def _cursor(text: str) -> tuple[int, int] | None:
+    if not text:
+        return None
+    readers, _, feed_id = text.partition(".")
+    if not (readers + feed_id).isascii() or not (readers.isdigit() and feed_id.isdigit()):
+        raise InvalidError("This list cannot go on from here: open it again.", field="after")
+    return int(readers[:16]), int(feed_id[:16])
+
+
+def _row(feed: Feed, slowest: int = 0) -> FeedRow:
+    address = shown(feed.url)
+    return FeedRow(
+        id=feed.id,
+        title=feed.title,
+        address=address,
+        link=feed.url if address == feed.url else "",
+        error=feed.error,
+        errors=feed.errors,
+        error_since=feed.error_since,
+        checked_at=feed.checked_at,
+        next_check_at=feed.next_check_at,
+        subscribers=feed.subscribers,
+        paused=feed.paused,
+        slowest=slowest,
+    )

@@ -1,0 +1,25 @@
+"""All settings with the values that hold, as people read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from app import config
+from app.config import Settings
+
+
+def rows(values: Settings) -> list[dict[str, Any]]:
+    """Return one row per setting: name, env, value and default as text, help, secret."""
+    shown, defaults = values.redacted(), Settings().redacted()
+    return [
+        {
+            "name": field.name,
+            "env": config.env_name(field.name),
+            "value": shown[field.name],
+            "default": defaults[field.name],
+            "help": field.metadata["help"],
+            "secret": field.metadata["secret"],
+        }
+        for field in dataclasses.fields(values)
+    ]

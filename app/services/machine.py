@@ -1,0 +1,47 @@
+"""The server itself, for administrators: settings that hold, versions, whether all is well."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from typing import Any
+
+from app.config import Settings
+from app.models import configuration
+from app.models.actor import Actor, Permission
+from app.models.finding import Finding
+from app.services.access import require
+
+#: Libraries whose versions are told, beside our own and Python's.
+_LIBRARIES = ("flask", "gunicorn", "pymongo", "redis", "rq", "lxml", "nh3", "pycurl")
+
+
+class MachineService:
+    """Nothing secret leaves it.
+
+    Args:
+        examine: runs the checks of a machine.
+
+    All methods raise:
+        ForbiddenError: the actor is no admin.
+    """
+
+    def __init__(self, settings: Settings, examine: Callable[[Settings], Iterable[Finding]]) -> None:
+        self._settings, self._examine = settings, examine
+
+    def settings(self, actor: Actor) -> list[dict[str, Any]]:
+        """Return one row per setting: ``env``, ``value``, ``default``, ``help``; no secrets."""
+        require(actor, Permission.ADMIN_SEE)
+        return configuration.rows(self._settings)
+
+    def versions(self, actor: Actor) -> list[tuple[str, str]]:
+        """Return what runs here, with its version."""
+        require(actor, Permission.ADMIN_SEE)
+        found = [("Eventr", metadata.version("eventr")), ("Python", platform.python_version())]
+        return found + [(name, metadata.version(name)) for name in _LIBRARIES]
+
+    def findings(self, actor: Actor) -> list[Finding]:
+        """Run the checks; stores that do not answer take three seconds each."""
+        require(actor, Permission.ADMIN_SEE)
+        return list(self._examine(self._settings))

@@ -1,0 +1,129 @@
+"""Looking at the job engine and steering it, for administrators; every change is in the log (W20)."""
+
+from __future__ import annotations
+
+import re
+
+from app import clock, logs
+from app.errors import InvalidError, NotFoundError
+from app.models import throughput
+from app.models.actor import Actor, Permission
+from app.models.engine import DeadKind, DeadPage, Engine, JobRecord
+from app.models.hours import HOUR_MS, HOURS_KEPT
+from app.models.jobs import Queue
+from app.models.throughput import Hour, Throughput
+from app.ports import EnginePort
+from app.services.access import require
+
+log = logs.get(__name__)
+
+#: Minutes of a chart, and dead tasks of a page.
+MINUTES, PAGE = 60, 50
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class OperationsService:
+    """Queues, workers, throughput, running and dead tasks.
+
+    All methods raise:
+        ForbiddenError: the actor is no admin.
+        StoreError: Redis does not answer.
+    """
+
+    def __init__(self, engine: EnginePort) -> None:
+        self._engine = engine
+
+    def now(self, actor: Actor) -> Engine:
+        """Return everything as it is now."""
+        require(actor, Permission.ADMIN_SEE)
+        return self._engine.now()
+
+    def throughput(self, actor: Actor) -> Throughput:
+        """Return the last hour by the minute."""
+        require(actor, Permission.ADMIN_SEE)
+        now = clock.now()
+        hour = int(now.timestamp() * 1000) // HOUR_MS
+        found = self._engine.minutes([hour - 1, hour])
+        return Throughput(throughput.last_minutes(found, now, MINUTES), throughput.pace(found, now))
+
+    def hours(self, actor: Actor) -> tuple[Hour, ...]:
+        """Return the last 48 hours in which anything was counted, the newest first."""
+        require(actor, Permission.ADMIN_SEE)
+        newest = int(clock.now().timestamp() * 1000) // HOUR_MS
+        return throughput.by_hour(self._engine.hours(range(newest - HOURS_KEPT + 1, newest + 1)))
+
+    def running(self, actor: Actor) -> list[JobRecord]:
+        """Return the jobs that workers hold."""
+        require(actor, Permission.ADMIN_SEE)
+        return self._engine.running()
+
+    def dead(self, actor: Actor, kind: DeadKind | None = None, cursor: str = "") -> DeadPage:
+        """Return dead tasks, newest first, of one kind or all."""
+        require(actor, Permission.ADMIN_SEE)
+        return self._engine.dead(kind, cursor or None, PAGE)
+
+    def dead_kinds(self, actor: Actor) -> list[DeadKind]:
+        """Return the kinds of dead tasks with their numbers, the most frequent first."""
+        require(actor, Permission.ADMIN_SEE)
+        return self._engine.dead_kinds()
+
+    def job(self, actor: Actor, job_id: str) -> JobRecord:
+        """Return all that is known of a job.
+
+        Raises:
+            NotFoundError: it ended and its record expired, or never was.
+        """
+        require(actor, Permission.ADMIN_SEE)
+        found = self._engine.job(job_id) if _ID.fullmatch(job_id) else None
+        if found is None:
+            raise NotFoundError("This job is not known any more.")
+        return found
+
+    def pause(self, actor: Actor, queue: str) -> None:
+        """Let no worker take from a queue.
+
+        Raises, as the next two:
+            InvalidError: there is no such queue.
+        """
+        self._switch(actor, queue, "queue_paused", paused=True)
+
+    def drain(self, actor: Actor, queue: str) -> None:
+        """Accept nothing new in a queue, work off what waits."""
+        self._switch(actor, queue, "queue_drained", draining=True)
+
+    def resume(self, actor: Actor, queue: str) -> None:
+        """End pause and drain of a queue."""
+        self._switch(actor, queue, "queue_resumed", paused=False, draining=False)
+
+    def _switch(
+        self,
+        actor: Actor,
+        queue: str,
+        event: str,
+        *,
+        paused: bool | None = None,
+        draining: bool | None = None,
+    ) -> None:
+        require(actor, Permission.JOB_MANAGE)
+        if queue not in set(Queue):
+            raise InvalidError("There is no such queue.", field="queue")
+        self._engine.switch(Queue(queue), paused=paused, draining=draining)
+        log.info(event, queue=queue, by=actor.user_id)
+
+    def retry(self, actor: Actor, of: str | DeadKind) -> int:
+        """Queue a dead task again, or all of a kind; return how many were dead."""
+        require(actor, Permission.JOB_MANAGE)
+        count = self._engine.retry(of)
+        log.info("dead_retried", count=count, by=actor.user_id, **_named(of))
+        return count
+
+    def drop(self, actor: Actor, of: str | DeadKind) -> int:
+        """Forget a dead task, or all of a kind; return how many were dead."""
+        require(actor, Permission.JOB_MANAGE)
+        count = self._engine.drop(of)
+        log.info("dead_dropped", count=count, by=actor.user_id, **_named(of))
+        return count
+
+
+def _named(of: str | DeadKind) -> dict[str, str]:
+    return {"job_id": of} if isinstance(of, str) else {"task": of.task, "error": of.error}
