@@ -30,7 +30,7 @@ CSP = "; ".join(
     )
 )
 
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def install(app: Flask, base_url: str) -> None:
@@ -62,7 +62,7 @@ def referrer_policy(base_url: str) -> str:
     pass the check of its origin; ``same-origin`` tells other sites as little.
     """
     parts = urlsplit(base_url)
-    return "no-referrer" if parts.scheme == "https" or parts.hostname in _LOOPBACK else "same-origin"
+    return "no-referrer" if parts.scheme == "https" or parts.hostname in LOOPBACK else "same-origin"
 
 
 def _caching(response: Response) -> None:

@@ -94,6 +94,15 @@ def _time(local: dt.datetime, locale: str) -> str:
     return format_time(local.timetz(), "short", locale=locale)
 
 
+def span(seconds: float) -> str:
+    """Return how long something takes or took, short: "0.4 s", "12 s", "5 min", "3 h", "2 d"."""
+    if seconds < MINUTE:
+        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
+    if seconds < HOUR:
+        return f"{int(seconds // MINUTE)} min"
+    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} d"
+
+
 def moment(when: dt.datetime | None) -> str:
     """Return a point in time in full: "14 March 2026, 09:05", with "UTC" where no other zone is known."""
     if when is None:

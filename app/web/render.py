@@ -48,6 +48,7 @@ def install(app: Flask) -> None:
         text_size=text_size,
         font=font,
         settings_sections=SETTINGS_SECTIONS,
+        is_admin=is_admin,
         notices=notices,
         running_import=running_import,
         key_groups=keys.GROUPS,
@@ -75,6 +76,7 @@ def install(app: Flask) -> None:
         browser=present.browser,
         found=finding.marked,
         note=finding.note,
+        span=present.span,
         outcome=outcome,
         measured=measured,
     )
@@ -113,9 +115,13 @@ def feed_words(word: str) -> str:
 
 def seen_word(word: str) -> str:
     """Return the error word that this person may see."""
+    return outside_word(word, admin=is_admin())
+
+
+def is_admin() -> bool:
+    """Return whether this person finds anything below ``/admin``."""
     current = user()
-    admin = current is not None and current.actor.may(Permission.ADMIN_SEE)
-    return outside_word(word, admin=admin)
+    return current is not None and current.actor.may(Permission.ADMIN_SEE)
 
 
 def outcome(fetch: FetchRecord) -> str:

@@ -109,6 +109,25 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/sessions/end", "POST"): {"": "theirs", "session": "00" * 8},
     ("/settings/sessions/end-others", "POST"): {},
     ("/settings/invite", "POST"): {"": "admin"},
+    ("/new-password", "GET"): {},
+    ("/new-password", "POST"): {"token": "x", "password": "y"},
+    ("/admin", "GET"): {"": "hidden"},
+    ("/admin/figures", "GET"): {"": "hidden"},
+    ("/admin/feeds", "GET"): {"": "hidden"},
+    ("/admin/feeds/<int:feed_id>/<any(check, pause, resume, clear):act>", "POST"): {"": "hidden"},
+    ("/admin/users", "GET"): {"": "hidden"},
+    ("/admin/users", "POST"): {"": "hidden", "name": "eve", "email": "eve@example.org", "role": "admin"},
+    ("/admin/users/<int:user_id>", "GET"): {"": "hidden"},
+    ("/admin/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>", "POST"): {
+        "": "hidden"
+    },
+    ("/admin/invites", "POST"): {"": "hidden"},
+    ("/admin/invites/revoke", "POST"): {"": "hidden", "invite": "0" * 16},
+    ("/admin/jobs", "GET"): {"": "hidden"},
+    ("/admin/jobs/<job_id>", "GET"): {"": "hidden"},
+    ("/admin/jobs/queues/<any(pause, drain, resume):act>", "POST"): {"": "hidden", "queue": "feed-pull"},
+    ("/admin/jobs/dead/<any(retry, drop):act>", "POST"): {"": "hidden", "job": "x"},
+    ("/admin/settings", "GET"): {"": "hidden"},
     ("/api/counts", "GET"): {},
     ("/websub/<token>", "GET"): {},
     ("/websub/<token>", "POST"): {},
@@ -131,8 +150,11 @@ def _address(rule: str, world: World) -> str:
         "<int:folder_id>": str(world.folder_id),
         "<int:import_id>": str(world.import_id),
         "<slug>": "science",
+        "<int:user_id>": str(world.bob.user_id),
         "<name>": "x",
+        "<job_id>": "x",
     }
+    rule = re.sub(r"<any\((\w+)[^)]*\):act>", r"\1", rule)
     for pattern, value in values.items():
         rule = rule.replace(pattern, value)
     return rule
@@ -203,6 +225,19 @@ def test_W04_admin_routes_are_for_admins(services: Services, ann: Visitor, visit
             assert ann.post(rule).status_code == 403, rule
             assert admin.post(rule).status_code == 200, rule
             assert rule not in ann.get("/settings").text
+
+
+def test_W04_screens_of_admins_are_not_there_for_others(app: Flask, world: World, db: Any) -> None:
+    listed = {rule for (rule, _), form in MATRIX.items() if form.get("") == "hidden"}
+    assert listed == {rule for rule, _ in _routes(app) if rule.startswith("/admin")}
+    before = {name: list(db[name].find()) for name in ("users", "feeds", "invites", "resets")}
+    for (rule, method), form in MATRIX.items():
+        if form.get("") == "hidden":
+            address, fields = _address(rule, world), {k: v for k, v in form.items() if k}
+            answer = world.ann.get(address) if method == "GET" else world.ann.post(address, fields)
+            assert answer.status_code == 404, rule
+    assert {name: list(db[name].find()) for name in before} == before
+    assert "/admin" not in world.ann.get("/settings").text
 
 
 # -- S13

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,13 +25,15 @@ FOR_PROGRAMS = {"websub.push"}
 def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     """Yield each route that takes a method, with an address that fits it."""
     examples = {"stream_id": 17, "feed_id": 17, "entry_id": 17, "folder_id": 17, "name": "x", "kind": "all"}
-    examples["token"] = "x" * 43
+    examples |= {"token": "x" * 43, "user_id": 17, "job_id": "x"}
     adapter = app.url_map.bind("localhost")
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()):
-            values = {name: examples[name] for name in rule.arguments}
+            values = {name: examples[name] for name in rule.arguments if name != "act"}
             if "stream_id" in rule.arguments:
                 values["kind"] = "feed"
+            if "act" in rule.arguments:
+                values["act"] = re.search(r"any\((\w+)", rule.rule)[1]  # type: ignore[index]
             yield rule, adapter.build(rule.endpoint, values, method)
 
 

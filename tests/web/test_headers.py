@@ -224,6 +224,8 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
     public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
     assert public == {
         "live.events",
+        "new_password.choose",
+        "new_password.page",
         "public.health",
         "public.home",
         "public.ready",

@@ -6,12 +6,14 @@ from flask import Blueprint
 
 from app.web.pages.account import bp as account
 from app.web.pages.add import bp as add
+from app.web.pages.admin import bp as admin
 from app.web.pages.api import bp as api
 from app.web.pages.feeds import bp as feeds
 from app.web.pages.folders import bp as folders
 from app.web.pages.imports import bp as imports
 from app.web.pages.live import bp as live
 from app.web.pages.mark import bp as mark
+from app.web.pages.new_password import bp as new_password
 from app.web.pages.packs import bp as packs
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
@@ -26,6 +28,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     static_files,
     public,
     sign_in,
+    new_password,
     read,
     mark,
     add,
@@ -37,6 +40,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     tags,
     settings,
     account,
+    admin,
     api,
     live,
     websub,

@@ -1,0 +1,87 @@
+"""What all feeds' schedules did in a day, as a drawing (ux.md §1.5): peaks and idle workers. Pure.
+
+Three rows over one line of time: feeds asked for per quarter of an hour, those in error below and hatched by
+their own shape, those still to come hollow; new entries; how many jobs ran at once. A table says the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+
+from app.models.throughput import Slot
+
+#: Units of the drawing: a quarter of an hour is 10 wide.
+STEP = 10
+ASKED, NEW, BUSY = (92.0, 84.0), (152.0, 46.0), (206.0, 40.0)  # base line and height of each row
+HEIGHT = 224
+_BAR = 7
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chart:
+    """The drawing: paths of the rows, grid lines with their labels (UTC), where now is, and its table.
+
+    ``most_…`` are the values at the top of the rows.
+    """
+
+    width: int
+    asked: str
+    errors: str
+    planned: str
+    new: str
+    busy: str
+    hours: tuple[tuple[float, str], ...]
+    now: float
+    most_asked: int
+    most_new: int
+    most_busy: float
+    slots: tuple[Slot, ...]
+
+
+def draw(slots: Sequence[Slot]) -> Chart:
+    """Return the drawing of quarters, the oldest first; those with a plan and nothing done are to come."""
+    asked = max((max(s.done.feeds, s.planned) for s in slots), default=0) or 1
+    new = max((s.done.new for s in slots), default=0) or 1
+    busy = max((s.done.busy for s in slots), default=0) or 1.0
+    return Chart(
+        width=STEP * len(slots),
+        asked=_bars(slots, lambda s: s.done.feeds / asked, ASKED),
+        errors=_bars(slots, lambda s: s.done.errors / asked, ASKED),
+        planned=_bars(slots, lambda s: s.planned / asked, ASKED),
+        new=_bars(slots, lambda s: s.done.new / new, NEW),
+        busy=_bars(slots, lambda s: s.done.busy / busy, BUSY),
+        hours=tuple(_hours(slots)),
+        now=_now(slots),
+        most_asked=asked,
+        most_new=new,
+        most_busy=busy,
+        slots=tuple(slots),
+    )
+
+
+def _bars(slots: Sequence[Slot], part: Callable[[Slot], float], row: tuple[float, float]) -> str:
+    """Return bars as one path: a thousand elements would weigh more than the rest of the page."""
+    base, height = row
+    return "".join(
+        f"M{number * STEP + 1.5:g} {base:g}v{-max(1.5, part(slot) * height):.1f}h{_BAR}V{base:g}z"
+        for number, slot in enumerate(slots)
+        if part(slot) > 0
+    )
+
+
+def _hours(slots: Sequence[Slot]) -> Iterator[tuple[float, str]]:
+    for number, slot in enumerate(slots):
+        at = slot.done.at
+        if at.minute == 0 and at.hour % 4 == 0:
+            yield number * STEP, f"{at:%H:%M}"
+
+
+def _now(slots: Sequence[Slot]) -> float:
+    """Return where the running quarter has come to."""
+    whole = dt.timedelta(minutes=15).total_seconds()
+    for number, slot in enumerate(slots):
+        if slot.done.seconds < whole:
+            return number * STEP + STEP * slot.done.seconds / whole
+    return STEP * len(slots)

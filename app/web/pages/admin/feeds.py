@@ -1,0 +1,79 @@
+"""The health of all feeds: lists by what is wrong with them, and what can be done about it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
+from flask_babel import lazy_gettext
+
+from app.models.feedlist import FeedFilter, FeedQuery
+from app.models.user import Notice
+from app.web import schemas
+from app.web.context import actor, services, session
+from app.web.redirects import safe_next
+from app.web.render import template
+from app.web.schemas import text
+
+bp = Blueprint("feeds", __name__)
+
+#: Filter → what it is called.
+FILTERS = {
+    FeedFilter.ALL: lazy_gettext("All"),
+    FeedFilter.ERRORS: lazy_gettext("In error"),
+    FeedFilter.DEAD: lazy_gettext("Dead"),
+    FeedFilter.SLOW: lazy_gettext("Slow"),
+    FeedFilter.POPULAR: lazy_gettext("Most readers"),
+    FeedFilter.NEVER: lazy_gettext("Never fetched"),
+    FeedFilter.PAUSED: lazy_gettext("Paused"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    show: str = text(max=16, default="all", one_of=tuple(map(str, FeedFilter)))
+    word: str = text(max=64, default="")
+    q: str = text(max=256, default="")
+    after: str = text(max=40, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Back:
+    next: str = text(max=2048, default="")
+
+
+@bp.get("/feeds")
+def page() -> str:
+    """A list of feeds."""
+    asked = schemas.query(request, Query)
+    query = FeedQuery(FeedFilter(asked.show), asked.word, asked.q, asked.after)
+    return template(
+        "pages/admin/feeds.html",
+        asked=asked,
+        filters=FILTERS,
+        found=services().feedlists.page(actor(), query),
+        counts=services().feedlists.counts(actor()),
+        here=request.full_path.rstrip("?"),
+    )
+
+
+@bp.post("/feeds/<int:feed_id>/<any(check, pause, resume, clear):act>")
+def change(feed_id: int, act: str) -> Response:
+    """Check a feed now, pause or resume its polls, or forget its errors."""
+    form = schemas.form(request, Back)
+    do = services().feedlists
+    if act == "check":
+        do.check_now(actor(), feed_id)
+        words = _("The feed is being checked")
+    elif act == "pause":
+        do.pause(actor(), feed_id)
+        words = _("The feed is not polled any more")
+    elif act == "resume":
+        do.resume(actor(), feed_id)
+        words = _("The feed is polled again")
+    else:
+        do.clear(actor(), feed_id)
+        words = _("The error is forgotten, and the feed is polled at once")
+    services().accounts.notify(actor(), session(), Notice(words))
+    return make_response(redirect(safe_next(form.next, "/admin/feeds"), 303))

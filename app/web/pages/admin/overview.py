@@ -1,0 +1,72 @@
+"""The overview: queues, workers, throughput; charts ask for their figures each five seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, json
+
+from app.errors import EventrError, StoreError
+from app.models.throughput import Hour, Minute
+from app.web import daychart
+from app.web.context import actor, services
+from app.web.render import fragment_for, template
+
+bp = Blueprint("overview", __name__)
+
+#: Figures of an hour that are drawn.
+_HOURLY = ("feeds", "new", "feed_errors")
+
+
+@bp.get("")
+def page() -> str:
+    """Everything as it is now; as part of a page only what changes from second to second."""
+    if fragment_for() == "now":
+        return template("pages/admin/now.html", **_now())
+    values: dict[str, Any] = {**_now(), "hours": (), "day": None}
+    if not values["problem"]:
+        values |= {"hours": services().operations.hours(actor()), "day": _day()}
+    return template("pages/admin/overview.html", **values)
+
+
+def _now() -> dict[str, Any]:
+    ask = services().operations
+    try:
+        engine, throughput = ask.now(actor()), ask.throughput(actor())
+    except StoreError as e:
+        return {"engine": None, "throughput": None, "problem": e}
+    return {"engine": engine, "throughput": throughput, "problem": None}
+
+
+def _day() -> daychart.Chart | None:
+    try:
+        return daychart.draw(services().feedlists.day(actor()))
+    except EventrError:
+        return None  # MongoDB is away: the rest of the page does not need it
+
+
+@bp.get("/figures")
+def figures() -> Response:
+    """Return what the charts draw: one array per line, times as seconds since 1970."""
+    ask = services().operations
+    minutes = ask.throughput(actor()).minutes
+    answer = {"minutes": _minutes(minutes), "hours": _hours(ask.hours(actor()))}
+    return Response(json.dumps(answer, separators=(",", ":")), content_type="application/json")
+
+
+def _minutes(minutes: tuple[Minute, ...]) -> dict[str, list[Any]]:
+    return {
+        "t": [m.at.timestamp() for m in minutes],
+        "rate": [round(m.rate, 2) for m in minutes],
+        "new": [m.new for m in minutes],
+        "errors": [m.errors for m in minutes],
+        "share": [None if m.share is None else round(m.share) for m in minutes],
+        "busy": [m.busy for m in minutes],
+    }
+
+
+def _hours(hours: tuple[Hour, ...]) -> dict[str, list[Any]]:
+    rows = hours[::-1]
+    return {"t": [h.at.timestamp() for h in rows]} | {
+        name: [h.figures[name] for h in rows] for name in _HOURLY
+    }
