@@ -32,6 +32,7 @@ class Preferences:
         time_zone: of the IANA ("Europe/Berlin"), "" as the device says.
         text_size: of articles, pixels.
         keys: action → its keys divided by blanks ("j", "g+a"), "" for none; only what differs.
+        keys_before: the same before the last change, for its undo.
     """
 
     language: str = _choice("", "", "en", "de", "ru", "ar", "en-XA")
@@ -49,6 +50,7 @@ class Preferences:
     hide_read_feeds: bool = False
     single_keys: bool = True
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Preferences:
@@ -80,7 +82,7 @@ def check(name: str, value: object) -> Any:
     field = _FIELDS.get(name)
     if field is None:
         raise InvalidError("There is no such setting.", field=name)
-    if name == "keys":
+    if name in ("keys", "keys_before"):
         return _keys(value)
     if name == "time_zone":
         fits = value == "" or value in time_zones()
@@ -99,13 +101,14 @@ def _keys(value: object) -> Mapping[str, str]:
     fits = (
         isinstance(value, Mapping)
         and len(value) <= KEYS_MAX
-        and all(
-            isinstance(part, str) and len(part) <= KEY_LENGTH and part.isprintable() and part[:1] not in "$."
-            for pair in value.items()
-            for part in pair
-            if part
-        )
+        and all(isinstance(part, str) and _is_short(part) for pair in value.items() for part in pair)
+        # Names are names of fields in the store, where these two mean something.
+        and not any(action == "" or action[0] in "$." or "." in action for action in value)
     )
     if not fits:
         raise InvalidError("This is not a table of keys.", field="keys")
     return MappingProxyType(dict(value))  # type: ignore[call-overload]  # a mapping of texts, seen above
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= KEY_LENGTH and text.isprintable()

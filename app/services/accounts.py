@@ -115,6 +115,12 @@ class AccountService:
             self._accounts.set_preferences(actor.user_id, checked)
             log.info("preferences_changed", user_id=actor.user_id, fields=sorted(checked))
 
+    def undo_keys(self, actor: Actor) -> None:
+        """Take the actor's last change of keys back; once more, and it is made again."""
+        require(actor, Permission.USER_EDIT_SELF)
+        now = self._user(actor).preferences
+        self.set_preferences(actor, {"keys": now.keys_before, "keys_before": now.keys})
+
     def sessions(self, actor: Actor) -> list[Session]:
         """Return the actor's sessions, the last used first."""
         require(actor, Permission.USER_EDIT_SELF)

@@ -13,7 +13,7 @@ from app.web import bundle
 STATIC = Path(__file__).resolve().parents[2] / "static"
 ENTRY = "app"
 #: The order is the cascade: tokens, then elements, then components, then screens.
-STYLES = ("tokens", "base", "controls", "shell", "tree", "list", "labels", "article", "forms")
+STYLES = ("tokens", "base", "controls", "shell", "tree", "list", "labels", "article", "forms", "keys")
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

@@ -1,73 +1,196 @@
-"""The keys of the reader: one table for the page's handler, the help dialog and the tests."""
+"""The keys of the reader: one table for the page's handler, the help, the settings and the tests.
+
+How a key is written: :mod:`app.web.keynames`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from flask_babel import gettext as _
+from flask_babel import lazy_gettext
+
+from app.errors import InvalidError
+from app.models.preferences import Preferences
+from app.web import keynames
+from app.web.keynames import shown, strokes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Key:
-    """One row: what it does (a word of ``static/js/reader.js``), its keys, and the words for people.
-
-    ``keys`` are values of ``KeyboardEvent.key``; a capital letter or ``Shift+`` means with Shift; two keys
-    with a blank between are pressed one after the other.
-    """
+    """One row: the action (a word that ``static/js/actions.js`` knows), its keys, the words for people."""
 
     action: str
     keys: tuple[str, ...]
-    text: str
+    text: Any
 
 
-GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
+def _row(action: str, keys: str, text: Any) -> Key:
+    return Key(action, tuple(keys.split()), text)
+
+
+GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
     (
-        "Move",
+        lazy_gettext("Move"),
         (
-            Key("next", ("j",), "Next entry, opened"),
-            Key("previous", ("k",), "Previous entry, opened"),
-            Key("down", ("n",), "Next entry, not opened"),
-            Key("up", ("p",), "Previous entry, not opened"),
-            Key("next-unread", (".",), "Next unread entry anywhere"),
-            Key("page", ("Space",), "A screen further, then the next unread"),
-            Key("page-back", ("Shift+Space",), "A screen back"),
-            Key("next-feed", ("Shift+J",), "Next feed with unread entries"),
-            Key("previous-feed", ("Shift+K",), "Previous feed with unread entries"),
+            _row("next", "j", lazy_gettext("Next entry, opened")),
+            _row("previous", "k", lazy_gettext("Previous entry, opened")),
+            _row("down", "n", lazy_gettext("Next entry, not opened")),
+            _row("up", "p", lazy_gettext("Previous entry, not opened")),
+            _row("next-unread", ".", lazy_gettext("Next unread entry anywhere")),
+            _row("page", "Space", lazy_gettext("A screen further, then the next unread")),
+            _row("page-back", "Shift+Space", lazy_gettext("A screen back")),
+            _row("next-feed", "Shift+J", lazy_gettext("Next feed with unread entries")),
+            _row("previous-feed", "Shift+K", lazy_gettext("Previous feed with unread entries")),
+            _row("next-folder", "]", lazy_gettext("Next folder with unread entries")),
+            _row("previous-folder", "[", lazy_gettext("Previous folder with unread entries")),
         ),
     ),
     (
-        "Entry",
+        lazy_gettext("Entry"),
         (
-            Key("open", ("o", "Enter"), "Open or close"),
-            Key("close", ("Escape",), "Close"),
-            Key("original", ("v",), "Original page in a new tab"),
-            Key("read", ("m",), "Keep unread, or mark as read"),
-            Key("star", ("s",), "Star"),
+            _row("open", "o Enter", lazy_gettext("Open or close")),
+            _row("close", "Escape", lazy_gettext("Close")),
+            _row("original", "v", lazy_gettext("Original page in a new tab")),
+            _row("original-background", "b", lazy_gettext("Original page in a tab behind")),
+            _row("read", "m", lazy_gettext("Keep unread, or mark as read")),
+            _row("star", "s", lazy_gettext("Star")),
+            _row("tag", "t", lazy_gettext("Tag")),
+            _row("mail", "e", lazy_gettext("Send by e-mail")),
+            _row("copy-link", "y", lazy_gettext("Copy its link")),
         ),
     ),
     (
-        "List",
+        lazy_gettext("List"),
         (
-            Key("mark-all", ("Shift+A",), "Mark all as read"),
-            Key("undo", ("z",), "Undo"),
-            Key("refresh", ("r",), "Check for new entries"),
+            _row("mark-all", "Shift+A", lazy_gettext("Mark all as read")),
+            _row("mark-above", "Shift+Y", lazy_gettext("Mark all above as read")),
+            _row("mark-below", "Shift+B", lazy_gettext("Mark all below as read")),
+            _row("undo", "z Ctrl+Z", lazy_gettext("Undo")),
+            _row("refresh", "r", lazy_gettext("Check for new entries")),
         ),
     ),
     (
-        "Go",
+        lazy_gettext("Screen"),
         (
-            Key("go-all", ("g a",), "All entries"),
-            Key("go-starred", ("g s",), "Starred"),
-            Key("add", ("a",), "Add a feed"),
-            Key("tree", ("u",), "Show or hide the feeds"),
-            Key("help", ("?",), "These keys"),
+            _row("view-expanded", "1", lazy_gettext("Whole entries, one below the other")),
+            _row("view-list", "2", lazy_gettext("List")),
+            _row("view-panes", "3", lazy_gettext("Three panes")),
+            _row("tree", "u", lazy_gettext("Show or hide the feeds")),
+            _row("full-screen", "f", lazy_gettext("The entry alone")),
+            _row("text-larger", "=", lazy_gettext("Larger text")),
+            _row("text-smaller", "-", lazy_gettext("Smaller text")),
+        ),
+    ),
+    (
+        lazy_gettext("Feeds"),
+        (
+            _row("tree-next", "Shift+N", lazy_gettext("Next feed or folder")),
+            _row("tree-previous", "Shift+P", lazy_gettext("Previous feed or folder")),
+            _row("tree-open", "Shift+O", lazy_gettext("Open it")),
+            _row("tree-expand", "Shift+X", lazy_gettext("Fold or unfold its folder")),
+        ),
+    ),
+    (
+        lazy_gettext("Go"),
+        (
+            _row("jump", "g+u Ctrl+K", lazy_gettext("Any feed, folder or place by its name")),
+            _row("go-home", "g+h", lazy_gettext("Home")),
+            _row("go-all", "g+a", lazy_gettext("All entries")),
+            _row("go-starred", "g+s", lazy_gettext("Starred")),
+            _row("go-tags", "g+t", lazy_gettext("Tags")),
+            _row("go-settings", "g+,", lazy_gettext("Settings")),
+            _row("search", "/", lazy_gettext("Search")),
+            _row("add", "a", lazy_gettext("Add a feed")),
+            _row("help", "?", lazy_gettext("These keys")),
         ),
     ),
 )
+ROWS: Mapping[str, Key] = {row.action: row for _title, rows in GROUPS for row in rows}
 
 
-def hint(action: str) -> str:
-    """Return the first key of an action for ``aria-keyshortcuts``."""
-    for _, rows in GROUPS:
-        for row in rows:
-            if row.action == action:
-                return row.keys[0]
-    raise KeyError(action)
+class KeyMap:
+    """The keys in force for one person.
+
+    Args:
+        changes: action → its keys divided by blanks, "" for none; the others have those of the table, but
+            for keys that now mean something else.
+        single: whether keys that are mere characters are on.
+    """
+
+    def __init__(self, changes: Mapping[str, str], *, single: bool = True) -> None:
+        self.single = single
+        own = {action: tuple(keys.split()) for action, keys in changes.items() if action in ROWS}
+        taken = {key for keys in own.values() for key in keys}
+        self._keys = {
+            action: own.get(action, tuple(key for key in row.keys if key not in taken))
+            for action, row in ROWS.items()
+        }
+
+    @classmethod
+    def of(cls, preferences: Preferences) -> KeyMap:
+        """Return the keys of somebody's settings."""
+        return cls(preferences.keys, single=preferences.single_keys)
+
+    def chosen(self, action: str) -> tuple[str, ...]:
+        """Return the keys of an action as they are set, in force or not."""
+        return self._keys[action]
+
+    def keys(self, action: str) -> tuple[str, ...]:
+        """Return the keys of an action that work."""
+        return tuple(k for k in self._keys[action] if self.single or not keynames.is_character(k))
+
+    def differs(self, action: str) -> bool:
+        """Return whether an action has other keys than those of the table."""
+        return self._keys[action] != ROWS[action].keys
+
+    def aria(self, action: str) -> str:
+        """Return ``aria-keyshortcuts`` of an action's button."""
+        return " ".join(one for key in self.keys(action) for one in keynames.aria(key))
+
+    def lines(self) -> str:
+        """Return what the page's handler reads: a line per action, its word and its keys."""
+        return "\n".join(f"{action} {' '.join(self.keys(action))}" for action in ROWS if self.keys(action))
+
+    def chords(self) -> dict[str, list[tuple[str, Any]]]:
+        """Return for each first of two strokes what may follow it, and what that does."""
+        found: dict[str, list[tuple[str, Any]]] = {}
+        for action, row in ROWS.items():
+            for first, *rest in map(strokes, self.keys(action)):
+                for second in rest:
+                    found.setdefault(first, []).append((second, row.text))
+        return found
+
+    def changed(self, action: str, keys: tuple[str, ...], *, take: bool = False) -> dict[str, str]:
+        """Return the table of changes after an action got its keys.
+
+        Args:
+            take: whether it takes them away from others.
+
+        Raises:
+            InvalidError: one of the keys is another action's; ``ids`` name that as ``other``.
+        """
+        new = {**self._keys, action: keys}
+        for other, key, mine in self._clashes(action, keys):
+            if not take:
+                raise _taken(key, mine, other)
+            new[other] = tuple(k for k in new[other] if k != key)
+        return {word: " ".join(now) for word, now in new.items() if now != ROWS[word].keys}
+
+    def _clashes(self, action: str, keys: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+        for other, theirs in self._keys.items():
+            for key in theirs if other != action else ():
+                for mine in keys:
+                    if key == mine or strokes(key)[0] == mine or strokes(mine)[0] == key:
+                        yield other, key, mine
+
+
+def _taken(key: str, mine: str, other: str) -> InvalidError:
+    values = {"key": shown(key), "mine": shown(mine), "action": ROWS[other].text}
+    if key == mine:
+        words = _("“%(key)s” is the key of “%(action)s”.", **values)
+    else:
+        words = _("“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.", **values)
+    return InvalidError(words, field="keys", other=other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, cast
 
 from flask import Flask, g, render_template, request
 from flask_babel import gettext as _
@@ -15,7 +15,7 @@ from app.models.feed import FetchRecord
 from app.models.imports import Import
 from app.models.preferences import Preferences
 from app.models.stream import Tree
-from app.web import chart, embeds, finding, i18n, keys, present, treeview
+from app.web import chart, embeds, finding, i18n, keynames, keys, present, treeview
 from app.web.context import services, user, web
 from app.web.csrf import FIELD
 from app.web.sessions import csrf_token
@@ -52,7 +52,9 @@ def install(app: Flask) -> None:
         notices=notices,
         running_import=running_import,
         key_groups=keys.GROUPS,
-        key_hint=keys.hint,
+        key_map=key_map,
+        key_hint=key_hint,
+        key_labels=keynames.labels,
         feed_message=feed_words,
         nested_tree=nested_tree,
         player=embeds.player,
@@ -142,6 +144,19 @@ def _sprite() -> str:
 def csrf_field() -> Markup:
     """Return the hidden field that every form needs."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(FIELD, csrf_token())
+
+
+def key_map() -> keys.KeyMap:
+    """Return this person's keys."""
+    if "key_map" not in g:
+        person = user()
+        g.key_map = keys.KeyMap.of(person.preferences) if person else keys.KeyMap({})
+    return cast(keys.KeyMap, g.key_map)
+
+
+def key_hint(action: str) -> str:
+    """Return the value of ``aria-keyshortcuts`` for an action's button, empty without a key."""
+    return key_map().aria(action)
 
 
 def theme() -> str:

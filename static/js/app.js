@@ -1,10 +1,17 @@
 // Where it begins: every screen has the keys, the messages and the help; the reader has the rest.
 import "./trusted.js";
 import "./zone.js";
+import { act, later, register, to } from "./actions.js";
+import * as entry from "./entry.js";
+import * as focus from "./focus.js";
 import * as keys from "./keys.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
+import * as tree from "./tree.js";
 import * as extras from "./extras.js";
+import { t } from "./words.js";
+
+const failed = () => toasts.toast(t("The server does not answer. Check your connection."));
 
 function search() {
   const field = document.getElementById("q");
@@ -13,27 +20,27 @@ function search() {
   field.select();
 }
 
-const everywhere = {
-  help: () => document.getElementById("help").showModal(),
-  add: () => location.assign("/add"),
-  undo: toasts.undoLast,
+register({
   search,
-  "go-tags": () => location.assign("/tags"),
-  "go-all": () => location.assign("/read/all"),
-  "go-starred": () => location.assign("/read/starred"),
-};
-
-const reading = document.querySelector(".reader") !== null;
-
-function act(word) {
-  const action = (reading && reader.actions[word]) || everywhere[word];
-  if (!action) return false;
-  action();
-  return true;
-}
+  "go-tags": to("/tags"),
+  help: later("help", failed),
+  jump: later("jump", failed),
+  add: to("/add"),
+  undo: toasts.undoLast,
+  "go-home": to("/"),
+  "go-all": to("/read/all"),
+  "go-starred": to("/read/starred"),
+  "go-settings": to("/settings"),
+});
 
 document.documentElement.classList.add("js");
 toasts.start();
 keys.start(act);
 extras.start(act);
-if (reading) reader.start();
+if (document.querySelector(".reader")) {
+  register(reader.actions);
+  register(tree.actions);
+  register(entry.actions);
+  focus.start();
+  reader.start();
+}

@@ -1,49 +1,69 @@
-// Keys by the table in the help dialog: one source for the words, the handler and the tests.
+// Keys by the table of app/web/keys.py with the person's own, as the page brings it.
 const CHORD = 1500;
-const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false])";
+const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]";
+const HELD = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
+const PLACES = { BracketLeft: "[", BracketRight: "]", Period: ".", Comma: ",", Slash: "/", Semicolon: ";", Quote: "'" };
+const ONGOING = /^(next|previous|down|up|page|page-back|tree-next|tree-previous|text-.*)$/;
 
-export function name(event) {
-  let key = event.key === " " ? "Space" : event.key;
-  // On a layout of other letters the key's place counts: й on a Russian keyboard is q.
-  if (key.length === 1 && key > "\u007f" && /^Key[A-Z]$/.test(event.code)) {
-    key = event.code.slice(3);
-    if (!event.shiftKey) key = key.toLowerCase();
-  }
-  if (event.shiftKey && /^[a-zA-Z]$/.test(key)) return `Shift+${key.toUpperCase()}`;
-  return event.shiftKey && key === "Space" ? "Shift+Space" : key;
+const altGr = (event) => event.getModifierState("AltGraph");
+
+function name(event, key) {
+  const letter = key.length === 1 && key.toLowerCase() !== key.toUpperCase();
+  const ctrl = (event.ctrlKey || event.metaKey) && !altGr(event);
+  // What other characters need Shift for is up to the keyboard.
+  const shift = event.shiftKey && (letter || key.length > 1);
+  const word = !letter ? key : shift || ctrl ? key.toUpperCase() : key.toLowerCase();
+  return (ctrl ? "Ctrl+" : "") + (shift ? "Shift+" : "") + word;
 }
+
+// What a press is called: by what it types, and on a keyboard of other letters by its place, too: й is q.
+export function names(event) {
+  const key = event.key === " " ? "Space" : event.key;
+  const latin = key.length === 1 && key > "\u007f" && (/^Key(.)$/.exec(event.code)?.[1] ?? PLACES[event.code]);
+  return (latin ? [key, latin] : [key]).map((one) => name(event, one));
+}
+
+export const isKey = (event) => !HELD.has(event.key) && !event.isComposing && event.keyCode !== 229;
 
 function table() {
   const map = new Map();
-  for (const row of document.querySelectorAll("#help [data-action]")) {
-    for (const keys of row.dataset.keys.split("|")) map.set(keys, row.dataset.action);
+  for (const line of document.querySelector('meta[name="keys"]').content.split("\n")) {
+    const [action, ...keys] = line.split(" ");
+    for (const key of keys) map.set(key, action);
   }
   return map;
 }
 
 function meant(event) {
-  if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return false;
-  if (event.target.closest(FIELDS)) return event.key === "Escape";
-  if (event.key === "Enter") return !event.target.closest("a, button, summary");
-  if (event.key === " ") return !event.target.closest("button, summary");
-  return true;
+  const { key, target } = event;
+  if (event.defaultPrevented || !isKey(event) || (event.altKey && !altGr(event))) return false;
+  if (target.closest(FIELDS) || document.querySelector("dialog[open]")) return false;
+  if (key === "Escape") return !document.querySelector("details.menu[open]");
+  if (key === "Enter") return !target.closest("a, button, summary");
+  return key !== " " || !target.closest("button, summary, audio, video");
 }
 
 export function start(act) {
   const map = table();
-  let first = "";
-  let since = 0;
+  const hints = [...document.querySelectorAll(".chord")];
+  let waiting = null;
+  let timer = 0;
+  const wait = (hint) => {
+    clearTimeout(timer);
+    if (waiting) waiting.hidden = true;
+    waiting = hint;
+    if (!hint) return;
+    hint.hidden = false;
+    timer = setTimeout(wait, CHORD, null);
+  };
   document.addEventListener("keydown", (event) => {
-    if (!meant(event)) return;
-    if (document.querySelector("dialog[open]") && event.key !== "?") return;
-    const key = name(event);
-    const chord = first && event.timeStamp - since < CHORD ? `${first} ${key}` : "";
-    const action = map.get(chord) ?? map.get(key);
-    first = key;
-    since = event.timeStamp;
-    if (action && act(action)) {
-      first = "";
-      event.preventDefault();
-    }
+    if (!meant(event) || (waiting && event.repeat)) return;
+    const first = waiting?.dataset.first;
+    wait(null);
+    const pressed = names(event);
+    const action = map.get(pressed.map((key) => (first ? `${first}+${key}` : key)).find((key) => map.has(key)));
+    const hint = !first && hints.find((one) => pressed.includes(one.dataset.first));
+    if (action ? (event.repeat && !ONGOING.test(action)) || act(action) : hint) event.preventDefault();
+    if (!action && hint) wait(hint);
   });
 }

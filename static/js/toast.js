@@ -17,6 +17,7 @@ export function toast(text, undo) {
   while (place.children.length > 2) place.firstElementChild.remove();
   place.append(box);
   expire(box);
+  return box;
 }
 
 function undoButton(box, undo) {

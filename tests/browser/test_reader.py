@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.models.actor import Actor
-from app.web import keys
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.support.reader import add_user, pull, rss
 
@@ -208,49 +207,6 @@ def test_space_pages_and_then_goes_on(visit: Visit, ann: Actor) -> None:
     assert len(tops) > 1
     assert tops == sorted(tops)
     expect(page.locator("#entry-title")).to_have_text(_titles(page)[1])
-
-
-def test_keys_are_quiet_in_fields_and_with_modifiers(visit: Visit, ann: Actor) -> None:
-    page = visit(login="ann")
-    page.keyboard.press("Control+j")
-    page.keyboard.press("Alt+m")
-    assert page.locator(".row[aria-current]").count() == 0
-    page.goto("/add")
-    page.get_by_label("Address of a site").press_sequentially("g a ? s.example")
-    assert page.get_by_label("Address of a site").input_value() == "g a ? s.example"
-    expect(page.locator("#help")).to_be_hidden()
-
-
-def test_keys_work_on_another_layout(visit: Visit, ann: Actor) -> None:
-    page = visit(login="ann")
-    event = (
-        "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'о', code: 'KeyJ', bubbles: true}))"
-    )
-    page.evaluate(event)
-    expect(page.locator("#entry-title")).to_have_text(_titles(page)[0])
-
-
-def test_the_help_shows_each_key_of_the_table(visit: Visit, ann: Actor) -> None:
-    page = visit(login="ann")
-    page.keyboard.press("?")
-    shown = page.eval_on_selector_all(
-        "#help dt", "(all) => all.map((dt) => [dt.dataset.action, dt.dataset.keys])"
-    )
-    assert shown == [[row.action, "|".join(row.keys)] for _, rows in keys.GROUPS for row in rows]
-    expect(page.locator("#help")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator("#help")).to_be_hidden()
-
-
-def test_every_key_of_the_table_has_an_action(visit: Visit, ann: Actor) -> None:
-    page = visit(login="ann")
-    source = page.evaluate("fetch(document.querySelector('script[type=module]').src).then((r) => r.text())")
-    actions = re.search(r"const actions = \{(.*?)\n\};", source, re.S)
-    everywhere = re.search(r"const everywhere = \{(.*?)\n\};", source, re.S)
-    assert actions
-    assert everywhere
-    words = set(re.findall(r'^"?([\w-]+)"?(?::|,$)', actions[1] + everywhere[1], re.M))
-    assert {row.action for _, rows in keys.GROUPS for row in rows} <= words
 
 
 def test_one_pane_at_a_time_on_a_phone(visit: Visit, ann: Actor) -> None:

@@ -11,6 +11,7 @@ from app.web.pages.api import bp as api
 from app.web.pages.feeds import bp as feeds
 from app.web.pages.folders import bp as folders
 from app.web.pages.imports import bp as imports
+from app.web.pages.keys import bp as keys
 from app.web.pages.live import bp as live
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
@@ -41,6 +42,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     settings,
     account,
     admin,
+    keys,
     api,
     live,
     websub,

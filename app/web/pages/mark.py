@@ -99,6 +99,8 @@ def undo() -> Response:
         services().folders.restore(actor(), token)
     elif kind == "tag":
         services().tags.restore(actor(), schemas.an_id(token))
+    elif kind == "keys":
+        services().accounts.undo_keys(actor())
     else:
         services().reading.undo(actor(), form.token)
     if not wants_json():

@@ -1,0 +1,134 @@
+"""How keys are written: in the table, in a person's settings, on the page, and by people.
+
+As ``KeyboardEvent.key`` names them, a capital letter with its ``Shift+``, ``Ctrl+`` also for Cmd on a Mac;
+two strokes one after the other have a plus between: ``j``, ``Shift+J``, ``Space``, ``Ctrl+K``, ``g+a``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from flask_babel import gettext as _
+from flask_babel import lazy_gettext
+
+from app.errors import InvalidError
+from app.models.preferences import KEY_LENGTH
+
+#: Keys of one action; more would only hide what is free.
+AT_MOST = 3
+#: Keys that type nothing, and the blank.
+NAMED = frozenset(
+    (
+        *("Space", "Enter", "Escape", "Home", "End", "PageUp", "PageDown", "Insert", "Delete", "Backspace"),
+        *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"),
+        *(f"F{n}" for n in range(1, 13)),
+    )
+)
+_WRITTEN = {name.lower(): name for name in NAMED} | {"esc": "Escape", "return": "Enter", "del": "Delete"}
+#: What browsers do with Ctrl themselves, whatever a page wants.
+BROWSERS_OWN = frozenset("ACFLNPQRSTVWX")
+_STROKE = re.compile(r"(?:Ctrl\+)?(?:Shift\+)?(?:\+|[^+]+)")
+_PARTS = re.compile(r"(?:(Ctrl)\+)?(?:(Shift)\+)?(.+)")
+_HELD = re.compile(r"\b(ctrl|control|cmd|meta|shift)\+(?=.)", re.IGNORECASE)
+_LABELS = {
+    "Space": lazy_gettext("Space"),
+    "Enter": lazy_gettext("Enter"),
+    "Escape": lazy_gettext("Esc"),
+    "Shift": lazy_gettext("Shift"),
+    "Ctrl": lazy_gettext("Ctrl"),
+    "ArrowUp": "↑",
+    "ArrowDown": "↓",
+    "ArrowLeft": "←",
+    "ArrowRight": "→",
+}
+
+
+@functools.lru_cache(maxsize=512)
+def strokes(key: str) -> tuple[str, ...]:
+    """Return the strokes of a key: one, or two in a row."""
+    found, at = [], 0
+    while stroke := _STROKE.match(key, at):
+        found.append(stroke.group())
+        at = stroke.end() + 1
+    return tuple(found)
+
+
+def is_character(key: str) -> bool:
+    """Return whether typing or speaking a text would press this key (WCAG 2.1.4)."""
+    return not key.startswith("Ctrl+") and key.removeprefix("Shift+") not in NAMED - {"Space"}
+
+
+def labels(key: str) -> tuple[str, ...]:
+    """Return what stands on the keys, a text per stroke."""
+    return tuple("+".join(str(_LABELS.get(part, part)) for part in _parts(s)) for s in strokes(key))
+
+
+def shown(key: str) -> str:
+    """Return a key for a sentence: ``g a``."""
+    return " ".join(labels(key))
+
+
+def aria(key: str) -> tuple[str, ...]:
+    """Return a key for ``aria-keyshortcuts``, which cannot tell of two strokes in a row."""
+    if len(strokes(key)) > 1:
+        return ()
+    if key.startswith("Ctrl+"):
+        return key.replace("Ctrl", "Control"), key.replace("Ctrl", "Meta")
+    return ("Plus" if key == "+" else key,)
+
+
+def read(text: str) -> tuple[str, ...]:
+    """Return the keys that a person wrote, divided by blanks.
+
+    Raises:
+        InvalidError: there is no such key, it is the browser's, or there are too many.
+    """
+    found = tuple(dict.fromkeys(_read(word) for word in text.split()))
+    if len(found) > AT_MOST or len(" ".join(found)) > KEY_LENGTH:
+        raise _wrong(_("An action can have %(n)s keys. Leave some out.", n=AT_MOST))
+    return found
+
+
+def _read(word: str) -> str:
+    held = _HELD.sub(lambda m: "Shift+" if m[1].lower() == "shift" else "Ctrl+", word)
+    found = [_stroke(stroke, word) for stroke in strokes(held)]
+    if not 0 < len(found) <= 2:
+        raise _unknown(word)
+    return "+".join(found)
+
+
+def _stroke(stroke: str, word: str) -> str:
+    *held, key = _parts(stroke)
+    if "Ctrl" in held:
+        return _with_ctrl(key, word, shift="Shift" in held)
+    if len(key) > 1:
+        if key.lower() not in _WRITTEN:
+            raise _unknown(word)
+        return "+".join((*held, _WRITTEN[key.lower()]))
+    if key.lower() != key.upper():
+        return f"Shift+{key.upper()}" if held or key.isupper() else key
+    if held:
+        raise _wrong(_("Write “%(key)s” as the character that it types, without Shift.", key=word))
+    return key
+
+
+def _with_ctrl(key: str, word: str, *, shift: bool) -> str:
+    if shift or len(key) > 1 or not key.isalpha():
+        raise _unknown(word)
+    if key.upper() in BROWSERS_OWN:
+        raise _wrong(_("“%(key)s” is the browser's own. Choose another.", key=word))
+    return f"Ctrl+{key.upper()}"
+
+
+def _parts(stroke: str) -> tuple[str, ...]:
+    found = _PARTS.fullmatch(stroke)
+    return tuple(part for part in found.groups() if part) if found else (stroke,)
+
+
+def _unknown(word: str) -> InvalidError:
+    return _wrong(_("There is no key “%(key)s”. Write j, Shift+J, Space, or g+a for two in a row.", key=word))
+
+
+def _wrong(words: str) -> InvalidError:
+    return InvalidError(words, field="keys")

@@ -1,0 +1,17 @@
+// What keys and buttons do, by the words of app/web/keys.py; each module adds its own. Where two know a word,
+// the later one is asked first. An action that has nothing to do here answers false: the key goes through.
+const known = new Map();
+
+export function register(actions) {
+  for (const [word, action] of Object.entries(actions)) known.set(word, [action, ...(known.get(word) ?? [])]);
+}
+
+export const act = (word) => (known.get(word) ?? []).some((action) => action() !== false);
+
+// An action by a link of its own.
+export const to = (url) => () => location.assign(url);
+
+// What is rare comes when it is first asked for; it registers the word and does it from then on.
+export const later = (word, failed) => () => {
+  import(document.getElementById(word).dataset.script).then(() => act(word), failed);
+};

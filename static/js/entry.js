@@ -1,0 +1,80 @@
+// What is done with the entry that is open or chosen, and how large it stands there.
+import { post } from "./net.js";
+import { current } from "./rows.js";
+import { say, toast } from "./toast.js";
+import { t } from "./words.js";
+
+const [SMALLEST, LARGEST] = [16, 24];
+const root = document.documentElement;
+const reader = () => document.querySelector(".reader");
+const article = () => document.querySelector("#article:has([data-entry])");
+const place = () => article() ?? current();
+const original = () => place()?.querySelector("a.original");
+
+const title = () => (article()?.querySelector("#entry-title") ?? current().querySelector("h2 a").lastChild).textContent.trim();
+
+function link() {
+  const id = article()?.querySelector("[data-entry]").dataset.entry ?? current().dataset.id;
+  return original()?.href ?? new URL(`/entries/${id}`, location).href;
+}
+
+// What a click with Ctrl does, Cmd on a Mac: the new tab stays behind.
+function behind() {
+  if (!original()) return false;
+  original().dispatchEvent(new MouseEvent("click", { ctrlKey: true, metaKey: true, cancelable: true }));
+}
+
+function mail() {
+  if (!place()) return false;
+  const letter = document.createElement("a");
+  letter.href = `mailto:?subject=${encodeURIComponent(title())}&body=${encodeURIComponent(link())}`;
+  letter.click();
+}
+
+function copy() {
+  if (!place()) return false;
+  const url = link();
+  // Without HTTPS there is no clipboard for scripts.
+  if (!navigator.clipboard) return offer(url);
+  navigator.clipboard.writeText(url).then(() => toast(t("Link copied")), () => offer(url));
+}
+
+function offer(url) {
+  const before = document.activeElement;
+  const field = document.createElement("input");
+  const box = toast(t("Copy this link:"));
+  Object.assign(field, { readOnly: true, value: url, className: "input" });
+  field.setAttribute("aria-label", t("Link"));
+  field.addEventListener("keydown", ({ key }) => key === "Escape" && (box.remove(), before.focus()));
+  box.append(field);
+  field.select();
+}
+
+function full() {
+  if (!place()) return false;
+  reader().classList.toggle("full");
+}
+
+function leave() {
+  if (!reader().classList.contains("full")) return false;
+  reader().classList.remove("full");
+}
+
+let timer = 0;
+function text(by) {
+  const size = Math.min(LARGEST, Math.max(SMALLEST, Number(root.dataset.textSize) + by));
+  root.dataset.textSize = size;
+  say(t("Text size {size}", { size }));
+  clearTimeout(timer);
+  timer = setTimeout(() => post("/settings/text-size", { size }, true).catch((failure) => toast(failure.message)), 300);
+}
+
+export const actions = {
+  "original-background": behind,
+  mail,
+  "copy-link": copy,
+  "full-screen": full,
+  close: leave,
+  "text-larger": () => text(1),
+  "text-smaller": () => text(-1),
+};

@@ -1,0 +1,29 @@
+// The help: loaded when it is first asked for; what is written into its field stays of the list.
+import { register } from "../actions.js";
+import { load } from "../net.js";
+import { say } from "../toast.js";
+import { tn } from "../words.js";
+
+const dialog = document.getElementById("help");
+
+async function show() {
+  if (dialog.firstChild || (await load("/help/keys", "help"))) dialog.showModal();
+}
+
+const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+
+function filter(field) {
+  const words = plain(field.value).split(/\s+/).filter(Boolean);
+  const list = field.parentElement;
+  let found = 0;
+  for (const row of list.querySelectorAll("[data-find]")) {
+    const text = plain(row.textContent);
+    row.hidden = !words.every((word) => text.includes(word));
+    if (!row.hidden) found += 1;
+  }
+  for (const group of list.querySelectorAll("[data-group]")) group.hidden = !group.querySelector("[data-find]:not([hidden])");
+  say(tn("{n} key", "{n} keys", found));
+}
+
+document.addEventListener("input", ({ target }) => target.matches("[data-filter]") && filter(target));
+register({ help: show });

@@ -1,0 +1,163 @@
+// Quick jump: feeds, folders, tags and places by parts of their names. Loaded when it is first asked for.
+import { register } from "../actions.js";
+import { t, tn } from "../words.js";
+
+const SHOWN = 50;
+const dialog = document.getElementById("jump");
+const field = document.createElement("input");
+const list = document.createElement("ul");
+const none = document.createElement("p");
+const status = document.createElement("p");
+let targets = [];
+let at = 0;
+
+const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+
+const PLACES = () => [
+  [t("All entries"), "/read/all"],
+  [t("Starred"), "/read/starred"],
+  [t("Add a feed"), "/add"],
+  [t("Folders and feeds"), "/folders"],
+  [t("Settings"), "/settings"],
+  [t("Keys"), "/settings/keys"],
+];
+
+function target(title, url, link) {
+  const parent = link?.parentElement.parentElement.closest(".folder");
+  const folder = parent?.querySelector(":scope > a span")?.textContent ?? "";
+  return { title, url, link, folder, text: plain(`${title} ${folder}`), unread: Number(link?.dataset.unread ?? 0) };
+}
+
+// The tree of the page; on a screen without one, that of the reading page.
+async function gather() {
+  let links = document.querySelectorAll(".tree a[data-stream]");
+  if (!links.length) {
+    const holder = document.createElement("div");
+    holder.hidden = true;
+    document.body.append(holder);
+    await htmx.ajax("GET", "/read", { target: holder, select: ".pane-tree nav" });
+    links = holder.querySelectorAll(".tree a[data-stream]");
+    holder.remove();
+  }
+  const found = new Map();
+  for (const link of links) {
+    const one = target(link.querySelector("span").textContent, link.getAttribute("href"), link);
+    if (!found.has(one.url)) found.set(one.url, one);
+  }
+  for (const [title, url] of PLACES()) if (!found.has(url)) found.set(url, target(title, url));
+  targets = [...found.values()];
+}
+
+// Each word must be there: best at the beginning of the name, then of a word, then within one, then its letters
+// in their order.
+function rank(text, words) {
+  let sum = 0;
+  for (const word of words) {
+    const place = text.indexOf(word);
+    if (place === 0) sum += 1;
+    else if (place > 0 && /[^\p{L}\p{N}]/u.test(text[place - 1])) sum += 2;
+    else if (place > 0) sum += text.includes(` ${word}`) ? 2 : 4;
+    else if (word.length > 1 && inOrder(text, word)) sum += 20;
+    else return 0;
+  }
+  return sum + text.length / 1000;
+}
+
+function inOrder(text, word) {
+  let from = 0;
+  for (const letter of word) {
+    from = text.indexOf(letter, from) + 1;
+    if (!from) return false;
+  }
+  return true;
+}
+
+function search() {
+  const words = plain(field.value).split(/\s+/).filter(Boolean);
+  if (!words.length) return [...targets].sort((a, b) => (b.unread > 0) - (a.unread > 0));
+  const ranked = targets.map((one) => [rank(one.text, words), one]).filter(([points]) => points);
+  return ranked.sort(([a], [b]) => a - b).map(([, one]) => one);
+}
+
+function option({ title, folder, unread, url }, index) {
+  const item = document.createElement("li");
+  const [name, where, count] = ["span", "small", "b"].map((tag) => document.createElement(tag));
+  item.id = `jump-${index}`;
+  item.setAttribute("role", "option");
+  item.dataset.url = url;
+  name.dir = where.dir = "auto";
+  name.textContent = title;
+  where.textContent = folder;
+  count.textContent = unread || "";
+  item.append(name, where, count);
+  return item;
+}
+
+function draw() {
+  const found = search();
+  list.replaceChildren(...found.slice(0, SHOWN).map(option));
+  none.hidden = found.length > 0;
+  status.textContent = found.length ? tn("{n} found", "{n} found", found.length) : none.textContent;
+  choose(0);
+}
+
+function choose(index) {
+  const items = [...list.children];
+  at = items.length ? (index + items.length) % items.length : 0;
+  for (const [n, item] of items.entries()) item.setAttribute("aria-selected", n === at);
+  items[at]?.scrollIntoView({ block: "nearest" });
+  if (items.length) field.setAttribute("aria-activedescendant", items[at].id);
+  else field.removeAttribute("aria-activedescendant");
+}
+
+function go() {
+  const one = targets.find(({ url }) => url === list.children[at]?.dataset.url);
+  if (!one) return;
+  dialog.close();
+  if (one.link?.isConnected) one.link.click();
+  else location.assign(one.url);
+}
+
+const MOVES = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
+
+function pressed(event) {
+  if (event.isComposing) return;
+  if (event.key === "Enter") go();
+  else if (MOVES[event.key]) choose(at + MOVES[event.key]);
+  else return;
+  event.preventDefault();
+}
+
+function build() {
+  field.className = "input";
+  field.type = "text";
+  field.placeholder = t("Name of a feed, folder or place");
+  const said = { role: "combobox", "aria-label": t("Go to"), "aria-controls": "jump-list", "aria-expanded": true, "aria-autocomplete": "list", autocomplete: "off", spellcheck: false, dir: "auto" };
+  for (const [name, value] of Object.entries(said)) field.setAttribute(name, value);
+  list.id = "jump-list";
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", t("Found"));
+  none.className = "empty-line";
+  none.textContent = t("Nothing has such a name. Leave out a word or a letter.");
+  status.className = "vh";
+  status.setAttribute("role", "status");
+  dialog.append(field, list, none, status);
+  field.addEventListener("input", draw);
+  field.addEventListener("keydown", pressed);
+  list.addEventListener("click", (event) => {
+    const item = event.target.closest("li");
+    if (item) choose([...list.children].indexOf(item)), go();
+  });
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+}
+
+async function show() {
+  if (!dialog.firstChild) build();
+  await gather();
+  field.value = "";
+  dialog.showModal();
+  draw();
+  field.focus();
+}
+
+register({ jump: show });

@@ -1,0 +1,531 @@
+"""Each key of the table pressed for real; and where, when and on which boards keys are quiet or others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.actor import Actor
+from app.web import keynames, keys
+from tests.browser.conftest import Site
+from tests.support.reader import add_user, pull, rss
+
+Visit = Callable[..., Page]
+Step = Callable[["Desk"], None]
+NAMES = ("one", "two", "three")
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    """A user with the feeds one (folder A), two (folder B), three (no folder), six unread entries each."""
+    actor = add_user(site.services)
+    folders = [site.services.folders.create(actor, name).id for name in ("Folder A", "Folder B")]
+    urls = [f"https://{name}.example/feed" for name in NAMES]
+    ids = [
+        site.services.subscriptions.subscribe(actor, url, folder_id=folder).subscription.feed_id
+        for url, folder in zip(urls, (*folders, None), strict=True)
+    ]
+    texts = "<p>Words and words of it.</p>" * 60
+    bodies = {
+        url: rss(f"Feed {name}", [(f"{name} {n}", texts) for n in range(6)])
+        for url, name in zip(urls, NAMES, strict=True)
+    }
+    pull(site.services, ids, bodies)
+    return actor
+
+
+def press(page: Page, key: str) -> None:
+    """Press a key as the table writes it."""
+    for stroke in keynames.strokes(key):
+        page.keyboard.press(re.sub(r"^Ctrl\+(.)", lambda m: f"Control+{m[1].lower()}", stroke))
+
+
+class Desk:
+    """A page and what its checks compare with."""
+
+    def __init__(self, page: Page, site: Site) -> None:
+        self.page, self.site = page, site
+        self.titles = page.eval_on_selector_all(
+            "#rows .row h2 a", "(all) => all.map((a) => a.lastChild.textContent.trim())"
+        )
+        self.pressed: dict[str, int] = {}
+
+    def press(self, action: str) -> None:
+        row = keys.ROWS[action]
+        at = self.pressed[action] = self.pressed.get(action, -1) + 1
+        press(self.page, row.keys[at % len(row.keys)])
+
+    def shows(self, selector: str, text: str) -> None:
+        expect(self.page.locator(selector)).to_have_text(text)
+
+    def opened(self, number: int) -> None:
+        self.shows("#entry-title", self.titles[number])
+
+    def chosen(self, number: int) -> None:
+        expect(self.page.locator("#rows .row").nth(number)).to_have_attribute("aria-current", "true")
+
+    def read(self, number: int, yes: bool = True) -> None:
+        row = expect(self.page.locator("#rows .row").nth(number))
+        (row.to_have_class if yes else row.not_to_have_class)(re.compile("is-read"))
+
+    def focused(self, text: str) -> None:
+        expect(self.page.locator(".tree a:focus span")).to_have_text(text)
+
+    def at(self, path: str) -> None:
+        expect(self.page).to_have_url(re.compile(f"{path}$"))
+        self.page.wait_for_load_state()
+        expect(self.page.locator("html.js")).to_be_attached()
+
+
+def _entries(d: Desk) -> None:
+    page = d.page
+    for action, number in (("next", 0), ("next", 1), ("previous", 0)):
+        d.press(action)
+        d.opened(number)
+    d.press("down")
+    d.chosen(1)
+    d.opened(0)
+    d.press("up")
+    d.chosen(0)
+    d.press("close")
+    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    page.evaluate("document.activeElement.blur()")
+    d.press("open")
+    d.opened(0)
+    d.press("open")  # Enter
+    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    d.press("next")
+    d.opened(1)
+    for action in ("original", "original-background"):
+        with page.context.expect_page() as other:
+            d.press(action)
+        assert other.value.url.startswith(("https://site.example/", "chrome-error:", "about:"))
+        other.value.close()
+    d.press("star")
+    expect(page.locator("#article form[data-act=star] button")).to_have_attribute("aria-pressed", "true")
+
+
+def _marks(d: Desk) -> None:
+    d.press("read")
+    d.read(1, False)
+    d.press("undo")
+    d.read(1)
+    d.press("read")
+    d.read(1, False)
+    d.press("undo")  # Ctrl+Z
+    d.read(1)
+    d.press("mark-all")
+    d.shows(".toast span", "16 entries marked as read")
+    press(d.page, "z")
+    d.read(5, False)
+
+
+def _passing_on(d: Desk) -> None:
+    page = d.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("HTMLAnchorElement.prototype.click = function () { window.letter = this.href; }")
+    d.press("mail")
+    page.wait_for_function("window.letter")
+    title, number = d.titles[1].replace(" ", "%20"), d.titles[1][-1]
+    letter = f"mailto:?subject={title}&body=https%3A%2F%2Fsite.example%2F{number}"
+    assert page.evaluate("window.letter") == letter
+    d.press("copy-link")
+    expect(page.locator(".toast", has_text="Link copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == f"https://site.example/{number}"
+    page.evaluate("delete HTMLAnchorElement.prototype.click")
+
+
+def _paging(d: Desk) -> None:
+    top = "document.getElementById('article').scrollTop"
+    assert d.page.evaluate(top) == 0
+    d.press("page")
+    d.page.wait_for_function(f"{top} > 100")
+    d.press("page-back")
+    d.page.wait_for_function(f"{top} === 0")
+    d.press("next-unread")
+    d.opened(2)
+
+
+def _screen(d: Desk) -> None:
+    tree, rows, article = (d.page.locator(f".pane-{name}") for name in ("tree", "list", "article"))
+    d.press("tree")
+    expect(tree).to_be_hidden()
+    d.press("tree")
+    expect(tree).to_be_visible()
+    d.press("full-screen")
+    expect(tree).to_be_hidden()
+    expect(rows).to_be_hidden()
+    expect(article).to_be_visible()
+    assert article.evaluate("(pane) => pane.clientWidth") == 1440
+    press(d.page, "Escape")
+    expect(rows).to_be_visible()
+    d.opened(2)
+    for action, size in (("text-larger", 19), ("text-larger", 20), ("text-smaller", 19)):
+        d.press(action)
+        expect(d.page.locator("html")).to_have_attribute("data-text-size", str(size))
+    expect(d.page.locator(".prose")).to_have_css("font-size", "19px")
+    with d.page.expect_response("**/refresh"):
+        d.press("refresh")
+
+
+def _tree(d: Desk) -> None:
+    folder = d.page.locator(".folder").first.locator("details")
+    for action, text in (
+        ("tree-next", "Starred"),
+        ("tree-next", "Folder A"),
+        ("tree-next", "Feed one"),
+        ("tree-previous", "Folder A"),
+    ):
+        d.press(action)
+        d.focused(text)
+    d.press("tree-expand")
+    expect(folder).not_to_have_attribute("open", "")
+    d.press("tree-next")
+    d.focused("Folder B")
+    d.press("tree-previous")
+    d.press("tree-expand")
+    expect(folder).to_have_attribute("open", "")
+    d.press("tree-open")
+    d.shows(".pane-list h1", "Folder A")
+    d.focused("Folder A")
+    for action, text in (
+        ("next-folder", "Folder B"),
+        ("previous-folder", "Folder A"),
+        ("next-feed", "Feed one"),
+        ("next-feed", "Feed two"),
+        ("previous-feed", "Feed one"),
+    ):
+        d.press(action)
+        d.shows(".pane-list h1", text)
+
+
+def _places(d: Desk) -> None:
+    page = d.page
+    d.press("help")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+    d.shows(".pane-list h1", "Feed one")
+    for _ in "gu", "Ctrl+K":
+        d.press("jump")
+        expect(page.locator("#jump")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#jump")).to_be_hidden()
+    for action, path in (
+        ("go-all", "/read/all"),
+        ("go-starred", "/read/starred"),
+        ("go-home", "/read/all"),
+        ("go-settings", "/settings"),
+        # and the same from a screen that is not the reader
+        ("go-starred", "/read/starred"),
+        ("add", "/add"),
+    ):
+        d.press(action)
+        d.at(path)
+
+
+SCENES: tuple[Step, ...] = (_entries, _marks, _passing_on, _paging, _screen, _tree, _places)
+#: Rows whose actions have tests of their own beside what they do.
+ELSEWHERE = {
+    "tag",
+    "search",
+    "go-tags",
+    "mark-above",
+    "mark-below",
+    "view-expanded",
+    "view-list",
+    "view-panes",
+}
+
+
+def test_each_key_of_the_table_does_what_it_says(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    desk = Desk(visit(login="ann"), site)
+    for scene in SCENES:
+        scene(desk)
+    for action, row in keys.ROWS.items():
+        assert action in ELSEWHERE or desk.pressed.get(action, -1) + 1 >= len(row.keys), action
+    eventually(lambda: site.services.gateways.accounts.user(ann.user_id).preferences.text_size == 19)
+
+
+# -- quiet, other, none
+#: A press as a keyboard of another layout, an input method or a speech program sends it.
+_SEND = """([key, code, more]) => document.activeElement.dispatchEvent(new KeyboardEvent(
+  "keydown", { key, code, bubbles: true, cancelable: true, ...more }))"""
+
+
+def send(page: Page, key: str, code: str, **more: object) -> bool:
+    """Send a press; return whether the page let it through."""
+    return bool(page.evaluate(_SEND, [key, code, more]))
+
+
+def _nothing_chosen(page: Page) -> None:
+    expect(page.locator("#rows .row[aria-current]")).to_have_count(0)
+
+
+def test_keys_are_quiet_where_they_must_and_work_on_every_board(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, site)
+    for held in ("Control", "Alt", "Meta"):
+        page.keyboard.press(f"{held}+j")
+    assert send(page, "j", "KeyJ", isComposing=True)
+    assert send(page, "Process", "KeyJ", keyCode=229)
+    _nothing_chosen(page)
+    page.evaluate("""() => {
+      for (const tag of ["input", "textarea", "select", "p"]) {
+        const field = document.createElement(tag);
+        if (tag === "p") field.contentEditable = "true";
+        field.className = "field-of-test";
+        document.querySelector(".pane-list").prepend(field);
+      }
+    }""")
+    for field in page.locator(".field-of-test").all():
+        field.focus()
+        for key in ("j", "?", "g", "a", "Control+k"):
+            page.keyboard.press(key)
+    _nothing_chosen(page)
+    page.evaluate("document.activeElement.blur()")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    # A Russian board: j is where о is, ] where ъ is; Ctrl+K is known by its place, too.
+    assert not send(page, "о", "KeyJ")
+    desk.opened(0)
+    assert not send(page, "Ф", "KeyA", shiftKey=True)
+    expect(page.locator(".toast")).to_contain_text("marked as read")
+    expect(page.locator(".folder > a.has")).to_have_count(0)
+    assert not send(page, "л", "KeyK", ctrlKey=True)
+    expect(page.locator("#jump")).to_be_visible()
+    page.keyboard.press("Escape")
+    # A German board types [ with AltGr, which Windows tells as Ctrl and Alt; Caps Lock changes no key.
+    assert not send(page, "[", "Digit8", ctrlKey=True, altKey=True, modifierAltGraph=True)
+    expect(page.locator("#say")).to_have_text("No other folder has unread entries")
+    assert not send(page, "J", "KeyJ")
+    desk.opened(1)
+    # What is held down marks once; what has no meaning here is left to the browser.
+    assert not send(page, "s", "KeyS", repeat=True)
+    expect(page.locator("#article form[data-act=star] button")).to_have_attribute("aria-pressed", "false")
+    assert send(page, "q", "KeyQ")
+    # A menu that is open closes first.
+    page.locator(".menu > summary").first.click()
+    page.keyboard.press("Escape")
+    expect(page.locator(".menu[open]")).to_have_count(0)
+    desk.opened(1)
+
+
+def test_two_strokes_wait_show_what_can_follow_and_give_up(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.clock.install()
+    page.goto("/read/all")
+    hint = page.locator(".chord")
+    expect(hint).to_be_hidden()
+    page.keyboard.press("g")
+    expect(hint).to_be_visible()
+    expect(hint).to_contain_text("s Starred")
+    page.clock.fast_forward(1400)
+    page.keyboard.press("s")
+    expect(page.locator(".pane-list h1")).to_have_text("Starred")
+    expect(hint).to_be_hidden()
+    page.keyboard.press("g")
+    expect(hint).to_be_visible()
+    page.clock.fast_forward(1600)
+    expect(hint).to_be_hidden()
+    page.keyboard.press("a")
+    page.wait_for_url("**/add")
+    page.goto("/read/all")
+    # Another key ends it and does nothing else; so does Esc.
+    for other in ("j", "Escape", "q"):
+        page.keyboard.press("g")
+        page.keyboard.press(other)
+        expect(hint).to_be_hidden()
+    _nothing_chosen(page)
+
+
+def test_keys_of_ones_own(site: Site, visit: Visit, ann: Actor) -> None:
+    own = {"next": "x g+x ArrowRight", "star": "", "mark-all": "ж"}
+    site.services.accounts.set_preferences(ann, {"keys": own})
+    page = visit(login="ann")
+    desk = Desk(page, site)
+    for key in ("j", "s"):
+        page.keyboard.press(key)
+    _nothing_chosen(page)
+    for number, key in enumerate(("x", "g+x", "ArrowRight")):
+        press(page, key)
+        desk.opened(number)
+    # The button tells the new key, the star none; chords cannot be told.
+    expect(page.locator("#article [data-key=next]")).to_have_attribute("aria-keyshortcuts", "x ArrowRight")
+    expect(page.locator("#article .star")).to_have_attribute("aria-keyshortcuts", "")
+    assert not send(page, "ж", "Semicolon")
+    expect(page.locator(".toast")).to_contain_text("marked as read")
+    site.services.accounts.set_preferences(ann, {"single_keys": False})
+    page.goto("/read/all")
+    for key in ("x", "g+x", "?", "Space"):
+        press(page, key)
+    assert send(page, "ж", "Semicolon")
+    _nothing_chosen(page)
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    page.keyboard.press("ArrowRight")
+    desk.opened(0)
+    page.keyboard.press("Control+k")
+    expect(page.locator("#jump")).to_be_visible()
+
+
+def test_the_focus_never_jumps_to_the_top(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, site)
+    focus = "document.activeElement.closest('.row, .article, .pane-list, #article')?.className ?? ''"
+    page.locator("#rows .row h2 a").nth(1).focus()
+    page.keyboard.press("j")
+    desk.opened(0)
+    assert "row" in page.evaluate(focus)
+    page.locator("#article .original").focus()
+    page.keyboard.press("j")
+    desk.opened(1)
+    expect(page.locator("#entry-title")).to_be_focused()
+    page.keyboard.press("Shift+J")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    expect(page.locator(".pane-list h1")).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    expect(page.locator(".pane-list h1")).to_be_focused()
+
+
+# -- settings and help
+@pytest.mark.parametrize("js", [True, False])
+def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, ann: Actor, js: bool) -> None:
+    page = visit(login="ann", js=js, expect="400")
+    page.goto("/settings/keys")
+    row = page.locator("#key-star")
+
+    def wish(key: str) -> None:
+        if not row.locator("details").evaluate("(one) => one.open"):
+            row.locator("summary").click()
+        if js:
+            row.get_by_role("button", name="Press the keys").click()
+            expect(row.locator("[data-record]")).to_have_text("Press a key, or two in a row")
+            press(page, key)
+        else:
+            row.get_by_label("Keys").fill(key)
+            row.get_by_role("button", name="Save").click()
+
+    wish("g+x")
+    expect(page.locator(".toast")).to_contain_text("“Star”: g x")
+    expect(row.locator("summary")).to_contain_text("changed")
+    wish("Shift+J")
+    expect(row.get_by_role("alert")).to_have_text("“Shift+J” is the key of “Next feed with unread entries”.")
+    row.get_by_role("button", name="Use it here instead").click()
+    expect(row.locator("summary kbd")).to_have_text("Shift+J")
+    expect(page.locator("#key-next-feed summary")).to_contain_text("off")
+    page.get_by_role("button", name="Undo").click()
+    expect(row.locator("summary kbd")).to_have_text(["g", "x"])
+    if not js:
+        return
+    row.locator("summary").click()
+    button = row.locator("[data-record]")
+    for leave in ("Escape", "Tab"):
+        button.click()
+        page.keyboard.press(leave)
+        expect(button).to_have_text("Press the keys")
+    page.get_by_role("searchbox", name="Find a key").fill("folder unread")
+    expect(page.locator("[data-find]:visible")).to_have_count(2)
+    expect(page.locator("#say")).to_have_text("2 keys")
+
+
+def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, ann: Actor) -> None:
+    site.services.accounts.set_preferences(ann, {"keys": {"next": "x"}})
+    page = visit(login="ann")
+    page.keyboard.press("?")
+    help = page.get_by_role("dialog", name="Keys")
+    expect(help.locator("[data-action=next] kbd")).to_have_text("x")
+    expect(help.locator("[data-action=undo] kbd")).to_have_text(["z", "Ctrl+Z"])
+    assert help.locator("[data-action]").count() == len(keys.ROWS)
+    help.get_by_role("searchbox").fill("STAR")
+    expect(help.locator("[data-find]:visible")).to_have_count(2)
+    page.keyboard.press("Escape")
+    page = visit(login="ann", js=False)
+    page.goto("/help/keys")
+    expect(page.locator("[data-action=next] kbd")).to_have_text("x")
+
+
+# -- quick jump
+def test_any_place_is_reached_by_parts_of_its_name(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Go to")
+    expect(field).to_be_focused()
+    chosen = page.locator("#jump [aria-selected=true]")
+    field.fill("two fe")
+    expect(chosen).to_contain_text("Feed two")
+    expect(chosen).to_contain_text("Folder B")
+    expect(field).to_have_attribute("aria-activedescendant", chosen.get_attribute("id") or "")
+    page.keyboard.press("Enter")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    page.keyboard.press("g")
+    page.keyboard.press("u")
+    expect(field).to_have_value("")
+    field.fill("fold")
+    expect(chosen).to_contain_text("Folder A")
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_contain_text("Folder B")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_contain_text("Folder A")
+    field.fill("fdthr")
+    expect(chosen).to_contain_text("Feed three")
+    field.fill("nothing like it")
+    expect(page.locator("#jump .empty-line")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator("#jump")).to_be_hidden()
+    # From a screen without a tree.
+    page.goto("/settings")
+    page.keyboard.press("Control+k")
+    field.fill("three")
+    expect(chosen).to_contain_text("Feed three")
+    page.keyboard.press("Enter")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed three")
+    page.keyboard.press("Control+k")
+    field.fill("settings")
+    chosen.click()
+    page.wait_for_url("**/settings")
+
+
+def test_of_two_thousand_feeds_fifty_are_shown(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.evaluate("""() => {
+      const one = document.querySelector(".tree a[data-feed]").parentElement;
+      for (let n = 0; n < 2000; n += 1) {
+        const more = one.cloneNode(true);
+        more.querySelector("a").href = `/read/feed/${n}`;
+        more.querySelector("span").textContent = `Site number ${n}`;
+        one.after(more);
+      }
+    }""")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#jump li")).to_have_count(50)
+    for typed in ("1", "19", "199", "1999"):
+        page.get_by_role("combobox", name="Go to").fill(typed)
+    expect(page.locator("#jump li")).to_have_count(1)
+    expect(page.locator("#jump li")).to_contain_text("Site number 1999")
+
+
+def test_without_a_clipboard_the_link_stands_in_a_field(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto("/read/all")
+    page.keyboard.press("y")
+    expect(page.locator(".toast")).to_have_count(0)
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_be_visible()
+    page.keyboard.press("y")
+    field = page.get_by_role("textbox", name="Link")
+    expect(field).to_be_focused()
+    assert page.evaluate("getSelection().toString()").startswith("https://site.example/")
+    page.keyboard.press("Escape")
+    expect(field).to_have_count(0)
+    page.keyboard.press("j")
+    expect(page.locator("#rows .row").nth(1)).to_have_attribute("aria-current", "true")
