@@ -7,7 +7,10 @@ import { tn } from "../words.js";
 const dialog = document.getElementById("help");
 
 async function show() {
-  if (dialog.firstChild || (await load("/help/keys", "help"))) dialog.showModal();
+  if (!dialog.firstChild && !(await load("/help/keys", "help"))) return;
+  dialog.showModal();
+  // On a touch screen the field would bring its keyboard over the keys.
+  if (matchMedia("(hover: hover)").matches) dialog.querySelector("[data-filter]").focus();
 }
 
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
