@@ -1,9 +1,10 @@
-"""The port of the web tier: free or taken, said in one sentence."""
+"""Ports that are to be listened on: free or taken, said in one sentence."""
 
 from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Sequence
 
 from app.embedded.child import poll
 from app.errors import StartupError
@@ -12,8 +13,11 @@ from app.errors import StartupError
 _PATIENCE = 3.0
 
 
-def require_free(host: str, port: int) -> int:
+def require_free(host: str, port: int, settings: Sequence[str] = ("EVENTR_HOST", "EVENTR_PORT")) -> int:
     """Return ``port``, or a free one for 0.
+
+    Args:
+        settings: the variables that say host and port, in this order; one may say both.
 
     Raises:
         StartupError: it is taken or cannot be listened on.
@@ -31,7 +35,7 @@ def require_free(host: str, port: int) -> int:
 
     poll(attempt, _PATIENCE, step=0.1)
     if failure:
-        raise StartupError(_sentence(host, port, failure[0])) from failure[0]
+        raise StartupError(_sentence(host, port, failure[0], settings)) from failure[0]
     return bound[0]
 
 
@@ -45,9 +49,10 @@ def _bind(host: str, port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _sentence(host: str, port: int, error: OSError) -> str:
+def _sentence(host: str, port: int, error: OSError, settings: Sequence[str]) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} of {host} is taken: stop the program that has it, or set EVENTR_PORT."
+        return f"Port {port} of {host} is taken: stop the program that has it, or set {settings[-1]}."
     if isinstance(error, socket.gaierror):
-        return f"EVENTR_HOST {host} is not an address of this machine."
-    return f"Nothing can listen on port {port} of {host} ({error.strerror}): set EVENTR_HOST or EVENTR_PORT."
+        return f"{settings[0]} {host} is not an address of this machine."
+    what = f"Nothing can listen on port {port} of {host} ({error.strerror})"
+    return f"{what}: set {' or '.join(settings)}."

@@ -54,6 +54,7 @@ def up() -> None:
     with _stop_requests() as stop, embedded.only_instance(settings) as layout:
         _log_to_file(layout)
         port = ports.require_free(settings.host, settings.port)
+        _require_admin_ports(settings)
         # The key too is made or refused here, before anything runs that would die of it.
         _run(with_secret_key(dataclasses.replace(settings, home=layout.home, port=port)), stop)
 
@@ -156,6 +157,13 @@ def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
         return any(json.loads(text)["pid"] == pid for key in found if (text := signs.get(key)))
     except (redis.ConnectionError, redis.TimeoutError):
         return False
+
+
+def _require_admin_ports(settings: Settings) -> None:
+    """Raise StartupError for one that is taken: those processes would run, but nobody would answer there."""
+    if settings.metrics_listen:
+        for name in admin.OFFSETS:
+            ports.require_free(*admin.place(settings, name), settings=(env_name("metrics_listen"),))
 
 
 def _welcome(settings: Settings, layout: embedded.Layout) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import http.client
 import json
 import socket
@@ -16,6 +17,8 @@ from app import admin
 from app.config import Settings
 
 Samples = dict[tuple[str, ...], float]
+#: A connection that the other side has reset, seen while sending, while ending and while reading.
+_HUNG_UP = (errno.EPIPE, errno.ENOTCONN, errno.ECONNRESET)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +54,17 @@ def at(host: str, port: int, path: str, method: str = "GET", **headers: str) -> 
 
 
 def raw(port: int, data: bytes) -> bytes:
-    """Send bytes and return all that comes back."""
+    """Send bytes and return all that comes back; who hangs up on us may do so at any moment."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
-        line.sendall(data)
-        line.shutdown(socket.SHUT_WR)
         found = b""
-        with contextlib.suppress(ConnectionError):
+        try:
+            line.sendall(data)
+            line.shutdown(socket.SHUT_WR)
             while part := line.recv(65536):
                 found += part
+        except OSError as e:
+            if e.errno not in _HUNG_UP:
+                raise
         return found
 
 

@@ -22,5 +22,5 @@ def _tasks() -> None:
 def settings(settings: Settings) -> Settings:
     """Quick, with one small group of workers, and with the admin ports on."""
     quick = dataclasses.replace(settings, stop_grace=1.0, job_backoff=0.05)
-    listen = f"127.0.0.1:{free_port()}"
+    listen = f"127.0.0.1:{free_port(3)}"
     return dataclasses.replace(quick, queues_file=support.groups(quick), metrics_listen=listen)

@@ -13,7 +13,7 @@ from tests.support.up import Up, free_port
 
 
 def test_up_prints_the_admin_ports_and_they_answer() -> None:
-    port = free_port()
+    port = free_port(3)
     # The path of a unix socket must be short.
     with tempfile.TemporaryDirectory(prefix="eventr-test-up-") as home:
         up = Up(Path(home), EVENTR_METRICS_LISTEN=f"127.0.0.1:{port}")

@@ -24,7 +24,7 @@ from app.commands.up import PROCESSES, STOP_FIRST, STOP_LAST
 from app.config import Settings
 from app.embedded import child
 from tests.support.imports import REPO
-from tests.support.up import Up, kill_all, living
+from tests.support.up import Up, free_port, kill_all, living
 
 Eventually = Callable[..., Any]
 Start = Callable[..., Up]
@@ -187,6 +187,16 @@ def test_a_taken_port_is_named(start: Start) -> None:
         sentence = _sentence(start(port=port))
     assert f"Port {port} of 127.0.0.1 is taken" in sentence
     assert "EVENTR_PORT" in sentence
+
+
+def test_a_taken_admin_port_is_named(start: Start) -> None:
+    first = free_port(3)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first + 2))
+        other.listen()
+        sentence = _sentence(start(EVENTR_METRICS_LISTEN=f"127.0.0.1:{first}"))
+    assert f"Port {first + 2} of 127.0.0.1 is taken" in sentence
+    assert "EVENTR_METRICS_LISTEN" in sentence
 
 
 def test_a_port_that_nobody_may_have_is_named(start: Start) -> None:

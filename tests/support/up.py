@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
+import random
 import re
 import signal
 import socket
@@ -118,10 +120,22 @@ class Up:
 _STARTED = re.compile(r"part_started part=(?P<part>\w+) pid=(?P<pid>\d+)")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(count: int = 1) -> int:
+    """Return the first of so many ports in a row on which nobody listens.
+
+    Not one that the system would choose: those it hands out to any connection of anybody, so that they may
+    be taken before they are used.
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    dice = random.SystemRandom()
+    while True:
+        first = dice.randrange(lowest // 2, lowest - count)
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            for number in range(count):
+                probe = probes.enter_context(socket.socket())
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
+                probe.bind(("127.0.0.1", first + number))
+            return first
 
 
 def kill_all(processes: list[psutil.Process]) -> None:
