@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import pytest
+from bson.int64 import Int64
 
 from app import bootstrap, clock
 from app.bootstrap import Services
@@ -141,6 +142,25 @@ def test_pull_skips_what_another_is_pulling_unless_that_one_died(site: Site) -> 
 
     assert (blocked.skipped, blocked.feeds) == (1, 0)
     assert (taken_over.skipped, taken_over.new) == (0, 1)
+
+
+def test_a_feed_whose_writer_died_is_put_in_order_even_when_nothing_has_changed(site: Site, db: Any) -> None:
+    """Its answer is that of before the writer came: a rest alone would leave it to the dead one, and due."""
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    assert site.pull([feed.id]).new == 1
+    entry = db.entries.find_one({"feed_id": feed.id})
+    db.entries.insert_one({**entry, "_id": Int64(17), "seq": Int64(2), "guid_hash": b"0123456789abcdef"})
+    late = clock.now() - dt.timedelta(seconds=1)
+    dead = {"claim_token": "dead", "claimed_until": late, "next_check_at": late}
+    db.feeds.update_one({"_id": feed.id}, {"$set": dead})
+
+    assert site.pull([feed.id], only_due=True).not_modified == 1
+
+    after = site.feed(feed.id)
+    assert (after.claim_token, after.torn, after.last_seq) == (None, False, 2)
+    assert after.next_check_at is not None
+    assert after.next_check_at > clock.now()
 
 
 def test_cancelled_pull_stores_what_came_and_gives_back_the_rest(site: Site) -> None:

@@ -68,6 +68,22 @@ def test_R03_wrong_counts_are_seen(db: Any, feed_id: int, change: dict[str, Any]
     assert len(checks.miscounted(db)) == 1
 
 
+def test_R03_what_a_dead_writer_left_is_seen_until_nobody_reads_the_feed(db: Any, feed_id: int) -> None:
+    assert checks.unsettled(db) == []
+    entry = db.entries.find_one({"feed_id": feed_id})
+    db.entries.insert_one({**entry, "_id": Int64(17), "seq": Int64(6), "guid_hash": b"0123456789abcdef"})
+    assert len(checks.miscounted(db)) == 1
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"claim_token": "dead"}})
+    assert (len(checks.unsettled(db)), len(checks.miscounted(db))) == (1, 1)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"torn": True}, "$unset": {"claim_token": ""}})
+    assert (len(checks.unsettled(db)), len(checks.miscounted(db))) == (1, 1)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"subscribers": 0}})
+    db.subscriptions.delete_many({})
+    assert checks.unsettled(db) + checks.miscounted(db) == []
+    db.entries.delete_one({"feed_id": feed_id, "seq": 2})
+    assert len(checks.miscounted(db)) == 1, "but what was shown is"
+
+
 def test_R03_a_star_too_many_is_seen(services: Services, db: Any, feed_id: int) -> None:
     entry = db.entries.find_one({"feed_id": feed_id})["_id"]
     services.reading.star(ANN, entry, True)
