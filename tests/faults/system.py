@@ -273,7 +273,7 @@ class System:
         """Let the system heal, stop asking for work, and demand R01–R05; then go on."""
         self.farm.freeze()
         self.wait(lambda: self.stored(self._urls), "all that was told is stored")
-        with self._quiet():
+        with self.quiet():
             expected = {url: self.farm.expected(url) for url in self._urls}
             family = self.up.processes()
             found = checks.lost(self.db, expected) + checks.unsubscribed(self.db, self._acknowledged)
@@ -289,8 +289,8 @@ class System:
         self._leave()
 
     @contextlib.contextmanager
-    def _quiet(self) -> Iterator[None]:
-        """Let what waits be worked off, and nothing new be queued by the system."""
+    def quiet(self) -> Iterator[None]:
+        """Let what waits be worked off, and for the time of a block nothing new be queued by the system."""
         # A claim that has run out is not enough: only the next poll puts in order what its writer left.
         self.wait_sound(lambda: checks.unsettled(self.db), "every feed is in order")
         self.client.sadd(keys.DRAINING, str(Queue.PULL_SYSTEM))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from urllib.parse import parse_qs
 
 import pytest
@@ -11,6 +12,7 @@ from app import create_app
 from app.bootstrap import Services
 from app.errors import FetchError
 from app.feeds import websub
+from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor
 from app.models.fetched import Fetched
 from app.models.jobs import Task
@@ -25,9 +27,11 @@ def due(services: Services, now: Now) -> list[tuple[Task, object]]:
     return [(job.task, next(iter(job.args.values()))) for job in services.websub.due(now(), 10)]
 
 
-def ended(reader: Reader, status: int = 202, error: str | None = None) -> None:
+def ended(
+    reader: Reader, status: int = 202, error: str | None = None, gateway: WebsubGateway | None = None
+) -> None:
     """Ask the hub, and let it answer so."""
-    gateway = reader.services.gateways.websubs
+    gateway = gateway or reader.services.gateways.websubs
     ask = gateway.begin(reader.row.id, reader.now())
     assert ask is not None
     failed = FetchError(error) if error else None
@@ -154,16 +158,35 @@ def test_a_hub_that_fails_is_asked_again_and_later_each_time(alice: Reader, now:
     assert (alice.row.failures, alice.row.reason) == (0, "")
 
 
-def test_a_hub_that_never_confirms_is_asked_less_and_less(alice: Reader, now: Now) -> None:
+class Chance(random.Random):
+    """Draws always the same share of what is between two bounds."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self._share = share
+
+    def uniform(self, a: float, b: float) -> float:
+        return a + (b - a) * self._share
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_hub_that_never_confirms_is_asked_less_and_less(alice: Reader, now: Now, share: float) -> None:
     alice.poll("one")
+    gateway = WebsubGateway(alice.services.mappers.websubs, alice.services.settings, Chance(share))
+    hours = []
     for failures in range(12):
-        ended(alice)
+        ended(alice, gateway=gateway)
         assert alice.row.failures == failures
         assert alice.row.tend_at is not None
-        assert alice.row.tend_at >= now() + websub.CONFIRM_SOON
+        hours.append((alice.row.tend_at - now()) / dt.timedelta(hours=1))
         now.at = alice.row.tend_at
-    # A week but for the jitter.
-    assert now() > alice.row.created + dt.timedelta(days=6)
+    jitter = 0.9 + 0.2 * share
+    assert hours[:5] == [1] * 5, "an hour at least: it may confirm so long"
+    assert hours[5:] == pytest.approx(
+        [minutes / 60 * jitter for minutes in (80, 160, 320, 640, 1280, 2560, 5120)]
+    )
+    if share == 0.5:
+        assert now() > alice.row.created + dt.timedelta(days=7)
 
 
 def test_polls_return_when_the_lease_ends_unrenewed(alice: Reader, services: Services, now: Now) -> None:
