@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import redis
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
 from app.config import Settings
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Outcome, Queue, Task, Ticket
-from controller import results
+from controller import client, line, results
 from controller.client import AsyncResultReader, ResultReader
 from tests.jobs import support
 from tests.support import live
@@ -244,6 +244,76 @@ def test_a_connection_that_does_not_close_keeps_nobody_waiting(
             _check(tickets, list(jobs.await_many(tickets, 1e6)), wanted)
             line = jobs._results._line()._line
             eventually(lambda line=line: not line._needed.is_set(), 30)
+
+
+def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
+    """Close a reader that has a line, and see that nothing of the line is left."""
+    line = reader._thread
+    assert line is not None
+    closing = threading.Thread(target=reader.close, daemon=True)
+    closing.start()
+    eventually(lambda: not closing.is_alive(), 30, "the line ends")
+    assert asyncio.all_tasks(line._loop) == set()
+
+
+@pytest.mark.timeout(60)
+def test_a_line_ends_though_its_cancellation_was_swallowed(
+    settings: Settings,
+    jobs: RedisJobs,
+    redis_client: redis.Redis,
+    eventually: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It says goodbye to a client that takes the first cancellation for its own time-out, and then rests."""
+    hangs, close = threading.Event(), ConnectionPool.disconnect
+
+    async def close_and_swallow(self: Any, *args: Any, **more: Any) -> None:
+        await close(self, *args, **more)
+        if not hangs.is_set():
+            hangs.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    monkeypatch.setattr(ConnectionPool, "disconnect", close_and_swallow)
+    monkeypatch.setattr(line, "_GOODBYE", 1e6)
+    monkeypatch.setattr(client, "_STOP_AGAIN", 0.1)
+    reader = ResultReader.of(settings)
+    with Ender(redis_client, settings, 1):
+        assert len(list(reader.await_many(jobs.enqueue_many(_echoes(1)), 20))) == 1
+    assert hangs.wait(20), "nobody waits any more"
+    _closed(reader, eventually)
+
+
+@pytest.mark.timeout(60)
+def test_what_a_second_cancellation_leaves_is_ended_as_well(
+    settings: Settings,
+    jobs: RedisJobs,
+    redis_client: redis.Redis,
+    eventually: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It comes while the line ends its own tasks, which take their first cancellations for time-outs."""
+    swallowed: list[Any] = []
+    read = AbstractConnection.read_response
+
+    async def read_stubbornly(self: Any, *args: Any, **more: Any) -> Any:
+        try:
+            return await read(self, *args, **more)
+        except asyncio.CancelledError:
+            if len(swallowed) == 3:
+                raise
+            swallowed.append(self)
+            raise redis.TimeoutError from None
+
+    monkeypatch.setattr(AbstractConnection, "read_response", read_stubbornly)
+    monkeypatch.setattr(client, "_STOP_AGAIN", 0.01)
+    reader = ResultReader.of(settings)
+    waiting = threading.Thread(target=lambda: list(reader.await_many(jobs.enqueue_many(_echoes(1)), 3)))
+    waiting.start()
+    eventually(lambda: redis_client.info("clients")["blocked_clients"], 20, "the line reads")  # type: ignore[index]
+    _closed(reader, eventually)
+    assert swallowed
+    waiting.join()
 
 
 def test_a_waiter_that_gives_up_leaves_nothing_behind(
