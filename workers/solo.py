@@ -79,10 +79,10 @@ class SoloWorker:
                 if (orders := self._link.receive()) is not None:
                     self.follow(orders)
                     runner.follow(orders.rules)
-                if not self._hand and not self._take():
+                if self._hand or self._take():
+                    self._send(self._run(self._hand.popleft(), runner, loop))
+                else:
                     self._kick.wait(IDLE)
-                    continue
-                self._send(self._run(self._hand.popleft(), runner, loop))
                 self._retire()
         self._settle(wait=True)
         # Backwards: each goes to the front of its queue, so the first taken is the first again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from typing import Any
 
@@ -102,6 +103,19 @@ def test_each_job_of_a_solo_worker_ends_once_however_often_it_loses_redis(
     assert set(support.ends(redis_client).values()) == {1}
     assert support.states(redis_client, [ticket.id for ticket in tickets]) == {State.FINISHED: JOBS}
     assert redis_client.llen(keys.inflight("w1")) == 0
+
+
+def test_an_idle_solo_worker_leaves_when_its_lifetime_is_over(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    worker = SoloWorker(
+        dataclasses.replace(_spec(1), lifetime=0.3), support.desk(redis_client, settings), Link(None)
+    )
+    runner = Runner(settings, {}, Resources(settings), worker.report, inline=True)
+    thread = threading.Thread(target=worker.work, args=(runner,), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def _ended(client: redis.Redis, least: int) -> Any:
