@@ -153,9 +153,13 @@ class Settings:
     # -- fetching
     user_agent: str = _row("", "User-Agent for feeds; empty: Eventr with the public address")
     fetch_allow: tuple[str, ...] = _row(
-        (), "Private targets that may be fetched: CIDR or host:port, comma-separated"
+        (),
+        "Private targets that may be fetched: CIDR or host:port, comma-separated; a host:port opens its "
+        "port, a CIDR opens none beyond those of EVENTR_FETCH_PORTS",
     )
-    fetch_ports: tuple[int, ...] = _row((80, 443, 8080, 8443), "Ports that may be fetched")
+    fetch_ports: tuple[int, ...] = _row(
+        (80, 443, 8080, 8443), "Ports that may be fetched, of public and of private hosts"
+    )
     fetch_proxy: str = _row(
         "", "Proxy for all fetches; address filtering is then its task", _url("http", "socks5h"), secret=True
     )
