@@ -41,9 +41,11 @@ from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
 from app.gateways.streams import StreamGateway
+from app.gateways.streamviews import StreamViewGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway, TagLimits
 from app.gateways.textsearch import TextSearch
+from app.gateways.undos import UndoGateway
 from app.gateways.websubs import WebsubGateway
 from app.jobs import RedisJobs
 from app.limits import RedisLimiter
@@ -69,6 +71,7 @@ from app.mappers.searchables import SearchableMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.store import Store
+from app.mappers.streamviews import StreamViewMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.mappers.users import UserMapper
@@ -86,6 +89,7 @@ from app.services.imports import ImportService
 from app.services.indexing import IndexService
 from app.services.live import LiveService
 from app.services.machine import MachineService
+from app.services.marking import MarkingService
 from app.services.operations import OperationsService
 from app.services.packs import PackService
 from app.services.passwords import Hasher
@@ -95,6 +99,7 @@ from app.services.readiness import Readiness
 from app.services.reading import ReadingService
 from app.services.report import ReportService
 from app.services.sign_in import SignInService
+from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
 from app.services.tags import TagService
 from app.services.websub import WebsubService
@@ -117,6 +122,7 @@ class Mappers:
         self.searchables = SearchableMapper(database, words_most=settings.search_words)
         self.index_marks = IndexMarkMapper(database)
         self.snapshots = SnapshotMapper(database)
+        self.streamviews = StreamViewMapper(database)
         self.undos = UndoMapper(database)
         self.removals = RemovalMapper(database)
         self.users = UserMapper(database)
@@ -182,6 +188,8 @@ class Gateways:
         self.indexing = IndexingGateway(m.index_marks, m.entries, text_most=settings.search_text)
         # The engine: another one takes its place here.
         self.search = TextSearch(m.searchables)
+        self.undos = UndoGateway(m.undos, m.removals, m.feeds)
+        self.streamviews = StreamViewGateway(m.streamviews, most=settings.stream_views_max)
 
 
 class Services:
@@ -229,11 +237,32 @@ class Services:
             g.streams,
             g.tags,
             Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags),
+            g.undos,
             self.events,
             page_size=s.page_size,
+            whole_size=s.whole_page_size,
+            whole_max=s.whole_text_max,
             snapshot_ttl=s.snapshot_ttl,
             undo_ttl=s.undo_ttl,
         )
+
+    @once
+    def marking(self) -> MarkingService:
+        """Marks above and below an entry, and what can be taken back."""
+        g, s = self.gateways, self.settings
+        return MarkingService(
+            g.subscriptions,
+            g.streams,
+            g.undos,
+            self.events,
+            most=s.mark_range_max,
+            undo_ttl=s.undo_ttl,
+        )
+
+    @once
+    def streamviews(self) -> StreamViewService:
+        """How each stream is shown."""
+        return StreamViewService(self.gateways.streamviews)
 
     @once
     def subscriptions(self) -> SubscriptionService:

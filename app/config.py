@@ -124,6 +124,8 @@ class Settings:
         5.0, "How long a page waits for a discovery before it answers 'wait'", _between(0, 30)
     )
     page_size: int = _row(50, "Entries per page of a stream", _between(1, 1000))
+    whole_page_size: int = _row(10, "Entries per page where their whole texts are shown", _between(1, 100))
+    whole_text_max: int = _row(100_000, "Characters of HTML of one text in a list", _between(1000, 1 << 20))
     argon2_memory_kib: int = _row(65536, "Argon2id memory", _between(19456, 1 << 22))
     argon2_time: int = _row(3, "Argon2id passes", _between(1, 64))
     reset_ttl: int = _row(1800, "How long a link for a new password is good", _between(60, 1e6))
@@ -247,6 +249,8 @@ class Settings:
         32 << 10, "Characters of an entry's HTML that the search reads", _between(256, 1 << 22)
     )
     search_words: int = _row(1000, "Different words of an entry that can be found", _between(16, 10_000))
+    stream_views_max: int = _row(2000, "Streams of one user whose view is remembered", _between(1, 1e6))
+    mark_range_max: int = _row(5000, "Rows above which “above” and “below” are marked", _between(1, 100_000))
     snapshot_ttl: int = _row(86400, "How long an unread-on-top snapshot is kept", _between(60, 1e6))
     undo_ttl: int = _row(86400, "How long a mass action can be undone", _between(60, 1e6))
 

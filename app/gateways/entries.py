@@ -72,6 +72,13 @@ class EntryGateway:
         entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
         if entry is None:
             raise NotFoundError(entry_id=entry_id)
+        return self._clean(entry)
+
+    def whole(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+        """Return entries of a user's page with their bodies, by id."""
+        return {e.id: self._clean(e) for e in self._entries.whole(keys)} if keys else {}
+
+    def _clean(self, entry: Entry) -> Entry:
         return entry if entry.cleaned_by == SANITIZER_VERSION else self._recleaned(entry)
 
     def _recleaned(self, entry: Entry) -> Entry:

@@ -16,9 +16,12 @@ from app.mappers.marks import MarkMapper
 from app.mappers.snapshots import SnapshotMapper
 from app.models.entry import Entry, EntryKey
 from app.models.feed import FeedCard
-from app.models.stream import MARKED, Cursor, Segment, Snapshot, Sort, SourceFeed, StreamRef
+from app.models.stream import MARKED, Cursor, Segment, Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import Subscription
 from app.models.tag import Mark
+
+#: Keys read at a time on the way down a list.
+STRIDE = 500
 
 EXPIRED = "This list is older than a day. Reload it."
 
@@ -94,9 +97,10 @@ class StreamGateway:
         *,
         expires: dt.datetime,
         now: dt.datetime,
+        show: Show = Show.ALL,
     ) -> Snapshot:
         """Keep a stream as it is now, for its pages."""
-        snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds)
+        snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show)
         self._snapshots.add(snapshot, expires)
         return snapshot
 
@@ -137,6 +141,8 @@ class StreamGateway:
             top = max((f.newest for f in feeds), default=0)
             pace = abs(top - cursor.at) / cursor.seen if cursor.seen else None
             wanted = dataclasses.replace(wanted, after=(cursor.at, cursor.id), pace=pace)
+        if snapshot.show is Show.UNREAD:
+            return cut(self._merger.take(feeds, dataclasses.replace(wanted, read=False)), limit, cursor)
         if snapshot.sort is not Sort.UNREAD_ON_TOP:
             return cut(self._merger.take(feeds, wanted), limit, cursor)
         if cursor and cursor.segment is Segment.READ:
@@ -164,6 +170,27 @@ class StreamGateway:
             if len(keys) > limit or len(found) < size:
                 return cut(keys[: limit + 1], limit, cursor)
             size *= 2  # more than a page of stars in one millisecond: an import
+
+    def above(self, snapshot: Snapshot, entry_id: int, most: int) -> list[EntryKey]:
+        """Return the keys of a list from its top to an entry, which is the last of them.
+
+        Raises:
+            NotFoundError: it is not among the first ``most``.
+        """
+        found: list[EntryKey] = []
+        cursor: Cursor | None = None
+        while len(found) < most:
+            page = self.keys(snapshot, cursor, min(STRIDE, most - len(found)))
+            place = next((n for n, key in enumerate(page.keys, 1) if key.id == entry_id), None)
+            found += page.keys[:place]
+            cursor = page.cursor
+            if place is not None:
+                return found
+            if cursor is None:
+                break
+        raise NotFoundError(
+            "This entry is not among the first %(most)s of its list.", most=most, entry_id=entry_id
+        )
 
     def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""

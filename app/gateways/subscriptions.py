@@ -192,6 +192,8 @@ class SubscriptionGateway:
         feed_ids: Sequence[int] | None,
         seen: Mapping[int, int] | None,
         expires: dt.datetime,
+        *,
+        keep: Mapping[int, Collection[int]] | None = None,
     ) -> tuple[MassMarked, list[FeedCard]]:
         """Mark everything of these feeds (None: of all of the user's) as read.
 
@@ -199,6 +201,7 @@ class SubscriptionGateway:
 
         Args:
             seen: feed → last number to mark; other feeds are left out. None: all that is there.
+            keep: feed → numbers that stay as they are.
 
         Returns:
             What it did, and the feeds that it was about.
@@ -208,7 +211,7 @@ class SubscriptionGateway:
         cards = self._feeds.cards([k.feed_id for k in kept if seen is None or k.feed_id in seen])
         count = 0
         for _ in range(ROUNDS):
-            counts, replaces = _marked(kept, cards, seen, token)
+            counts, replaces = _marked(kept, cards, seen, token, keep or {})
             before = {r.was.feed_id: (r.was.state, r.was.mass) for r in replaces}
             self._undos.add(Undo(token, user_id, before), expires)
             missed = self._replace(user_id, replaces, token)
@@ -258,8 +261,10 @@ class SubscriptionGateway:
         undo = self._undos.get(user_id, token, now)
         if undo is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
+        if undo.before and not self._changed_by(undo):
+            raise ConflictError("A later action changed the same feeds. Take that back first.", undo=token)
         for _ in range(ROUNDS):
-            kept = [k for k in self._subscriptions.of_user(user_id, list(undo.before)) if k.mass == token]
+            kept = self._changed_by(undo)
             replaces = []
             for k in kept:
                 before, mass = undo.before[k.feed_id]
@@ -269,9 +274,17 @@ class SubscriptionGateway:
                 return
         raise ConflictError(user_id=user_id)
 
+    def _changed_by(self, undo: Undo) -> list[Subscription]:
+        found = self._subscriptions.of_user(undo.user_id, list(undo.before))
+        return [k for k in found if k.mass == undo.token]
+
 
 def _marked(
-    kept: Sequence[Subscription], cards: Mapping[int, FeedCard], seen: Mapping[int, int] | None, mass: str
+    kept: Sequence[Subscription],
+    cards: Mapping[int, FeedCard],
+    seen: Mapping[int, int] | None,
+    mass: str,
+    keep: Mapping[int, Collection[int]],
 ) -> tuple[dict[int, int], list[Replace]]:
     """Return how many entries each feed has that become read, and the states they become read by."""
     counts, replaces = {}, []
@@ -283,7 +296,8 @@ def _marked(
         if not (count := before.count_unread(first, last)):
             continue
         upto = last if seen is None else min(last, seen[feed_id])
-        after = before.marked_upto(upto)
-        counts[feed_id] = count - after.count_unread(first, last) if upto < last else count
+        spared = [s for s in keep.get(feed_id, ()) if s <= upto and not before.is_read(s)]
+        after = before.marked_upto(upto).with_unread(spared)
+        counts[feed_id] = count - after.count_unread(first, last) if upto < last or spared else count
         replaces.append(Replace(mine, after, mass))
     return counts, replaces

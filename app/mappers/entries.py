@@ -217,6 +217,12 @@ class EntryMapper:
         return [d["_id"] for d in self._entries.find(query, {"_id": 1})]
 
     @translated
+    def whole(self, keys: Sequence[EntryKey]) -> list[Entry]:
+        """Return these entries with their bodies, in no order."""
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        return [_entry(d) for d in self._entries.find(query)]
+
+    @translated
     def newest(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
         """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}

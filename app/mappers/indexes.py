@@ -82,6 +82,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "streamviews": [
+        IndexModel([("user_id", _UP), ("stream", _UP)], name="user_stream", unique=True),
+        # Which of a user's were changed longest ago.
+        IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
+    ],
     "undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

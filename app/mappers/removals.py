@@ -44,6 +44,12 @@ class RemovalMapper:
         return _removal(doc) if doc else None
 
     @translated
+    def of_user(self, user_id: int, now: dt.datetime) -> list[tuple[Removal, dt.datetime]]:
+        """Return what a user removed and can have back, each with the end of that, in no order."""
+        found = self._removals.find({"user_id": user_id, "expires": {"$gt": now}})
+        return [(_removal(doc), doc["expires"]) for doc in found]
+
+    @translated
     def remove(self, user_id: int, token: str, session: Session | None = None) -> None:
         """Forget a removal."""
         self._removals.delete_one({"user_id": user_id, "token": token}, session=session)

@@ -13,7 +13,8 @@ from pymongo.database import Database
 from app.mappers import packing
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.stream import Snapshot, Sort, SourceFeed, StreamRef
+from app.models.history import ActionKind, MassAction
+from app.models.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import ReadState
 
 
@@ -35,6 +36,7 @@ class SnapshotMapper:
                 "user_id": snapshot.user_id,
                 "stream": str(snapshot.ref),
                 "sort": snapshot.sort.value,
+                "show": snapshot.show.value,
                 "at": snapshot.at,
                 "expires": expires,
                 **packing.pack(snapshot.feeds.values()),
@@ -94,7 +96,7 @@ class UndoMapper:
     def get(self, user_id: int, token: str, now: dt.datetime) -> Undo | None:
         """Return a user's undo that has not expired."""
         before: dict[int, tuple[ReadState, str | None]] = {}
-        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "rows": {"$exists": True}}
         docs = list(self._undos.find(query).sort("_id"))
         for doc in docs:
             masses = [None, *doc["masses"]]
@@ -117,6 +119,19 @@ class UndoMapper:
         return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
 
     @translated
+    def note(self, user_id: int, token: str, action: MassAction) -> None:
+        """Say of a kept undo what was done: it is in the history from now on."""
+        said = {**dataclasses.asdict(action), "kind": action.kind.value}
+        self._undos.update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
+
+    @translated
+    def actions(self, user_id: int, now: dt.datetime) -> list[MassAction]:
+        """Return what a user did to many entries at once, in no order."""
+        found = self._undos.find({"user_id": user_id, "expires": {"$gt": now}}, {"_id": 0, "action": 1})
+        said = [doc["action"] for doc in found if "action" in doc]
+        return [MassAction(**{**one, "kind": ActionKind(one["kind"])}) for one in said]
+
+    @translated
     def remove(self, user_id: int, token: str) -> None:
         """Delete an undo."""
         self._undos.delete_many({"user_id": user_id, "token": token})
@@ -130,4 +145,5 @@ def _snapshot(doc: Doc) -> Snapshot:
         sort=Sort(doc["sort"]),
         at=doc["at"],
         feeds={f.feed_id: f for f in packing.unpack(doc)},
+        show=Show(doc.get("show", Show.ALL)),
     )

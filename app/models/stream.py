@@ -46,6 +46,13 @@ class Sort(enum.StrEnum):
     OLDEST = "oldest"
 
 
+class Show(enum.StrEnum):
+    """Which entries of a stream are listed. Starred entries are, read or not."""
+
+    ALL = "all"
+    UNREAD = "unread"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class StreamRef:
     """Names a stream.
@@ -125,6 +132,8 @@ class StreamQuery:
         snapshot: of the first page; belongs to ``cursor``. A first page makes a new one; a snapshot
             without a cursor is its first page once more, rows in the same places.
         limit: rows, None for the setting ``page_size``.
+        show: unread entries alone, by the time of the first page: what is read since stays.
+        whole: rows with their texts.
     """
 
     ref: StreamRef
@@ -132,6 +141,8 @@ class StreamQuery:
     cursor: str | None = None
     snapshot: str | None = None
     limit: int | None = None
+    show: Show = Show.ALL
+    whole: bool = False
 
 
 class SourceFeed(NamedTuple):
@@ -169,11 +180,23 @@ class Snapshot:
     sort: Sort
     at: dt.datetime
     feeds: Mapping[int, SourceFeed]
+    show: Show = Show.ALL
+
+    @property
+    def total(self) -> int | None:
+        """How many rows the list has; None for marked and found entries."""
+        if self.ref.kind in MARKED or self.ref.kind is StreamKind.SEARCH:
+            return None
+        unread = self.show is Show.UNREAD
+        return sum(f.unread if unread else f.total for f in self.feeds.values())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One row of a list; ``read`` is as it is now, not as it was at the snapshot."""
+    """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
+
+    ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
+    """
 
     id: int
     feed_id: int
@@ -188,6 +211,7 @@ class EntryRow:
     starred: bool
     image: str | None
     tags: tuple[Tag, ...] = ()
+    html: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -200,6 +224,7 @@ class Page:
         split: index of the first row under "Already read", None when this page has no such border.
         unread: unread entries of the whole stream; None on a continued page.
         looked: of a search.
+        total: rows of the whole list, as far as that is known.
     """
 
     rows: tuple[EntryRow, ...]
@@ -208,6 +233,7 @@ class Page:
     split: int | None
     unread: int | None
     looked: Looked | None = None
+    total: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

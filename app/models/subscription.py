@@ -72,6 +72,10 @@ class ReadState(NamedTuple):
             return ReadState(upto)  # no bit is above
         return make_state(upto, self.bits, self.start, [s for s in self.unread if seq < s])
 
+    def with_unread(self, seqs: Collection[int]) -> ReadState:
+        """Return the state in which these numbers, none above ``upto``, are unread."""
+        return self._replace(unread=tuple(sorted({*self.unread, *seqs}))) if seqs else self
+
     def undone(self, before: ReadState) -> ReadState:
         """Return the state before a mass action, with what was marked one by one since then kept.
 

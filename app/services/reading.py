@@ -14,8 +14,10 @@ from app.gateways.folders import FolderGateway
 from app.gateways.streams import KeyPage, Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
+from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import Entry, EntryKey
+from app.models.history import ActionKind, MassAction
 from app.models.search import parse
 from app.models.stream import (
     MARKED,
@@ -47,6 +49,8 @@ MARKS_MAX = 1000
 #: Entries of a search or tag that one mass action marks.
 FOUND_MAX = 5000
 PAGE_MAX = 1000
+#: Pages with whole texts that come at once when a place in a list is restored.
+WHOLE_PAGES = 10
 TOKEN_MAX = 64
 
 
@@ -54,7 +58,8 @@ class ReadingService:
     """Counts, streams, articles and marks of the actor.
 
     Args:
-        page_size: rows of a page when the query does not say.
+        page_size, whole_size: rows of a page when the query does not say, the latter with whole texts.
+        whole_max: characters of a whole text in a list.
         snapshot_ttl, undo_ttl: seconds.
     """
 
@@ -67,9 +72,12 @@ class ReadingService:
         streams: StreamGateway,
         tags: TagGateway,
         finder: Finder,
+        undos: UndoGateway,
         events: EventPort,
         *,
         page_size: int,
+        whole_size: int,
+        whole_max: int,
         snapshot_ttl: float,
         undo_ttl: float,
     ) -> None:
@@ -80,8 +88,11 @@ class ReadingService:
         self._streams = streams
         self._tags = tags
         self._finder = finder
+        self._undos = undos
         self._events = events
         self._page_size = page_size
+        self._whole_size = whole_size
+        self._whole_max = whole_max
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -99,13 +110,19 @@ class ReadingService:
             InvalidError: the cursor or limit does not fit.
         """
         require(actor, Permission.ENTRY_READ)
-        limit = self._page_size if query.limit is None else query.limit
-        if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
-            raise InvalidError("A page has 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
+        limit = self._limit(query)
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
         sources = self._streams.sources(self._of_stream(actor, query.ref))
         return self._first_page(actor, query, limit, sources, self._streams.feeds(sources))
+
+    def _limit(self, query: StreamQuery) -> int:
+        most = self._whole_size * WHOLE_PAGES if query.whole else PAGE_MAX
+        usual = self._whole_size if query.whole else self._page_size
+        limit = usual if query.limit is None else query.limit
+        if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
+            raise InvalidError("A page has 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
+        return min(limit, most)
 
     def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a whole page of the web shows them.
@@ -126,20 +143,26 @@ class ReadingService:
         feeds = self._streams.feeds(sources)
         counts = {f: feed.unread for f, feed in feeds.items()}
         tree = build_tree(self._folders.of_user(actor.user_id), sources, counts)
-        return tree, self._first_page(actor, query, self._page_size, sources, feeds)
+        return tree, self._first_page(actor, query, self._limit(query), sources, feeds)
 
     def _first_page(
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
     ) -> Page:
         now = clock.now()
         snapshot = self._streams.open(
-            actor.user_id, query.ref, query.sort, feeds, expires=now + self._snapshot_ttl, now=now
+            actor.user_id,
+            query.ref,
+            query.sort,
+            feeds,
+            expires=now + self._snapshot_ttl,
+            now=now,
+            show=query.show,
         )
         keys = self._keys(snapshot, None, limit)
-        page = self._present(snapshot, keys, sources, sum(f.unread for f in feeds.values()))
-        if query.ref.kind is not StreamKind.SEARCH:
-            return page
-        return dataclasses.replace(page, unread=None, looked=_looked(query.ref))
+        page = self._present(snapshot, keys, sources, whole=query.whole)
+        if query.ref.kind is StreamKind.SEARCH:
+            return dataclasses.replace(page, looked=_looked(query.ref))
+        return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
 
     def _keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         found = snapshot.ref.kind is StreamKind.SEARCH
@@ -148,15 +171,13 @@ class ReadingService:
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = None if query.cursor is None else Cursor.parse(query.cursor)
         snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
-        if snapshot.ref != query.ref or snapshot.sort is not query.sort:
+        if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
-        page = self._present(snapshot, self._keys(snapshot, cursor, limit), None, None)
+        page = self._present(snapshot, self._keys(snapshot, cursor, limit), None, whole=query.whole)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return dataclasses.replace(page, looked=_looked(query.ref)) if found else page
 
-    def _present(
-        self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, unread: int | None
-    ) -> Page:
+    def _present(self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, *, whole: bool) -> Page:
         """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
 
         Args:
@@ -167,17 +188,23 @@ class ReadingService:
             feed_ids = list({k.feed_id for k in page.keys})
             sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids), also=feed_ids)
         self._entries.remember(() if kept_ones else page.keys)
-        found = self._streams.rows(page.keys)
+        found = self._entries.whole(page.keys) if whole else self._streams.rows(page.keys)
         marks = self._streams.marks(user_id, page.keys)
         tags = self._tags.names(user_id, marks)
         rows, split = [], page.split
         for place, key in enumerate(page.keys):
             if key.id in found and (kept_ones or key.feed_id in sources.subscriptions):
                 starred = key.id in marks and marks[key.id].starred
-                rows.append(_row(found[key.id], sources, starred, tags.get(key.id, ())))
+                row = _row(found[key.id], sources, starred, tags.get(key.id, ()))
+                rows.append(self._with_text(row, found[key.id]) if whole else row)
             elif page.split is not None and split is not None and place < page.split:
                 split -= 1
-        return Page(tuple(rows), str(page.cursor) if page.cursor else None, snapshot.token, split, unread)
+        cursor = str(page.cursor) if page.cursor else None
+        return Page(tuple(rows), cursor, snapshot.token, split, None, total=snapshot.total)
+
+    def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
+        html = entry.content or entry.summary
+        return row if len(html) > self._whole_max else dataclasses.replace(row, html=html)
 
     def _of_stream(self, actor: Actor, ref: StreamRef) -> Sequence[Subscription]:
         user_id = actor.user_id
@@ -280,7 +307,7 @@ class ReadingService:
         marked, cards = self._subscriptions.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
         # Who only skims titles and marks all reads these feeds too.
         self._feeds.touch(cards, now)
-        self._events.counts(actor.user_id)
+        self._note(actor, ref, marked, now)
         log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
         return marked
 
@@ -295,9 +322,16 @@ class ReadingService:
             keys = self._entries.locate(actor.user_id, [key.id for key in keys])
         marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
         self._feeds.touch(cards, now)
-        self._events.counts(actor.user_id)
+        self._note(actor, ref, marked, now)
         log.info("marked_found", user_id=actor.user_id, kind=ref.kind.value, count=marked.count)
         return marked
+
+    def _note(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
+        if marked.count:
+            self._undos.note(
+                actor.user_id, MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
+            )
+        self._events.counts(actor.user_id)
 
     def undo(self, actor: Actor, token: str) -> None:
         """Take back a ``mark_all``; what was marked one by one since then stays.

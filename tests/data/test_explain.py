@@ -28,6 +28,7 @@ from tests.data.conftest import NOW, World, guid
 Doc = dict[str, Any]
 READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
 BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals", "tags", "searches"}
+BY_USER |= {"streamviews"}
 #: Asked for by the feed, on behalf of no user.
 OF_FEEDS = {"subscriptions": "feed_id"}
 

@@ -1,0 +1,34 @@
+"""What changed many things at once and can be taken back."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+
+
+class ActionKind(enum.StrEnum):
+    """What was done."""
+
+    ALL = "all"
+    ABOVE = "above"
+    BELOW = "below"
+    FEED = "feed"
+    FOLDER = "folder"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MassAction:
+    """One action of the last day.
+
+    Attributes:
+        undo: the token that takes it back, as ``/undo`` wants it.
+        about: of marks the stream's text form; of what was removed its name.
+        count: entries that became read; 0 for what was removed.
+    """
+
+    undo: str
+    kind: ActionKind
+    about: str
+    count: int
+    at: dt.datetime

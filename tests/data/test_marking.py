@@ -1,0 +1,137 @@
+"""Marks above and below an entry in a list, in every order; the history of what can be taken back."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.errors import ConflictError, InvalidError, NotFoundError
+from app.models.actor import Actor
+from app.models.history import ActionKind
+from app.models.stream import Show, Sort, StreamQuery, StreamRef
+from tests.data.conftest import NOW, World
+
+ALL = StreamRef.parse("all")
+
+
+def follow(world: World, who: Actor, *ages: list[int]) -> list[int]:
+    feeds = []
+    for number, minutes in enumerate(ages):
+        feed_id = world.feed(f"s{number}")
+        with clock.set_source(lambda: NOW):
+            world.services.subscriptions.subscribe(who, f"https://s{number}.example.org/feed")
+        world.publish(feed_id, world.minutes(*minutes))
+        feeds.append(feed_id)
+    return feeds
+
+
+def states(services: Services, who: Actor) -> dict[int, bool]:
+    """Return id → whether it is read, of all entries."""
+    page = services.reading.page(who, StreamQuery(ALL, Sort.NEWEST, limit=1000))
+    return {row.id: row.read for row in page.rows}
+
+
+@pytest.mark.parametrize(("sort", "show"), list(itertools.product(Sort, Show)))
+def test_marks_go_by_the_order_of_the_list(world: World, alice: Actor, sort: Sort, show: Show) -> None:
+    services = world.services
+    follow(world, alice, [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15])
+    ids = list(states(services, alice))
+    services.reading.mark(alice, ids[::3], True)
+    before = states(services, alice)
+    page = services.reading.page(alice, StreamQuery(ALL, sort, show=show))
+    listed = [row.id for row in page.rows]
+    middle = listed[5]
+    above = services.marking.mark_above(alice, ALL, page.snapshot, middle)
+    now = states(services, alice)
+    assert now == {i: before[i] or i in listed[:5] for i in before}
+    assert above.count == sum(not before[i] for i in listed[:5])
+    services.reading.undo(alice, above.undo)
+    assert states(services, alice) == before
+    below = services.marking.mark_below(alice, ALL, page.snapshot, middle)
+    spared = {i for i in listed[:6] if not before[i]}
+    assert {i for i, read in states(services, alice).items() if not read} == spared
+    assert below.count == sum(not read for read in before.values()) - len(spared)
+    services.reading.undo(alice, below.undo)
+    assert states(services, alice) == before
+
+
+def test_what_came_after_the_list_stays_unread(world: World, alice: Actor) -> None:
+    services, (feed_id,) = world.services, follow(world, alice, [1, 2, 3])
+    page = services.reading.page(alice, StreamQuery(ALL))
+    world.publish(feed_id, world.minutes(0))
+    services.marking.mark_below(alice, ALL, page.snapshot, page.rows[0].id)
+    assert list(states(services, alice).values()) == [False, False, True, True]
+    services.marking.mark_above(alice, ALL, page.snapshot, page.rows[1].id)
+    assert list(states(services, alice).values()) == [False, True, True, True]
+
+
+def test_what_was_marked_since_a_mark_below_stays(world: World, alice: Actor) -> None:
+    services = world.services
+    follow(world, alice, [1, 2, 3, 4])
+    page = services.reading.page(alice, StreamQuery(ALL))
+    one, two, three, _ = [row.id for row in page.rows]
+    undo = services.marking.mark_below(alice, ALL, page.snapshot, two).undo
+    services.reading.mark(alice, [one], True)
+    services.reading.mark(alice, [three], False)
+    services.reading.undo(alice, undo)
+    assert list(states(services, alice).values()) == [True, False, False, False]
+
+
+def test_a_part_needs_its_list(world: World, alice: Actor, bob: Actor) -> None:
+    services, (feed_id,) = world.services, follow(world, alice, [1, 2, 3])
+    page = services.reading.page(alice, StreamQuery(ALL))
+    entry = page.rows[1].id
+    with pytest.raises(NotFoundError):
+        services.marking.mark_above(bob, ALL, page.snapshot, entry)
+    with pytest.raises(NotFoundError, match="not among the first"):
+        services.marking.mark_above(alice, ALL, page.snapshot, entry + 10_000)
+    for stream in (f"feed/{feed_id}", "starred"):
+        with pytest.raises(InvalidError):
+            services.marking.mark_below(alice, StreamRef.parse(stream), page.snapshot, entry)
+    assert not any(states(services, alice).values())
+
+
+def test_the_history_holds_a_day_of_actions(world: World, alice: Actor, bob: Actor) -> None:
+    services = world.services
+    one, two = follow(world, alice, [1, 2, 3], [4, 5, 6])
+    folder = services.folders.create(alice, "Folder")
+    page = services.reading.page(alice, StreamQuery(ALL))
+    start, minute = clock.now(), dt.timedelta(minutes=1)
+    steps = (
+        lambda: services.marking.mark_above(alice, ALL, page.snapshot, page.rows[2].id).undo,
+        lambda: services.reading.mark_all(alice, StreamRef.parse(f"feed/{two}")).undo,
+        lambda: "folder." + services.folders.delete(alice, folder.id),
+        lambda: "feed." + services.subscriptions.unsubscribe(alice, one),
+    )
+    tokens = []
+    for n, step in enumerate(steps):
+        with clock.set_source(lambda n=n: start + n * minute):
+            tokens.append(step())
+    found = services.marking.history(alice)
+    assert [action.undo for action in found] == tokens[::-1]
+    kinds = [ActionKind.FEED, ActionKind.FOLDER, ActionKind.ALL, ActionKind.ABOVE]
+    assert [action.kind for action in found] == kinds
+    assert [action.about for action in found] == ["s0", "Folder", f"feed/{two}", "all"]
+    assert [action.count for action in found] == [0, 0, 3, 2]
+    assert [action.at for action in found] == [start + n * minute for n in (3, 2, 1, 0)]
+    assert services.marking.history(bob) == []
+    services.reading.undo(alice, tokens[1])
+    assert tokens[1] not in [action.undo for action in services.marking.history(alice)]
+    with clock.set_source(lambda: start + dt.timedelta(days=1, hours=1)):
+        assert services.marking.history(alice) == []
+
+
+def test_of_two_actions_on_one_feed_the_later_is_taken_back_first(world: World, alice: Actor) -> None:
+    services, (feed_id,) = world.services, follow(world, alice, [1, 2])
+    first = services.reading.mark_all(alice, ALL)
+    world.publish(feed_id, world.minutes(0))
+    second = services.reading.mark_all(alice, ALL)
+    with pytest.raises(ConflictError, match="Take that back first"):
+        services.reading.undo(alice, first.undo)
+    services.reading.undo(alice, second.undo)
+    services.reading.undo(alice, first.undo)
+    assert not any(states(services, alice).values())
