@@ -73,6 +73,11 @@ def time_zones() -> frozenset[str]:
 _FIELDS = {field.name: field for field in dataclasses.fields(Preferences)}
 
 
+def values(name: str) -> tuple[str, ...]:
+    """Return what a setting of choices may be."""
+    return tuple(_FIELDS[name].metadata["values"])
+
+
 def check(name: str, value: object) -> Any:
     """Return a setting's value.
 

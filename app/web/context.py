@@ -46,6 +46,18 @@ def user() -> User | None:
     return cast("User | None", g.get("user"))
 
 
+def person() -> User:
+    """Return who is logged in.
+
+    Raises:
+        AuthRequiredError: nobody is.
+    """
+    current = user()
+    if current is None:
+        raise AuthRequiredError
+    return current
+
+
 def session() -> Session:
     """Return the session of who is logged in.
 
@@ -64,7 +76,4 @@ def actor() -> Actor:
     Raises:
         AuthRequiredError: nobody is logged in.
     """
-    current = user()
-    if current is None:
-        raise AuthRequiredError
-    return current.actor
+    return person().actor

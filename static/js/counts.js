@@ -2,7 +2,7 @@
 // set right by the server: when it says so, else once a minute.
 import * as live from "./live.js";
 import { get } from "./net.js";
-import { t } from "./words.js";
+import { t, tn } from "./words.js";
 
 const EVERY = 60000;
 let etag = null;
@@ -15,6 +15,8 @@ function write(link, count) {
   const number = link.querySelector("b");
   if (!number) return;
   number.textContent = count > 0 ? count : "";
+  // Where feeds without unread entries are hidden, this one stays until the reader goes elsewhere.
+  if (!count && link.classList.contains("has")) link.classList.add("stay");
   link.dataset.unread = count;
   link.classList.toggle("has", count > 0);
 }
@@ -40,7 +42,7 @@ function title() {
   const here = document.querySelector(".tree a[aria-current]") ?? all;
   const unread = Number(here?.dataset.unread ?? 0);
   const sub = document.getElementById("unread");
-  if (sub) sub.textContent = unread ? `${unread} unread` : "All read";
+  if (sub) sub.textContent = unread ? tn("{n} unread", "{n} unread", unread) : t("All read");
   const total = Number(all?.dataset.unread ?? 0);
   if (all) document.title = document.title.replace(/^(\(\d+\) )?/, total ? `(${total}) ` : "");
 }
@@ -56,8 +58,8 @@ function show({ total, feeds, folders, newer }) {
 export async function refresh() {
   await settle();
   const before = moves;
-  const rows = document.getElementById("rows");
-  const url = `/api/counts${rows ? `?snapshot=${encodeURIComponent(rows.dataset.snapshot)}` : ""}`;
+  const { snapshot } = document.querySelector(".pane-list").dataset;
+  const url = `/api/counts?snapshot=${encodeURIComponent(snapshot)}`;
   const answer = await get(url, etag);
   // What was marked meanwhile is not in this answer; its own event asks again.
   if (!answer || moves !== before) return;

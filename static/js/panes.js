@@ -1,27 +1,40 @@
 // Which stream and entry are shown, and the addresses and history that say so: back restores everything.
 import * as counts from "./counts.js";
-import { load } from "./net.js";
+import * as list from "./list.js";
+import { load, post } from "./net.js";
+import * as queue from "./queue.js";
+import * as river from "./river.js";
 import * as rows from "./rows.js";
+import { say, toast } from "./toast.js";
 
 export const reader = () => document.querySelector(".reader");
-const list = () => document.querySelector(".pane-list");
 const article = () => document.getElementById("article");
-export const stream = () => document.getElementById("rows")?.dataset.url ?? "/read/all";
+export const stream = () => list.pane().dataset.url;
+export const view = () => list.pane().dataset.view;
 const narrow = matchMedia("(max-width: 699px)");
+// An entry lies over its list, not beside it.
+const over = () => narrow.matches || view() !== "panes";
 
 function pane(name) {
   reader().dataset.pane = name;
 }
 
 function remember(extra = {}) {
-  const snapshot = document.getElementById("rows")?.dataset.snapshot;
-  history.replaceState({ ...history.state, snapshot, scroll: list()?.scrollTop ?? 0, ...extra }, "");
+  const box = document.getElementById("rows");
+  const place = { snapshot: box?.dataset.snapshot, rows: list.all().length, selected: rows.current()?.dataset.id };
+  history.replaceState({ ...history.state, ...place, scroll: list.pane()?.scrollTop ?? 0, ...extra }, "");
 }
 
 function address(id) {
   const url = new URL(stream(), location.origin);
   if (id) url.searchParams.set("entry", id);
   return url.pathname + url.search;
+}
+
+function entitle() {
+  const parts = [openId() && document.getElementById("entry-title")?.textContent, document.querySelector(".pane-list h1").textContent];
+  document.title = [...parts.map((part) => part?.trim()).filter(Boolean), "Eventr"].join(" · ");
+  counts.forget();
 }
 
 export const openId = () => new URL(location.href).searchParams.get("entry");
@@ -37,11 +50,21 @@ export async function open(row, { push = true } = {}) {
   }
   pane("article");
   remember();
-  if (await load(`${address(id)}`, "article")) {
+  if (await load(address(id), "article")) {
     article().scrollTop = 0;
     rows.sync(id);
-    if (narrow.matches) document.getElementById("entry-title")?.focus({ preventScroll: true });
+    entitle();
+    if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
   }
+}
+
+// A step to a row: opens it, unless its whole text is in the list.
+export function visit(row) {
+  if (openId() || view() !== "expanded") return open(row);
+  river.still();
+  rows.select(row, "start");
+  rows.setRead(row, true);
+  row.querySelector("a").focus({ preventScroll: true });
 }
 
 export function close({ push = true } = {}) {
@@ -50,27 +73,57 @@ export function close({ push = true } = {}) {
   if (push) history.replaceState({}, "", address());
   pane("list");
   const row = rows.current();
-  if (narrow.matches || !push) row?.querySelector("a").focus({ preventScroll: true });
+  if (row) list.reveal(row);
+  if (over() || !push) row?.querySelector("a").focus({ preventScroll: true });
   if (!narrow.matches) load("/read/nothing", "article");
+  entitle();
 }
 
 export async function go(url, { push = true, state = null } = {}) {
-  await rows.send();
+  await queue.send();
   if (push) {
     remember();
     history.pushState({}, "", url);
   }
   const target = new URL(url, location.origin);
   const entry = target.searchParams.get("entry");
-  if (state?.snapshot) target.searchParams.set("snapshot", state.snapshot);
+  const asked = new URL(target);
+  if (state?.snapshot) asked.searchParams.set("snapshot", state.snapshot), asked.searchParams.set("rows", Math.min(state.rows || 1, 1000));
   mark(target.pathname);
-  if (!(await load(target.pathname + target.search, "stream"))) return;
+  river.still();
+  if (!(await load(asked.pathname + asked.search, "stream"))) return;
   pane(entry ? "article" : "list");
   mark(target.pathname);
-  counts.forget();
-  list().scrollTop = state?.scroll ?? 0;
-  if (entry && rows.byId(entry)) rows.select(rows.byId(entry));
+  for (const link of document.querySelectorAll(".tree .stay")) link.classList.remove("stay");
+  while (state?.rows > list.all().length && (await list.more()));
+  list.all();
+  list.pane().scrollTop = state?.scroll ?? 0;
+  const row = list.byId(entry ?? state?.selected);
+  if (row) place(row, state);
+  entitle();
   remember();
+}
+
+function place(row, state) {
+  if (state?.scroll === undefined) return rows.select(row, "center");
+  row.setAttribute("aria-current", "true");
+}
+
+// View, density, order and filter are kept for this stream; the rows stay unless other ones are asked for.
+export async function look(changes) {
+  const { stream: name } = list.pane().dataset;
+  try {
+    say((await post("/read/view", { stream: name, ...changes })).text);
+  } catch (failure) {
+    return toast(failure.message);
+  }
+  const url = new URL(stream(), location.origin);
+  for (const field of ["view", "density", "sort", "show"]) url.searchParams.delete(field);
+  const same = !("sort" in changes) && !("show" in changes);
+  const selected = rows.current()?.dataset.id;
+  const state = same ? { snapshot: document.getElementById("rows")?.dataset.snapshot, selected } : {};
+  history.replaceState({}, "", url);
+  await go(url.href, { push: false, state });
 }
 
 function mark(path) {
@@ -85,7 +138,7 @@ async function restore(event) {
   const entry = here.searchParams.get("entry");
   here.searchParams.delete("entry");
   if (here.pathname + here.search !== stream()) return go(location.href, { push: false, state: event.state });
-  const row = entry && rows.byId(entry);
+  const row = entry && list.byId(entry);
   if (row) await open(row, { push: false });
   else if (entry) await go(location.href, { push: false, state: event.state });
   else close({ push: false });
@@ -95,11 +148,12 @@ export function start() {
   addEventListener("popstate", restore);
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");
+  const row = openId() && list.byId(openId());
   // Come back from another site: the same rows in the same order, at the same place.
   if (entry?.type === "back_forward" && history.state?.snapshot) {
     go(location.href, { push: false, state: history.state });
-  } else if (openId() && rows.byId(openId())) {
-    rows.select(rows.byId(openId()));
-    rows.setRead(rows.byId(openId()), true);
+  } else if (row) {
+    rows.select(row);
+    rows.setRead(row, true);
   }
 }

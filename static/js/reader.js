@@ -1,43 +1,47 @@
 // What keys and buttons of the reading screen do; the words are those of the table of keys.
 import * as counts from "./counts.js";
 import { post } from "./net.js";
+import * as list from "./list.js";
 import * as panes from "./panes.js";
+import * as queue from "./queue.js";
+import * as river from "./river.js";
 import * as rows from "./rows.js";
+import * as split from "./split.js";
 import * as tags from "./tags.js";
 import { remember, say, toast } from "./toast.js";
+import { t, tn } from "./words.js";
 
 const article = () => document.getElementById("article");
 
 async function step(by, open) {
-  const list = rows.all();
-  const at = list.indexOf(rows.current());
-  let next = list[at < 0 ? (by > 0 ? 0 : list.length - 1) : at + by];
-  if (!next && by > 0 && (await more())) next = rows.all()[list.length];
-  if (!next) return say(by > 0 ? "This is the last entry" : "This is the first entry");
-  if (open) return panes.open(next);
+  const all = list.all();
+  const at = all.indexOf(rows.current());
+  let next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by];
+  if (!next && by > 0 && (await list.more())) next = list.all()[all.length];
+  if (!next) return say(by > 0 ? t("This is the last entry") : t("This is the first entry"));
+  if (open) return panes.visit(next);
   rows.select(next);
   next.querySelector("a").focus({ preventScroll: true });
 }
 
-async function more() {
-  const link = document.querySelector("#more a");
-  if (link) await htmx.ajax("GET", link.getAttribute("hx-get"), { source: link });
-  return link !== null;
-}
-
+// Ahead first, as far as there may be any; then what was passed over; then another feed.
 async function nextUnread() {
-  const list = rows.all();
-  const after = list.slice(list.indexOf(rows.current()) + 1);
-  const row = after.find((one) => !rows.isRead(one)) ?? list.find((one) => !rows.isRead(one) && one !== rows.current());
-  if (row) return panes.open(row);
-  if (await feed(1)) nextUnread();
+  const unread = (row) => !rows.isRead(row);
+  const at = list.all().indexOf(rows.current());
+  let row = list.all().slice(at + 1).find(unread);
+  while (!row && !document.querySelector("#rows .divider") && (await list.more())) row = list.all().slice(at + 1).find(unread);
+  row ??= list.all().slice(0, Math.max(0, at)).find(unread);
+  if (row) return panes.visit(row);
+  if (await feed(1)) await nextUnread();
 }
 
 async function page(by) {
-  const pane = article();
+  const whole = panes.view() === "expanded" && !panes.openId();
+  const pane = whole ? list.pane() : article();
   const before = pane.scrollTop;
+  if (whole) river.hand();
   pane.scrollBy({ top: by * (pane.clientHeight - 80) });
-  if (by > 0 && (Math.ceil(before + pane.clientHeight) >= pane.scrollHeight - 4 || !panes.openId())) await nextUnread();
+  if (by > 0 && (Math.ceil(before + pane.clientHeight) >= pane.scrollHeight - 4 || !(whole || panes.openId()))) await nextUnread();
 }
 
 async function feed(by) {
@@ -45,25 +49,27 @@ async function feed(by) {
   const at = links.findIndex((link) => link.hasAttribute("aria-current"));
   const ring = by > 0 ? links.slice(at + 1) : links.slice(0, at < 0 ? links.length : at).reverse();
   const link = ring.find((one) => Number(one.dataset.unread) > 0);
-  if (!link) return say("No other feed has unread entries"), false;
+  if (!link) return say(t("No other feed has unread entries")), false;
   await panes.go(link.href);
   return true;
 }
 
 function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
-  const row = id && rows.byId(id);
+  const row = id && list.byId(id);
   if (!row) return;
   const read = !rows.isRead(row);
   rows.setRead(row, read);
+  if (!read) row.dataset.kept = "";
   remember(() => rows.setRead(row, !read));
-  say(read ? "Marked as read" : "Kept unread");
+  say(read ? t("Marked as read") : t("Kept unread"));
 }
 
-async function toggleStar(id = panes.openId() ?? rows.current()?.dataset.id) {
-  const button = id && document.querySelector(`form[data-act="star"][data-id="${CSS.escape(id)}"] button`);
+function toggleStar(id = panes.openId() ?? rows.current()?.dataset.id) {
+  const button = id && (list.byId(id) ?? article()).querySelector(`form[data-act="star"][data-id="${CSS.escape(id)}"] button`);
   if (!button) return;
   const on = button.getAttribute("aria-pressed") !== "true";
-  if (await rows.setStar(id, on)) say(on ? "Starred" : "Star removed");
+  rows.setStar(id, on);
+  say(on ? t("Starred") : t("Star removed"));
 }
 
 async function tagEntry() {
@@ -71,15 +77,21 @@ async function tagEntry() {
   tags.open();
 }
 
-async function markAll() {
-  await rows.send();
-  const list = document.getElementById("rows");
-  const unread = rows.all().filter((row) => !rows.isRead(row));
+// All of the list, or what lies above or below an entry.
+async function markMany(part = "all") {
+  const row = rows.current();
+  if (part !== "all" && !row) return say(t("Choose an entry first"));
+  await queue.send();
+  const { stream, snapshot } = list.pane().dataset;
+  const all = list.all();
+  const at = all.indexOf(row);
+  const some = { all, above: all.slice(0, at), below: all.slice(at + 1) }[part].filter((one) => !rows.isRead(one));
   try {
-    const done = await post("/read/mark-all", { stream: list.dataset.stream, snapshot: list.dataset.snapshot });
-    rows.paintMany(unread, true);
-    toast(done.text, done.undo && (() => unmark(done.undo, unread)));
+    const done = await post(`/read/mark-${part}`, { stream, snapshot, ...(part === "all" ? {} : { entry: row.dataset.id }) });
+    rows.paintMany(some, true);
+    toast(done.text, done.undo && (() => unmark(done.undo, some)));
     await counts.refresh();
+    if (part === "all" && panes.reader().dataset.after) await feed(1);
   } catch (failure) {
     toast(failure.message);
   }
@@ -88,8 +100,8 @@ async function markAll() {
 async function unmark(token, unread) {
   try {
     await post("/undo", { token });
-    rows.paintMany(unread.filter((row) => row.isConnected), false);
-    say("Taken back");
+    rows.paintMany(unread, false);
+    say(t("Taken back"));
     await counts.refresh();
   } catch (failure) {
     toast(failure.message);
@@ -97,11 +109,10 @@ async function unmark(token, unread) {
 }
 
 async function refresh() {
-  const list = document.getElementById("rows");
   const button = document.querySelector('form[data-act="refresh"]');
   button?.classList.add("busy");
   try {
-    const done = await post("/refresh", { stream: list?.dataset.stream ?? "all" });
+    const done = await post("/refresh", { stream: list.pane().dataset.stream });
     say(done.text);
     for (const pause of [700, 1300, 2000, 4000, 6000]) {
       await new Promise((resolve) => setTimeout(resolve, pause));
@@ -132,7 +143,12 @@ export const actions = {
   original,
   read: () => toggleRead(),
   star: () => toggleStar(),
-  "mark-all": markAll,
+  "mark-all": () => markMany(),
+  "mark-above": () => markMany("above"),
+  "mark-below": () => markMany("below"),
+  "view-expanded": () => panes.look({ view: "expanded" }),
+  "view-list": () => panes.look({ view: "list" }),
+  "view-panes": () => panes.look({ view: "panes" }),
   refresh,
   tag: () => tagEntry(),
   "go-all": () => panes.go("/read/all"),
@@ -145,7 +161,8 @@ const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
   tag: tags.send,
-  "mark-all": markAll,
+  "mark-all": () => markMany(),
+  view: (form, button) => panes.look({ [button.name]: button.value }),
   refresh,
 };
 
@@ -153,14 +170,15 @@ function submitted(event) {
   const act = forms[event.target.dataset.act];
   if (!act) return;
   event.preventDefault();
-  act(event.target);
+  act(event.target, event.submitter);
 }
 
 function clicked(event) {
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   const link = event.target.closest("a");
   const row = link?.closest(".row");
-  if (row && link.matches("h2 a")) panes.open(row);
+  if (row && link.matches("h2 a, .whole-more")) panes.open(row);
+  else if (link?.closest("#more")) list.more();
   else if (link?.matches("[data-stream]")) panes.go(link.href);
   else if (link?.matches("[data-close]")) panes.close();
   else if (link?.matches("[data-step]")) step(Number(link.dataset.step), true);
@@ -172,7 +190,7 @@ function newer(count) {
   const bar = document.getElementById("newbar");
   if (!bar) return;
   bar.hidden = !count;
-  bar.textContent = `${count} new`;
+  bar.textContent = tn("{n} new", "{n} new", count);
 }
 
 function call(link, title) {
@@ -201,7 +219,10 @@ export function start() {
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
   arrivals();
+  split.start();
+  list.start();
+  river.start();
   rows.start();
   panes.start();
-  counts.start(newer, rows.send);
+  counts.start(newer, queue.send);
 }

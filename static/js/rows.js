@@ -1,104 +1,72 @@
 // Rows of the list and their states. A row never moves or goes away while the reader is on the page.
 import { move } from "./counts.js";
-import { post } from "./net.js";
-import { toast } from "./toast.js";
+import * as list from "./list.js";
+import * as queue from "./queue.js";
+import { t } from "./words.js";
 
-const BATCH = 300;
-let waiting = new Map();
-let timer = 0;
-let sending = Promise.resolve();
-
-export const all = () => [...document.querySelectorAll("#rows .row")];
-export const current = () => document.querySelector('#rows .row[aria-current="true"]');
-export const byId = (id) => document.querySelector(`#rows .row[data-id="${CSS.escape(id)}"]`);
+export const current = () => list.all().find((row) => row.hasAttribute("aria-current"));
 export const isRead = (row) => row.classList.contains("is-read");
+
+function show(row, read) {
+  row.classList.toggle("is-read", read);
+  row.querySelector(".state").textContent = read ? "" : t("Unread: ");
+  pressed("read", row.dataset.id, !read, read);
+}
 
 function paint(row, read) {
   if (isRead(row) === read) return false;
-  row.classList.toggle("is-read", read);
-  row.querySelector(".state").textContent = read ? "" : "Unread: ";
+  show(row, read);
   move(row.dataset.feed, read ? -1 : 1);
-  pressed("read", row.dataset.id, !read, read ? "Keep unread" : "Mark as read");
   return true;
 }
 
-function pressed(act, id, on, label) {
-  for (const form of document.querySelectorAll(`form[data-act="${act}"][data-id="${CSS.escape(id)}"]`)) {
-    const button = form.querySelector("button");
+function pressed(act, id, on, read) {
+  const pick = `form[data-act="${act}"][data-id="${CSS.escape(id)}"] button`;
+  const here = list.byId(id);
+  for (const button of new Set([...document.querySelectorAll(pick), ...(here?.querySelectorAll(pick) ?? [])])) {
     button.setAttribute("aria-pressed", on);
-    if (label) button.setAttribute("title", label);
+    if (act === "read") button.title = read ? t("Keep unread") : t("Mark as read");
   }
 }
 
 // An article that was asked for before its mark arrived is shown as the list has it.
 export function sync(id) {
-  const row = byId(id);
-  if (row) pressed("read", id, !isRead(row), isRead(row) ? "Keep unread" : "Mark as read");
+  const row = list.byId(id);
+  if (row) pressed("read", id, !isRead(row), isRead(row));
 }
 
 // Shown at once, sent in batches, taken back with a message when the server refuses.
 export function setRead(row, read) {
   if (!row || !paint(row, read)) return false;
-  waiting.set(row.dataset.id, read);
-  clearTimeout(timer);
-  timer = setTimeout(send, BATCH);
+  queue.put("read", row.dataset.id, read);
   return true;
 }
 
-// One batch after the other: two answers in the wrong order would leave the older mark standing.
-export function send() {
-  clearTimeout(timer);
-  sending = sending.then(() => flush(false));
-  return sending;
-}
-
-async function flush(keepalive) {
-  const batch = waiting;
-  waiting = new Map();
-  for (const read of [true, false]) {
-    const ids = [...batch].filter(([, value]) => value === read).map(([id]) => id);
-    if (ids.length) await deliver(ids, read, keepalive);
-  }
-}
-
-async function deliver(ids, read, keepalive) {
-  try {
-    await post("/entries/mark", { entry: ids, read: read ? 1 : 0 }, keepalive);
-  } catch (failure) {
-    for (const id of ids) if (byId(id)) paint(byId(id), !read);
-    toast(`Not saved. ${failure.message}`);
-  }
-}
-
-export async function setStar(id, on) {
+export function setStar(id, on) {
   pressed("star", id, on);
-  try {
-    await post("/entries/star", { entry: id, on: on ? 1 : 0 });
-    return true;
-  } catch (failure) {
-    pressed("star", id, !on);
-    toast(`Not saved. ${failure.message}`);
-    return false;
-  }
+  queue.put("star", id, on);
 }
 
 // After a mass action of the server: only shown, nothing to send.
-export function paintMany(rows, read) {
-  for (const row of rows) {
-    row.classList.toggle("is-read", read);
-    row.querySelector(".state").textContent = read ? "" : "Unread: ";
-    pressed("read", row.dataset.id, !read);
-  }
+export function paintMany(some, read) {
+  for (const row of some) show(row, read);
 }
 
-export function select(row) {
+export function select(row, place = "nearest") {
   const before = current();
   if (before && before !== row) before.removeAttribute("aria-current");
   if (!row) return;
+  list.reveal(row);
   row.setAttribute("aria-current", "true");
-  row.scrollIntoView({ block: "nearest" });
+  row.scrollIntoView({ block: place });
+}
+
+function put(kind, id, value) {
+  if (kind === "star") return pressed("star", id, value);
+  const row = list.byId(id);
+  if (row) paint(row, value);
 }
 
 export function start() {
-  addEventListener("pagehide", () => flush(true));
+  queue.start(put);
 }

@@ -13,6 +13,7 @@ from app.web.pages.folders import bp as folders
 from app.web.pages.imports import bp as imports
 from app.web.pages.keys import bp as keys
 from app.web.pages.live import bp as live
+from app.web.pages.look import bp as look
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
 from app.web.pages.packs import bp as packs
@@ -31,6 +32,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     sign_in,
     new_password,
     read,
+    look,
     mark,
     add,
     feeds,

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.stream import REF_MAX, StreamRef
+from app.models.stream import REF_MAX, MassMarked, StreamRef
 from app.models.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session
@@ -44,16 +44,21 @@ class MarkAll:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MarkPart(MarkAll):
+    entry: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
     token: str = text(max=128)
     next: str = text(max=2048, default="")
 
 
-def _done(next: str, **answer: object) -> Response:
+def _done(goal: str, **answer: object) -> Response:
     """Answer a script with JSON, a form by going on to its page."""
     if wants_json():
         return jsonify(**answer)
-    return make_response(redirect(safe_next(next), 303))
+    return make_response(redirect(safe_next(goal), 303))
 
 
 @bp.post("/entries/mark")
@@ -77,6 +82,20 @@ def mark_all() -> Response:
     """Mark a stream as read up to what its list has shown; can be undone for a day."""
     form = schemas.form(request, MarkAll)
     done = services().reading.mark_all(actor(), StreamRef.parse(form.stream), snapshot=form.snapshot)
+    return _marked(done, form.next)
+
+
+@bp.post("/read/mark-above", defaults={"part": "above"})
+@bp.post("/read/mark-below", defaults={"part": "below"})
+def mark_part(part: str) -> Response:
+    """Mark what is above or below an entry in its list as read; can be undone for a day."""
+    form = schemas.form(request, MarkPart)
+    marking = services().marking
+    mark = marking.mark_above if part == "above" else marking.mark_below
+    return _marked(mark(actor(), StreamRef.parse(form.stream), form.snapshot, form.entry), form.next)
+
+
+def _marked(done: MassMarked, goal: str) -> Response:
     undo = done.undo if done.count else None
     words = (
         ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", done.count)
@@ -85,7 +104,7 @@ def mark_all() -> Response:
     )
     if not wants_json():
         services().accounts.notify(actor(), session(), Notice(words, undo))
-    return _done(form.next, text=words, undo=undo, count=done.count)
+    return _done(goal, text=words, undo=undo, count=done.count)
 
 
 @bp.post("/undo")

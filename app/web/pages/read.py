@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
+from urllib.parse import urlencode
 
 from flask import Blueprint, Response, make_response, redirect, request
 
-from app.errors import NotFoundError
-from app.models.stream import Page, Sort, StreamKind, StreamQuery, StreamRef, Tree
+from app.errors import InvalidError, NotFoundError
+from app.models import preferences
+from app.models.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
+from app.models.streamview import EXPANDED, FIELDS, StreamView
 from app.web import schemas
-from app.web.context import actor, services
+from app.web.context import actor, person, services
 from app.web.render import fragment_for, template
 from app.web.schemas import text
 from app.web.views import Head, head_of
 
 bp = Blueprint("read", __name__)
 
-SORTS = tuple(s.value for s in Sort)
+
+def _wish(name: str) -> Any:
+    return text(max=32, default="", one_of=("", *preferences.values(name)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +30,16 @@ class Query:
     entry: int | None = None
     cursor: str = text(max=64, default="")
     snapshot: str = text(max=128, default="")
-    sort: str = text(max=32, default=Sort.UNREAD_ON_TOP.value, one_of=SORTS)
+    rows: int | None = None
+    view: str = _wish("view")
+    density: str = _wish("density")
+    sort: str = _wish("sort")
+    show: str = _wish("show")
+
+    @property
+    def wishes(self) -> dict[str, str]:
+        """How the list is to be shown this once."""
+        return {name: value for name in FIELDS if (value := getattr(self, name))}
 
 
 @bp.get("/read")
@@ -65,41 +80,57 @@ def entry(entry_id: int) -> Response:
 
 def _article(ref: StreamRef, entry_id: int) -> str:
     found = services().reading.article(actor(), entry_id)
-    return template("parts/article.html", article=found, ref=ref, my_tags=services().tags.all(actor()))
+    tags = services().tags.all(actor())
+    return template("parts/article.html", article=found, ref=ref, here=f"/read/{ref}", my_tags=tags)
 
 
-def _query(ref: StreamRef, asked: Query) -> StreamQuery:
-    return StreamQuery(ref, Sort(asked.sort), asked.cursor or None, asked.snapshot or None)
+def _look(ref: StreamRef, asked: Query) -> StreamView:
+    return services().streamviews.get(actor(), ref, person().preferences, asked.wishes)
 
 
-def _screen(ref: StreamRef, asked: Query) -> tuple[Tree, Page]:
+def _query(ref: StreamRef, asked: Query, look: StreamView) -> StreamQuery:
+    return StreamQuery(
+        ref,
+        Sort(look.sort),
+        asked.cursor or None,
+        asked.snapshot or None,
+        asked.rows,
+        Show(look.show),
+        whole=look.view == EXPANDED,
+    )
+
+
+def _screen(query: StreamQuery) -> tuple[Tree, Page]:
     try:
-        return services().reading.screen(actor(), _query(ref, asked))
-    except NotFoundError:
-        if asked.cursor or not asked.snapshot:
+        return services().reading.screen(actor(), query)
+    except (NotFoundError, InvalidError):
+        if query.cursor or not query.snapshot:
             raise
-        # Back to a list of yesterday: its snapshot is gone, so it is made anew.
-        return services().reading.screen(actor(), StreamQuery(ref, Sort(asked.sort)))
+        # Back to a list of yesterday, or of another order: its snapshot does not fit, so it is made anew.
+        return services().reading.screen(actor(), dataclasses.replace(query, snapshot=None))
 
 
 def _more(ref: StreamRef, asked: Query) -> str:
-    page = services().reading.page(actor(), _query(ref, asked))
-    return template("parts/rows.html", page=page, ref=ref, sort=asked.sort, first=False)
+    look = _look(ref, asked)
+    page = services().reading.page(actor(), _query(ref, asked, look))
+    return template("parts/rows.html", page=page, first=False, **_addresses(ref, asked, look))
 
 
 def _panes(ref: StreamRef, asked: Query) -> str:
-    tree, page = _screen(ref, asked)
-    return template("parts/stream.html", **_values(ref, asked, tree, page))
+    look = _look(ref, asked)
+    tree, page = _screen(_query(ref, asked, look))
+    return template("parts/stream.html", **_values(ref, asked, look, tree, page))
 
 
 def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
-    tree, page = _screen(ref, asked)
-    values = _values(ref, asked, tree, page)
+    look = _look(ref, asked)
+    tree, page = _screen(_query(ref, asked, look))
+    values = _values(ref, asked, look, tree, page)
     searches = services().tags.searches(actor())
     return template("pages/read.html", tree=tree, pane=pane, current=str(ref), searches=searches, **values)
 
 
-def _values(ref: StreamRef, asked: Query, tree: Tree, page: Page) -> dict[str, object]:
+def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Page) -> dict[str, object]:
     my_tags = services().tags.all(actor())
     head: Head | None = head_of(tree, ref, my_tags)
     if head is None:
@@ -108,14 +139,21 @@ def _values(ref: StreamRef, asked: Query, tree: Tree, page: Page) -> dict[str, o
     if asked.entry is not None:
         article = services().reading.article(actor(), asked.entry)
     return {
-        "ref": ref,
         "head": head,
         "page": page,
-        "sort": asked.sort,
         "article": article,
         "has_feeds": has_feeds(tree),
         "my_tags": my_tags,
+        **_addresses(ref, asked, look),
     }
+
+
+def _addresses(ref: StreamRef, asked: Query, look: StreamView) -> dict[str, object]:
+    """Return the stream's own address, and that of its next page, which is shown as the first was."""
+    path = f"/read/{ref}"
+    here = f"{path}?{urlencode(asked.wishes)}" if asked.wishes else path
+    going_on = f"{path}?{urlencode({name: getattr(look, name) for name in FIELDS})}"
+    return {"ref": ref, "look": look, "here": here, "going_on": going_on}
 
 
 def has_feeds(tree: Tree) -> bool:

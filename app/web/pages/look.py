@@ -1,0 +1,71 @@
+"""How a stream is shown, kept for its reader; and what he can take back. Forms and calls of scripts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
+from flask_babel import ngettext
+
+from app.models.history import ActionKind, MassAction
+from app.models.stream import StreamRef, Tree
+from app.models.streamview import FIELDS
+from app.web import schemas
+from app.web.context import actor, person, services
+from app.web.errors import wants_json
+from app.web.redirects import safe_next
+from app.web.render import template
+from app.web.schemas import text
+from app.web.views import head_of
+
+bp = Blueprint("look", __name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    stream: str = text(max=256)
+    view: str = text(max=16, default="")
+    density: str = text(max=16, default="")
+    sort: str = text(max=16, default="")
+    show: str = text(max=16, default="")
+    next: str = text(max=2048, default="")
+
+
+@bp.post("/read/view")
+def view() -> Response:
+    """Keep how a stream is shown."""
+    form = schemas.form(request, Look)
+    changes = {name: value for name in FIELDS if (value := getattr(form, name))}
+    ref = StreamRef.parse(form.stream)
+    found = services().streamviews.set(actor(), ref, person().preferences, changes)
+    if not wants_json():
+        return make_response(redirect(safe_next(form.next, f"/read/{ref}"), 303))
+    return jsonify(text=_("The list is shown differently"), **dataclasses.asdict(found))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Line:
+    """One action in words."""
+
+    action: MassAction
+    text: str
+
+
+@bp.get("/history")
+def history() -> str:
+    """What was done to many entries or feeds within a day, each to be taken back."""
+    actions = services().marking.history(actor())
+    tree = services().reading.tree(actor())
+    return template("pages/history.html", lines=[Line(a, _words(a, tree)) for a in actions])
+
+
+def _words(action: MassAction, tree: Tree) -> str:
+    name = action.about
+    if action.kind is ActionKind.FEED:
+        return str(_("Unsubscribed from %(name)s", name=name))
+    if action.kind is ActionKind.FOLDER:
+        return str(_("Folder %(name)s deleted", name=name))
+    head = head_of(tree, StreamRef.parse(name))
+    done = str(ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", action.count))
+    return str(_("%(name)s: %(done)s", done=done, name=head.title)) if head else done

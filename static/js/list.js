@@ -1,0 +1,120 @@
+// The items of the list. At most 500 are in the page; those far away are kept beside it, and a gap as high
+// as they are holds their place, so that neither place nor focus jumps.
+import { say } from "./toast.js";
+import { t, tn } from "./words.js";
+
+const MOST = 500;
+const NEAR = 1500; // pixels beyond the edge of the pane
+const SPARE = 50; // items put back beyond those
+const heights = new WeakMap();
+const gaps = [document.createElement("li"), document.createElement("li")];
+let box = null;
+let items = [];
+let from = 0;
+let to = 0;
+let coming = null;
+let failed = null;
+
+export const pane = () => document.querySelector(".pane-list");
+
+// What the page shows is taken over: more came at the end, or another list.
+function known() {
+  const now = document.getElementById("rows");
+  const shown = now ? [...now.children].filter((item) => !gaps.includes(item)) : [];
+  if (now === box) items.splice(from, to - from, ...shown);
+  else [box, items, from] = [now, shown, 0];
+  to = from + shown.length;
+  return items;
+}
+
+export const all = () => known().map((item) => item.firstElementChild).filter((row) => row?.matches(".row"));
+export const byId = (id) => all().find((row) => row.dataset.id === id);
+
+const sum = (part) => part.reduce((height, item) => height + (heights.get(item) ?? 0), 0);
+
+function show(first, last) {
+  for (const item of items.slice(from, to)) heights.set(item, item.offsetHeight);
+  if (!gaps[0].isConnected || gaps[0].parentNode !== box) box.prepend(gaps[0]), box.append(gaps[1]);
+  const stays = items.slice(Math.max(first, from), Math.min(last, to));
+  const away = items.slice(from, to).filter((item) => !stays.includes(item));
+  if (away.some((item) => item.contains(document.activeElement))) pane().focus({ preventScroll: true });
+  for (const item of away) item.remove();
+  gaps[0].after(...items.slice(first, stays.length ? from : last));
+  if (stays.length) gaps[1].before(...items.slice(to, last));
+  [from, to] = [first, last];
+  gaps[0].style.blockSize = `${sum(items.slice(0, from))}px`;
+  gaps[1].style.blockSize = `${sum(items.slice(to))}px`;
+}
+
+export function reveal(row) {
+  if (row.isConnected) return;
+  const at = items.indexOf(row.parentNode);
+  show(Math.max(0, at - MOST / 2), Math.min(items.length, at + MOST / 2));
+}
+
+// Puts back what comes near the pane, takes out what is far on the other side.
+function follow() {
+  const edges = pane().getBoundingClientRect();
+  if (known().length > MOST && to - from > MOST) show(to - MOST, to);
+  let [first, last] = [from, to];
+  let room = from && gaps[0].getBoundingClientRect().bottom - edges.top + NEAR;
+  if (room > 0) {
+    while (first > 0 && room > 0) room -= heights.get(items[--first]);
+    first = Math.max(0, first - SPARE);
+    return show(first, Math.min(items.length, first + MOST));
+  }
+  room = to < items.length && edges.bottom + NEAR - gaps[1].getBoundingClientRect().top;
+  if (room > 0) {
+    while (last < items.length && room > 0) room -= heights.get(items[last++]);
+    last = Math.min(items.length, last + SPARE);
+    show(Math.max(0, last - MOST), last);
+  }
+}
+
+// The next rows, once at a time; false: there are none.
+export function more() {
+  coming ??= next().finally(() => (coming = null));
+  return coming;
+}
+
+async function next() {
+  const before = all().length;
+  if (to < items.length) show(Math.max(0, items.length - MOST), items.length);
+  const link = document.querySelector("#more a");
+  if (!link) return false;
+  const focused = document.activeElement === link;
+  link.setAttribute("aria-busy", "true");
+  await htmx.ajax("GET", link.getAttribute("href"), { source: link, target: "#more", swap: "outerHTML" }).catch(() => {});
+  link.removeAttribute("aria-busy");
+  if (link.isConnected) return unloaded(link);
+  const rows = all();
+  announce(rows.length - before, Number(box.dataset.total) - rows.length);
+  if (focused) rows[before]?.querySelector("a").focus({ preventScroll: true });
+  follow();
+  return rows.length > before;
+}
+
+function announce(n, left) {
+  const words = left > 0 ? ["{n} more loaded, {left} left", "{n} more loaded, {left} left"] : ["{n} more loaded", "{n} more loaded"];
+  say(tn(...words, n, { left }));
+}
+
+function unloaded(link) {
+  failed = link;
+  link.textContent = t("These did not load. Try again");
+  return false;
+}
+
+function scrolled(event) {
+  if (event.target !== pane()) return;
+  follow();
+  const { scrollHeight, scrollTop, clientHeight } = pane();
+  const link = document.querySelector("#more a");
+  const auto = document.querySelector(".reader").dataset.auto;
+  if (auto && link && link !== failed && scrollHeight - scrollTop - clientHeight < NEAR) more();
+}
+
+export function start() {
+  for (const gap of gaps) gap.className = "gap", gap.setAttribute("aria-hidden", "true");
+  document.addEventListener("scroll", scrolled, { capture: true, passive: true });
+}

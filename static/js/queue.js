@@ -1,0 +1,104 @@
+// Changes of state: sent in batches, kept while the server is away, and over a reload. Sending one twice
+// is the same as once.
+import { post } from "./net.js";
+import { toast } from "./toast.js";
+import { t, tn } from "./words.js";
+
+const BATCH = 500;
+const MOST = 500; // ids in one request
+const AGAIN = [2000, 60000];
+const KINDS = { read: ["/entries/mark", "read", MOST], star: ["/entries/star", "on", 1] };
+const waiting = new Map(); // "read 12" → true
+let prefix = "";
+let timer = 0;
+let failures = 0;
+let sending = Promise.resolve();
+let refused = () => {};
+
+// A browser may refuse to keep anything; then a change lives as long as its page.
+function keep(key, value) {
+  try {
+    if (value === undefined) localStorage.removeItem(prefix + key);
+    else localStorage.setItem(prefix + key, value ? "1" : "");
+  } catch {}
+}
+
+export function put(kind, id, value) {
+  waiting.set(`${kind} ${id}`, value);
+  keep(`${kind} ${id}`, value);
+  later(BATCH);
+}
+
+function later(pause) {
+  clearTimeout(timer);
+  timer = setTimeout(send, pause);
+}
+
+// One batch after the other: two answers in the wrong order would leave the older mark standing.
+export function send() {
+  clearTimeout(timer);
+  sending = sending.then(() => flush(false));
+  return sending;
+}
+
+async function flush(keepalive) {
+  for (const [kind, [, , most]] of Object.entries(KINDS)) {
+    for (const value of [true, false]) {
+      const keys = [...waiting.keys()].filter((key) => key.startsWith(kind) && waiting.get(key) === value);
+      for (let at = 0; at < keys.length; at += most) {
+        if (!(await deliver(kind, keys.slice(at, at + most), value, keepalive))) return away();
+      }
+    }
+  }
+  failures = 0;
+  show();
+}
+
+// False: to be tried again.
+async function deliver(kind, keys, value, keepalive) {
+  const [url, name] = KINDS[kind];
+  const ids = keys.map((key) => key.split(" ")[1]);
+  const failure = await post(url, { entry: ids, [name]: value ? 1 : 0 }, keepalive).then(() => null, (one) => one);
+  const status = failure?.status ?? 200;
+  if (status === 401) toast(failure.message);
+  if (!status || status === 401 || status === 429 || status >= 500) return false;
+  for (const [n, key] of keys.entries()) {
+    if (waiting.get(key) !== value) continue; // changed meanwhile: that is still to be sent
+    waiting.delete(key);
+    keep(key);
+    if (failure) refused(kind, ids[n], !value);
+  }
+  if (failure) toast(t("Not saved. {reason}", { reason: failure.message }));
+  return true;
+}
+
+function away() {
+  later(Math.min(AGAIN[0] * 2 ** failures++, AGAIN[1]));
+  show();
+}
+
+function show() {
+  const note = document.getElementById("pending");
+  const n = failures && waiting.size;
+  note.hidden = !n;
+  note.textContent = n ? tn("Offline, {n} change waiting", "Offline, {n} changes waiting", n) : "";
+}
+
+// What was left over by an earlier page; a person's changes are never sent for another one.
+function load() {
+  prefix = `eventr.waiting.${document.querySelector(".reader").dataset.user}.`;
+  try {
+    for (const key of Object.keys(localStorage).filter((one) => one.startsWith(prefix))) {
+      waiting.set(key.slice(prefix.length), localStorage.getItem(key) === "1");
+    }
+  } catch {}
+}
+
+export function start(back) {
+  refused = back;
+  load();
+  for (const [key, value] of waiting) refused(...key.split(" "), value);
+  if (waiting.size) send();
+  addEventListener("online", send);
+  addEventListener("pagehide", () => flush(true));
+}
