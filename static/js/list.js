@@ -84,7 +84,8 @@ async function next() {
   if (!link) return false;
   const focused = document.activeElement === link;
   link.setAttribute("aria-busy", "true");
-  await htmx.ajax("GET", link.getAttribute("href"), { source: link, target: "#more", swap: "outerHTML" }).catch(() => {});
+  const place = link.parentElement;
+  await htmx.ajax("GET", link.getAttribute("href"), { source: place, target: "#more", swap: "outerHTML" }).catch(() => {});
   link.removeAttribute("aria-busy");
   if (link.isConnected) return unloaded(link);
   const rows = all();

@@ -240,8 +240,10 @@ def test_more_rows_come_by_key_and_keep_the_place(site: Site, visit: Visit) -> N
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("entry 50")
     expect(page.locator("#rows .row")).to_have_count(100)
-    page.get_by_role("link", name="Load more").click()
+    expect(page.locator("#say")).to_have_text("50 more loaded, 20 left")
+    page.locator(".row").last.scroll_into_view_if_needed()
     expect(page.locator("#rows .row")).to_have_count(120)
+    expect(page.locator("#say")).to_have_text("20 more loaded")
     assert _titles(page) == [f"entry {n}" for n in range(120)]
 
 
