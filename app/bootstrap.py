@@ -40,6 +40,7 @@ from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
+from app.gateways.places import PlaceGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.streamviews import StreamViewGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -89,6 +90,7 @@ from app.services.imports import ImportService
 from app.services.indexing import IndexService
 from app.services.live import LiveService
 from app.services.machine import MachineService
+from app.services.manager import ManagerService
 from app.services.marking import MarkingService
 from app.services.operations import OperationsService
 from app.services.packs import PackService
@@ -162,6 +164,7 @@ class Gateways:
             most=settings.subscriptions_max,
         )
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
+        self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
             store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
         )
@@ -280,7 +283,23 @@ class Services:
     @once
     def folders(self) -> FolderService:
         """Folders."""
-        return FolderService(self.gateways.folders, undo_ttl=self.settings.undo_ttl)
+        g = self.gateways
+        return FolderService(g.folders, g.places, self.events, undo_ttl=self.settings.undo_ttl)
+
+    @once
+    def manager(self) -> ManagerService:
+        """Many subscriptions at once."""
+        g, undo_ttl = self.gateways, self.settings.undo_ttl
+        return ManagerService(
+            g.subscriptions,
+            g.feeds,
+            g.folders,
+            g.streams,
+            g.websubs,
+            self.jobs,
+            self.events,
+            undo_ttl=undo_ttl,
+        )
 
     # -- subscriptions as files
     @once

@@ -136,7 +136,7 @@ class Dataset:
             "unread": [],
             "title": "",
             "folder_ids": [FOLDER] if feed_id <= FOLDER_FEEDS else [],
-            "order": 0,
+            "orders": {},
         }
 
 

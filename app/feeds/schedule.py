@@ -168,6 +168,18 @@ def table(history: History, now: dt.datetime) -> list[float]:
     return [found[hour] for hour in range(24)]
 
 
+def per_week(history: History, now: dt.datetime) -> float:
+    """Return how many entries a week the last ten days brought; a burst of two minutes counts as one."""
+    today = _day(now)
+    counts = (
+        row >> shift * _BITS & 31
+        for day, row in _days(history)
+        if today - DAYS < day <= today
+        for shift in range(24)
+    )
+    return sum(counts) * 7 / DAYS
+
+
 def plan(
     history: History,
     now: dt.datetime,

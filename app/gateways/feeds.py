@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from app import logs
 from app.errors import ExistsError, NotFoundError
+from app.feeds import schedule
 from app.feeds.urls import url_key
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
@@ -16,6 +17,7 @@ from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.models.feed import DueFeed, Feed, FeedCard, FeedPoll, FeedUpdate, FetchRecord, Rest, StoreResult
+from app.models.subscription import ReadState
 
 log = logs.get(__name__)
 
@@ -174,6 +176,19 @@ class FeedGateway:
                 return other.id
             if known:
                 self._feeds.give_up_key(known.id)
+
+    def carry(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
+        """Return what is read of ``target`` by who goes on with it; see :meth:`FeedMerger.carry`."""
+        return self._merger.carry(state, source, target, upto)
+
+    def rates(self, feed_ids: Sequence[int], now: dt.datetime) -> dict[int, float]:
+        """Return how many entries a week these feeds brought of late, by id."""
+        found = self._feeds.histories(feed_ids)
+        return {f: schedule.per_week(schedule.History.from_doc(h), now) for f, h in found.items()}
+
+    def forecast(self, feed: Feed, now: dt.datetime) -> tuple[float, ...]:
+        """Return the seconds expected between a feed's entries, by hour of day (UTC)."""
+        return tuple(schedule.table(schedule.History.from_doc(feed.history), now))
 
     def record_fetches(self, records: Sequence[FetchRecord]) -> None:
         """Append to the fetch log."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.errors import ConflictError, ExistsError
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
@@ -46,12 +48,13 @@ class FeedMerger:
         return True
 
     def _move(self, subscription: Subscription, source: Feed, target: Feed) -> None:
-        state = self._translate(subscription.state, source, target)
+        state = self.translate(subscription.state, source, target)
 
         def work(session: Session) -> None:
             self._subscriptions.remove(subscription.user_id, source.id, session)
-            self._feeds.subscribed(source.id, -1, session)
-            position = self._feeds.subscribed(target.id, 1, session)
+            readers = 0 if subscription.paused else 1
+            self._feeds.subscribed(source.id, -readers, session)
+            position = self._feeds.subscribed(target.id, readers, session)
             if position is None:
                 raise ConflictError(feed_id=target.id)  # it was merged itself; the next pull tries again
             moved = subscription._replace(feed_id=target.id, state=state)
@@ -64,18 +67,37 @@ class FeedMerger:
             self._store.transaction(lambda session: self._leave(subscription, session))
 
     def _leave(self, subscription: Subscription, session: Session) -> None:
-        if self._subscriptions.remove(subscription.user_id, subscription.feed_id, session):
+        gone = self._subscriptions.remove(subscription.user_id, subscription.feed_id, session)
+        if gone and not gone.paused:
             self._feeds.subscribed(subscription.feed_id, -1, session)
 
-    def _translate(self, state: ReadState, source: Feed, target: Feed) -> ReadState:
+    def carry(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
+        """Return the state of somebody who goes on with ``target`` in the place of ``source``.
+
+        What was unread is unread there too; of its younger entries, above ``upto``, so are those that
+        ``source`` does not have.
+        """
+        unread = state.seqs(source.first_seq, source.last_seq)[-CARRIED:]
+        there = self._entries.places(target.id, list(self._entries.guids(source.id, unread)))
+        young = self._entries.guids(target.id, range(upto + 1, target.last_seq + 1))
+        known = self._entries.places(source.id, list(young))
+        seqs = {*there.values(), *(seq for guid, seq in young.items() if guid not in known)}
+        return _unread_only([s for s in seqs if target.first_seq <= s <= target.last_seq], target.last_seq)
+
+    def translate(self, state: ReadState, source: Feed, target: Feed) -> ReadState:
         """Return the state in ``target`` in which the same entries (by guid) are unread."""
         unread = state.seqs(source.first_seq, source.last_seq)[-CARRIED:]
         wanted = list(self._entries.guids(source.id, unread))
         places = self._entries.places(target.id, wanted)
-        seqs = sorted(s for s in places.values() if target.first_seq <= s <= target.last_seq)
-        if not seqs:
-            return ReadState(target.last_seq)
-        read = (1 << target.last_seq + 1) - 1
-        for seq in seqs:
-            read &= ~(1 << seq)
-        return make_state(seqs[0] - 1, read, 0, ())
+        seqs = [s for s in places.values() if target.first_seq <= s <= target.last_seq]
+        return _unread_only(seqs, target.last_seq)
+
+
+def _unread_only(seqs: Sequence[int], last: int) -> ReadState:
+    """Return the state in which these numbers alone are unread."""
+    if not seqs:
+        return ReadState(last)
+    read = (1 << last + 1) - 1
+    for seq in seqs:
+        read &= ~(1 << seq)
+    return make_state(min(seqs) - 1, read, 0, ())

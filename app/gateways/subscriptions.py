@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from app.errors import ConflictError, NotFoundError, TooLargeError
+from app.errors import ConflictError, ExistsError, NotFoundError, TooLargeError
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.removals import RemovalMapper
@@ -24,6 +26,8 @@ from app.models.subscription import ReadState, StartRule, Subscription
 ROUNDS = 20
 #: A feed that was not polled for so long is polled at once for a new reader.
 RESTED = dt.timedelta(hours=1)
+#: Subscriptions that end in one transaction.
+TOGETHER = 100
 
 
 class SubscriptionGateway:
@@ -79,8 +83,8 @@ class SubscriptionGateway:
 
         return self._store.transaction(work)
 
-    def _check_count(self, user_id: int) -> None:
-        if self._subscriptions.count(user_id) >= self._most:
+    def _check_count(self, user_id: int, more: int = 1) -> None:
+        if self._subscriptions.count(user_id) + more > self._most:
             raise TooLargeError("You have %(limit)s subscriptions, and that is the most.", limit=self._most)
 
     def _start_of(self, position: Position, now: dt.datetime) -> int:
@@ -114,7 +118,7 @@ class SubscriptionGateway:
         return self._subscriptions.feed_ids(user_id)
 
     def edit(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> Subscription:
-        """Change title, folders or order, and return the subscription as it is then.
+        """Change title or folders, and return the subscription as it is then.
 
         Raises:
             NotFoundError: he is not subscribed.
@@ -137,7 +141,7 @@ class SubscriptionGateway:
         def work(session: Session) -> bool:
             removed = self._subscriptions.remove(user_id, feed_id, session)
             if removed:
-                self._feeds.subscribed(feed_id, -1, session)
+                self._feeds.subscribed(feed_id, 0 if removed.paused else -1, session)
                 self._removals.add(Removal(token, user_id, removed), expires, session)
             return removed is not None
 
@@ -165,17 +169,110 @@ class SubscriptionGateway:
         self._check_count(user_id)
         wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
 
-        def work(session: Session) -> Subscription:
-            position = self._feeds.subscribed(wanted.feed_id, 1, session, now=now)
-            if position is None:
-                raise NotFoundError("This can no longer be undone.", undo=token)
-            # Without a state it may have been removed before the feed's first pull, which has come since.
-            state = ReadState(self._start_of(position, now)) if was.state == ReadState() else was.state
-            self._removals.remove(user_id, token, session)
-            pending = not position.last_seq
-            return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
+        return self._store.transaction(lambda session: self._return(wanted, token, now, session))
+
+    def _return(self, wanted: Subscription, token: str, now: dt.datetime, session: Session) -> Subscription:
+        readers = 0 if wanted.paused else 1
+        position = self._feeds.subscribed(wanted.feed_id, readers, session, now=now)
+        if position is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        # Without a state it may have been removed before the feed's first pull, which has come since.
+        fresh = wanted.state == ReadState()
+        state = ReadState(self._start_of(position, now)) if fresh else wanted.state
+        self._removals.remove(wanted.user_id, token, session)
+        pending = not position.last_seq
+        return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
+
+    def remove_many(
+        self, user_id: int, feed_ids: Sequence[int], expires: dt.datetime
+    ) -> tuple[str, list[int]]:
+        """Unsubscribe from many feeds; stars stay.
+
+        Returns:
+            A token for :meth:`restore_many`, good until ``expires``, and the feeds that he was subscribed to.
+        """
+        token, gone = secrets.token_urlsafe(16), list[int]()
+        for start in range(0, len(feed_ids), TOGETHER):
+            chunk = feed_ids[start : start + TOGETHER]
+            gone += self._store.transaction(partial(self._remove_some, user_id, chunk, token, expires))
+        return token, gone
+
+    def _remove_some(
+        self, user_id: int, feed_ids: Sequence[int], token: str, expires: dt.datetime, session: Session
+    ) -> list[int]:
+        removed = self._subscriptions.remove_many(user_id, feed_ids, session)
+        if removed:
+            self._feeds.left([s.feed_id for s in removed if not s.paused], session)
+            self._removals.add_many(token, removed, expires, session)
+        return [s.feed_id for s in removed]
+
+    def restore_many(
+        self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime
+    ) -> list[int]:
+        """Bring back what :meth:`remove_many` took; feeds he has subscribed to again stay as they are.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his.
+            TooLargeError: he has as many as he may.
+        """
+        removals = self._removals.many(user_id, token, now)
+        if not removals:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        self._check_count(user_id, len(removals))
+        mine, back = set(self._subscriptions.feed_ids(user_id)), list[int]()
+        for removal in removals:
+            was = removal.subscription
+            if was is None or was.feed_id in mine:
+                self._removals.remove(user_id, removal.token)
+                continue
+            wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
+            work = partial(self._return, wanted, removal.token, now)
+            with contextlib.suppress(ExistsError, NotFoundError):  # came back, or its feed is gone
+                back.append(self._store.transaction(work).feed_id)
+        return back
+
+    def pause(self, user_id: int, feed_id: int, paused: bool, now: dt.datetime) -> bool:
+        """Count a reader out of a feed's polls, or in again; return whether that changed anything."""
+
+        def work(session: Session) -> bool:
+            changed = self._subscriptions.pause(user_id, feed_id, paused, session)
+            if changed:
+                due = None if paused else now
+                self._feeds.subscribed(feed_id, -1 if paused else 1, session, now=due, due=not paused)
+            return changed
 
         return self._store.transaction(work)
+
+    def exchange(
+        self, mine: Subscription, target: Feed, state: ReadState, expires: dt.datetime, now: dt.datetime
+    ) -> str:
+        """Read another feed in the place of one, under the same name and in the same folders.
+
+        Returns:
+            A token for :meth:`restore` of the old one.
+
+        Raises:
+            ExistsError: the user reads that one too.
+            NotFoundError: he has unsubscribed, or the feed is gone.
+        """
+        token, readers = secrets.token_urlsafe(16), 0 if mine.paused else 1
+
+        def work(session: Session) -> None:
+            was = self._subscriptions.remove(mine.user_id, mine.feed_id, session)
+            position = self._feeds.subscribed(target.id, readers, session, now=now, due=not target.errors)
+            if was is None or position is None:
+                raise NotFoundError(feed_id=mine.feed_id)
+            self._feeds.subscribed(mine.feed_id, -readers, session)
+            self._removals.add(Removal(token, mine.user_id, was), expires, session)
+            new = was._replace(feed_id=target.id, state=state)
+            self._subscriptions.add(new, pending=not position.last_seq, session=session)
+
+        self._store.transaction(work)
+        return token
+
+    def begin(self, feed: Feed, now: dt.datetime) -> int:
+        """Return up to which number a feed counts as read for who begins with it now."""
+        return self._start_of(Position(feed.id, feed.first_seq, feed.last_seq, feed.last_entry_at), now)
 
     def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int | None:
         """Mark entries of one feed; return by how much its unread count moved, None: not subscribed."""

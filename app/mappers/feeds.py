@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -237,14 +237,14 @@ class FeedMapper:
     def subscribed(
         self, feed_id: int, by: int, session: Session, *, now: dt.datetime | None = None, due: bool = False
     ) -> Position | None:
-        """Count subscribers up or down. None: no such feed.
+        """Count subscribers up or down; 0 for one who has paused. None: no such feed.
 
         Args:
             now: when somebody new began to read it.
             due: whether it is to be polled then at the latest.
         """
         query: Doc = {"_id": feed_id}
-        if by > 0:
+        if by >= 0:
             query["merged_into"] = None  # who comes to a feed that was merged meanwhile would wait for ever
         update: Doc = {"$inc": {"subscribers": by}}
         if now is not None:
@@ -253,6 +253,19 @@ class FeedMapper:
             update["$min"] = {"next_check_at": now}
         doc = self._feeds.find_one_and_update(query, update, projection=_POSITION, session=session)
         return _position(doc) if doc else None
+
+    @translated
+    def left(self, feed_ids: Sequence[int], session: Session) -> None:
+        """Count one subscriber less of each of these feeds."""
+        self._feeds.update_many(
+            {"_id": {"$in": list(feed_ids)}}, {"$inc": {"subscribers": -1}}, session=session
+        )
+
+    @translated
+    def histories(self, feed_ids: Sequence[int]) -> dict[int, bytes | Mapping[str, Any] | None]:
+        """Return the packed histories of these feeds, by id."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, {"history": 1})
+        return {d["_id"]: d.get("history") for d in found}
 
     @translated
     def move(self, feed_id: int, url: str, url_key: str) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pymongo import UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers import ids
 from app.mappers.errors import translated
-from app.mappers.store import Doc
+from app.mappers.store import Doc, Session
 from app.models.folder import Folder
+from app.models.order import rank
 
 
 class FolderMapper:
@@ -25,7 +27,7 @@ class FolderMapper:
     def add(self, user_id: int, name: str, parent: int | None) -> Folder:
         """Store a new folder."""
         while True:
-            doc: Doc = {"_id": ids.take(), "user_id": user_id, "name": name, "parent": parent, "order": 0}
+            doc: Doc = {"_id": ids.take(), "user_id": user_id, "name": name, "parent": parent, "order": ""}
             try:
                 self._folders.insert_one(doc)
                 return _folder(doc)
@@ -33,16 +35,41 @@ class FolderMapper:
                 continue  # only _id is unique here; the next id is free
 
     @translated
-    def of_user(self, user_id: int) -> list[Folder]:
+    def of_user(self, user_id: int, session: Session | None = None) -> list[Folder]:
         """Return a user's folders in their order."""
-        found = self._folders.find({"user_id": user_id}).sort([("order", 1), ("name", 1), ("_id", 1)])
-        return [_folder(d) for d in found]
+        found = [_folder(d) for d in self._folders.find({"user_id": user_id}, session=session)]
+        return sorted(found, key=lambda f: rank(f.order, f.name, f.id))
 
     @translated
     def edit(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
         """Set name, parent or order; False: the user has no such folder."""
         query = {"_id": folder_id, "user_id": user_id}
         return bool(self._folders.update_one(query, {"$set": changes}).matched_count)
+
+    @translated
+    def move(
+        self, user_id: int, folder_id: int, parent: int | None, touched: Sequence[int], session: Session
+    ) -> None:
+        """Move a folder, and touch others, so that of two moves that depend on each other one comes first."""
+        self._folders.update_one(
+            {"_id": folder_id, "user_id": user_id}, {"$set": {"parent": parent}}, session=session
+        )
+        query = {"_id": {"$in": list(touched)}, "user_id": user_id}
+        self._folders.update_many(query, {"$inc": {"moves": 1}}, session=session)
+
+    @translated
+    def reorder(self, user_id: int, moves: Sequence[tuple[int, str, str]]) -> None:
+        """Give folders (folder, its place, the new one); one that was moved meanwhile stays."""
+        self._folders.bulk_write(
+            [
+                UpdateOne(
+                    {"_id": f, "user_id": user_id, "order": old or {"$in": ["", 0, None]}},
+                    {"$set": {"order": new}},
+                )
+                for f, old, new in moves
+            ],
+            ordered=False,
+        )
 
     @translated
     def lift(self, user_id: int, folder_id: int, parent: int | None) -> None:
@@ -70,4 +97,5 @@ class FolderMapper:
 
 
 def _folder(doc: Doc) -> Folder:
-    return Folder(doc["_id"], doc["user_id"], doc["name"], doc["parent"], doc["order"])
+    # Before there were places, order was the number 0.
+    return Folder(doc["_id"], doc["user_id"], doc["name"], doc["parent"], doc["order"] or "")

@@ -1,8 +1,13 @@
-"""Subscriptions and folders that were removed and can come back: the collection ``removals``."""
+"""What was removed or moved and can come back: the collection ``removals``.
+
+Of many subscriptions that went at once each has its own document, with the token ``<token>~<feed id>``.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
+from collections.abc import Sequence
 
 from bson.int64 import Int64
 from pymongo.collection import Collection
@@ -10,8 +15,9 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
+from app.mappers.subscriptions import stored_orders
 from app.models.folder import Folder
-from app.models.removal import Removal
+from app.models.removal import Place, Removal
 from app.models.subscription import ReadState, Subscription, from_words
 
 
@@ -24,17 +30,22 @@ class RemovalMapper:
     @translated
     def add(self, removal: Removal, expires: dt.datetime, session: Session | None = None) -> None:
         """Keep a removal until ``expires``."""
-        subscription, folder = removal.subscription, removal.folder
-        doc = {
-            "token": removal.token,
-            "user_id": removal.user_id,
-            "expires": expires,
-            "subscription": _of_subscription(subscription) if subscription else None,
-            "folder": _of_folder(folder) if folder else None,
-            "feed_ids": list(removal.feed_ids),
-            "inner": list(removal.inner),
-        }
-        self._removals.insert_one(doc, session=session)
+        self._removals.insert_one(_doc(removal, expires), session=session)
+
+    @translated
+    def add_many(
+        self, token: str, gone: Sequence[Subscription], expires: dt.datetime, session: Session
+    ) -> None:
+        """Keep subscriptions that go together."""
+        docs = [_doc(Removal(f"{token}~{s.feed_id}", s.user_id, s), expires) for s in gone]
+        self._removals.insert_many(docs, session=session)
+
+    @translated
+    def many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
+        """Return a user's removals of one token of many that have not expired."""
+        prefix = {"$regex": f"^{re.escape(token)}~"}
+        found = self._removals.find({"user_id": user_id, "token": prefix, "expires": {"$gt": now}})
+        return [_removal(doc) for doc in found]
 
     @translated
     def get(self, user_id: int, token: str, now: dt.datetime) -> Removal | None:
@@ -55,13 +66,31 @@ class RemovalMapper:
         self._removals.delete_one({"user_id": user_id, "token": token}, session=session)
 
 
+def _doc(removal: Removal, expires: dt.datetime) -> Doc:
+    subscription, folder, moved = removal.subscription, removal.folder, removal.moved
+    return {
+        "token": removal.token,
+        "user_id": removal.user_id,
+        "expires": expires,
+        "subscription": _of_subscription(subscription) if subscription else None,
+        "folder": _of_folder(folder) if folder else None,
+        "feed_ids": list(removal.feed_ids),
+        "inner": list(removal.inner),
+        "moved": _of_folder(moved) if moved else None,
+        "places": [
+            [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
+        ],
+    }
+
+
 def _of_subscription(subscription: Subscription) -> Doc:
     state = subscription.state
     return {
         "feed_id": subscription.feed_id,
         "title": subscription.title,
         "folder_ids": list(subscription.folder_ids),
-        "order": subscription.order,
+        "orders": stored_orders(subscription.orders),
+        "paused": subscription.paused,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.words().items()},
         "unread": list(state.unread),
@@ -73,22 +102,33 @@ def _of_folder(folder: Folder) -> Doc:
 
 
 def _removal(doc: Doc) -> Removal:
-    user_id, was, folder = doc["user_id"], doc["subscription"], doc["folder"]
+    user_id, was = doc["user_id"], doc["subscription"]
     return Removal(
         token=doc["token"],
         user_id=user_id,
         subscription=_subscription(user_id, was) if was else None,
-        folder=Folder(folder["id"], user_id, folder["name"], folder["parent"], folder["order"])
-        if folder
-        else None,
+        folder=_folder(user_id, doc["folder"]),
         feed_ids=tuple(doc["feed_ids"]),
         inner=tuple(doc["inner"]),
+        moved=_folder(user_id, doc.get("moved")),
+        places=tuple(
+            Place(feed_id, tuple(before), tuple(after), _orders(orders))
+            for feed_id, before, after, orders in doc.get("places", ())
+        ),
     )
+
+
+def _folder(user_id: int, doc: Doc | None) -> Folder | None:
+    return Folder(doc["id"], user_id, doc["name"], doc["parent"], doc["order"] or "") if doc else None
+
+
+def _orders(doc: Doc) -> dict[int, str]:
+    return {int(folder): key for folder, key in doc.items()}
 
 
 def _subscription(user_id: int, doc: Doc) -> Subscription:
     bits, start = from_words(doc["words"])
     state = ReadState(doc["upto"], bits, start, tuple(doc["unread"]))
-    return Subscription(
-        0, user_id, doc["feed_id"], doc["title"], tuple(doc["folder_ids"]), doc["order"], state
-    )
+    folder_ids, orders = tuple(doc["folder_ids"]), _orders(doc.get("orders", {}))
+    paused = doc.get("paused", False)
+    return Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, paused=paused)

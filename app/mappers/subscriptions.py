@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bson.codec_options import CodecOptions
 from bson.int64 import Int64
 from bson.raw_bson import RawBSONDocument
-from pymongo import UpdateMany
+from pymongo import UpdateMany, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -68,8 +68,10 @@ class SubscriptionMapper:
             **_state(subscription.state),
             "title": subscription.title,
             "folder_ids": list(subscription.folder_ids),
-            "order": subscription.order,
+            "orders": stored_orders(subscription.orders),
         }
+        if subscription.paused:
+            doc["paused"] = True
         if pending:
             doc["pending"] = True
         try:
@@ -122,7 +124,7 @@ class SubscriptionMapper:
 
     @translated
     def edit(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
-        """Set title, folder_ids or order; False: there is no such subscription."""
+        """Set title or folder_ids; False: there is no such subscription."""
         query = {"user_id": user_id, "feed_id": feed_id}
         return bool(self._subscriptions.update_one(query, {"$set": dict(changes)}).matched_count)
 
@@ -146,6 +148,62 @@ class SubscriptionMapper:
         self._subscriptions.update_many(
             {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, {"$addToSet": {"folder_ids": folder_id}}
         )
+
+    @translated
+    def place(
+        self,
+        user_id: int,
+        feed_ids: Sequence[int],
+        add: Sequence[int],
+        remove: Sequence[int] | None,
+        key: tuple[int, str] | None = None,
+    ) -> None:
+        """Put subscriptions into folders and take them out of others, each in one write that commutes.
+
+        Args:
+            remove: None: out of all folders but those of ``add``.
+            key: a folder, and the place in it.
+        """
+        mine, new = {"$ifNull": ["$folder_ids", []]}, [Int64(f) for f in add]
+        gone = {"$not": [{"$in": ["$$this", [*map(Int64, remove or ())]]}]}
+        kept: Any = {"$filter": {"input": mine, "cond": gone}} if remove is not None else []
+        added = {"$filter": {"input": new, "cond": {"$not": [{"$in": ["$$this", kept]}]}}}
+        changes: Doc = {"folder_ids": {"$concatArrays": [kept, added]}}
+        if key is not None:
+            changes[f"orders.{key[0]}"] = {"$literal": key[1]}
+        self._subscriptions.update_many(
+            {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, [{"$set": changes}]
+        )
+
+    @translated
+    def reorder(self, user_id: int, folder: int, moves: Sequence[tuple[int, str, str]]) -> None:
+        """Give feeds of a folder (feed, its place, the new one); one that was moved meanwhile stays."""
+        field = f"orders.{folder}"
+        self._subscriptions.bulk_write(
+            [
+                UpdateOne(
+                    {"user_id": user_id, "feed_id": f, field: old or {"$in": ["", None]}},
+                    {"$set": {field: new}},
+                )
+                for f, old, new in moves
+            ],
+            ordered=False,
+        )
+
+    @translated
+    def pause(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
+        """Pause a subscription or let it go on; False: it was so already, or is not there."""
+        query = {"user_id": user_id, "feed_id": feed_id, "paused": None if paused else True}
+        update = {"$set": {"paused": True}} if paused else {"$unset": {"paused": ""}}
+        return bool(self._subscriptions.update_one(query, update, session=session).modified_count)
+
+    @translated
+    def remove_many(self, user_id: int, feed_ids: Sequence[int], session: Session) -> list[Subscription]:
+        """Delete subscriptions and return those that were there."""
+        query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
+        found = [readstates.subscription(bytes(d.raw)) for d in self._raw.find(query, session=session)]
+        self._subscriptions.delete_many(query, session=session)
+        return found
 
     @translated
     def start(self, starts: Mapping[int, int]) -> None:
@@ -208,6 +266,11 @@ class SubscriptionMapper:
             [{"$replaceWith": {"$let": {"vars": {"place": place}, "in": chosen}}}],
         )
         return result.modified_count
+
+
+def stored_orders(orders: Mapping[int, str]) -> Doc:
+    """Return places in folders as the store keeps them."""
+    return {str(folder): key for folder, key in orders.items()}
 
 
 def _new_state(replaces: Sequence[Replace]) -> Doc:

@@ -256,13 +256,23 @@ class FetchRecord(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FeedHealth:
-    """What the feed page shows: the feed, its last fetches (newest first), its error in words."""
+    """What the feed page shows.
+
+    Attributes:
+        fetches: the last ones, newest first. log: all that are kept, newest first.
+        message: its error in words.
+        forecast: seconds expected between entries, by hour of day (UTC).
+        per_week: entries a week, of the last ten days.
+    """
 
     feed: Feed
     fetches: tuple[FetchRecord, ...]
     message: str | None
     next_check_at: dt.datetime | None
     pushed_by: HubNote | None = None
+    log: tuple[FetchRecord, ...] = ()
+    forecast: tuple[float, ...] = ()
+    per_week: float = 0.0
 
 
 class Unindexed(NamedTuple):

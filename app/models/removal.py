@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from app.models.folder import Folder
 from app.models.subscription import Subscription
 
 
+class Place(NamedTuple):
+    """Where a feed lay before a move, and in which folders after it."""
+
+    feed_id: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    orders: Mapping[int, str]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Removal:
-    """A subscription, or a folder with what lay in it.
+    """A subscription, a folder with what lay in it, or where something lay before it was moved.
 
     Attributes:
         token: names it to the user.
         subscription: with name, folders and read state.
         feed_ids: the feeds that were in the folder.
         inner: the folders that were in it.
+        moved: a folder as it was before it was moved.
+        places: where feeds lay before they were moved.
     """
 
     token: str
@@ -25,3 +38,5 @@ class Removal:
     folder: Folder | None = None
     feed_ids: tuple[int, ...] = ()
     inner: tuple[int, ...] = ()
+    moved: Folder | None = None
+    places: tuple[Place, ...] = ()

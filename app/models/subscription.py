@@ -9,9 +9,13 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 _WORD = (1 << 64) - 1
+_NO_ORDERS: Mapping[int, str] = MappingProxyType({})
+#: In the place of a folder's id: outside of all folders.
+TOP = 0
 
 
 class ReadState(NamedTuple):
@@ -143,6 +147,8 @@ class Subscription(NamedTuple):
         title: empty: the feed's own.
         rev: rises with each write of ``state``.
         mass: the last mass action on it, which alone can be undone.
+        orders: folder → its place there (:mod:`app.models.order`); :data:`TOP`: outside of all.
+        paused: its reader counts for no polls.
     """
 
     id: int
@@ -150,10 +156,11 @@ class Subscription(NamedTuple):
     feed_id: int
     title: str = ""
     folder_ids: tuple[int, ...] = ()
-    order: int = 0
+    orders: Mapping[int, str] = _NO_ORDERS
     state: ReadState = ReadState()
     rev: int = 0
     mass: str | None = None
+    paused: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,6 +175,21 @@ class Subscribed:
     subscription: Subscription
     existed: bool = False
     ticket: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exchanged:
+    """The answer to a change of address.
+
+    Attributes:
+        feed_id: of the feed that is read now.
+        undo: a token that brings the old subscription back.
+        known: the feed was here already, and what was read of the old one is read there.
+    """
+
+    feed_id: int
+    undo: str
+    known: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app import clock, logs
-from app.errors import ExistsError, feed_message
+from app.errors import ExistsError, InvalidError, feed_message
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -15,7 +15,7 @@ from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
 from app.models.feed import FeedHealth
 from app.models.jobs import Job, Queue, Task, Ticket
-from app.models.subscription import Subscribed, Subscription
+from app.models.subscription import Exchanged, ReadState, Subscribed, Subscription
 from app.ports import EventPort, JobPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids
@@ -25,6 +25,8 @@ log = logs.get(__name__)
 URL_MAX = 2048
 FOLDERS_MAX = 50
 FETCHES = 20
+#: Fetches that a feed's page sums up: one every two minutes for a week.
+LOG_MAX = 5000
 TOKEN_MAX = 64
 
 
@@ -144,6 +146,52 @@ class SubscriptionService:
             self._folders.check(actor.user_id, changes["folder_ids"])
         return self._subscriptions.edit(actor.user_id, an_id(feed_id, "feed_id"), changes)
 
+    def pause(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
+        """Pause a subscription, or let it go on: a feed that nobody unpaused reads is not polled.
+
+        Raises:
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        subscription, now = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id")), clock.now()
+        if self._subscriptions.pause(actor.user_id, feed_id, bool(paused), now):
+            if paused:
+                self._websubs.leave_if_unread(feed_id, now)
+            log.info("subscription_paused", user_id=actor.user_id, feed_id=feed_id, paused=bool(paused))
+        return subscription._replace(paused=bool(paused))
+
+    def change_address(self, actor: Actor, feed_id: int, url: str) -> Exchanged:
+        """Read a feed at another address, under the same name and in the same folders.
+
+        Where the feed at that address is known already, what was read of the old one is read there too;
+        else reading begins as with a new subscription. Others who read the old address keep it.
+
+        Raises:
+            InvalidError: the address is empty, too long, or the one he has.
+            ExistsError: he reads the feed at that address already.
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        url = a_text(url, "url", most=URL_MAX)
+        mine, now = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id")), clock.now()
+        source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
+        if target.id == source.id:
+            raise InvalidError("That is the address it has already. Enter another one.", field="url")
+        state = ReadState()
+        if target.last_seq:
+            state = self._feeds.carry(mine.state, source, target, self._subscriptions.begin(target, now))
+        try:
+            undo = self._subscriptions.exchange(mine, target, state, now + self._undo_ttl, now)
+        except ExistsError as e:
+            words = "You read the feed at that address already. Unsubscribe from one of the two."
+            raise ExistsError(words, field="url", feed_id=target.id) from e
+        self._websubs.leave_if_unread(source.id, now)
+        self._events.follows(actor.user_id, added=[target.id], removed=[source.id])
+        if not target.last_seq:
+            self._pull([target.id])
+        log.info("address_changed", user_id=actor.user_id, feed_id=source.id, into=target.id)
+        return Exchanged(target.id, undo, known=bool(target.last_seq))
+
     def refresh(self, actor: Actor, feed_id: int | None = None) -> list[Ticket]:
         """Pull one feed now, or all; one job per feed, so that each result comes as early as it can.
 
@@ -167,11 +215,15 @@ class SubscriptionService:
         """
         require(actor, Permission.FEED_SEE)
         subscription = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
-        feed = self._feeds.get(subscription.feed_id)
+        feed, now = self._feeds.get(subscription.feed_id), clock.now()
+        fetches = self._feeds.fetches(feed.id, LOG_MAX)
         return FeedHealth(
             feed=feed,
-            fetches=tuple(self._feeds.fetches(feed.id, FETCHES)),
+            fetches=tuple(fetches[:FETCHES]),
             message=feed_message(feed.error) if feed.error else None,
             next_check_at=feed.next_check_at,
-            pushed_by=self._websubs.note(feed.id, feed.push_until, clock.now()),
+            pushed_by=self._websubs.note(feed.id, feed.push_until, now),
+            log=tuple(fetches),
+            forecast=self._feeds.forecast(feed, now),
+            per_week=self._feeds.rates([feed.id], now).get(feed.id, 0.0),
         )

@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 
 from app.gateways.streams import Sources
 from app.models.folder import Folder
+from app.models.order import rank
 from app.models.stream import Tree, TreeFeed, TreeFolder
+from app.models.subscription import TOP
 
 
 def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int, int]) -> Tree:
-    """Return folders in their order, feeds by name; folders whose parent is gone lie at the top.
+    """Return folders and feeds in their order; folders whose parent is gone lie at the top.
 
     Args:
         counts: unread entries by feed.
     """
     feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
-    known = {f.id for f in folders}
+    parents = _parents(folders)
+    known = set(parents)
+    orders = {feed_id: mine.orders for feed_id, mine in sources.subscriptions.items() if mine.orders}
     inside: dict[int, list[TreeFeed]] = {f: [] for f in known}
     loose: list[TreeFeed] = []
     for feed in feeds:
@@ -25,11 +29,33 @@ def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int,
             inside[folder_id].append(feed)
         if not homes:
             loose.append(feed)
+    for folder_id, line in ((TOP, loose), *inside.items()):
+        _sort(line, folder_id, orders)
     children: dict[int | None, list[Folder]] = {}
     for folder in folders:
-        children.setdefault(folder.parent if folder.parent in known else None, []).append(folder)
+        children.setdefault(parents[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
     return Tree(tops, tuple(loose), sum(f.unread for f in feeds))
+
+
+def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:
+    """Let feeds that have a place come first; ``line`` is in the order of names."""
+    keys = {f.feed_id: own[folder_id] for f in line if folder_id in (own := orders.get(f.feed_id, {}))}
+    if keys:
+        line.sort(key=lambda f: rank(keys.get(f.feed_id, ""), f.title, f.feed_id))
+
+
+def _parents(folders: Sequence[Folder]) -> dict[int, int | None]:
+    """Return folder → the one it lies in; None for those whose own is gone, or lies in them itself."""
+    parents = {f.id: f.parent for f in folders}
+    for folder_id in parents:
+        seen, above = {folder_id}, parents[folder_id]
+        while above in parents and above not in seen:
+            seen.add(above)
+            above = parents[above]
+        if above == folder_id or parents[folder_id] not in parents:
+            parents[folder_id] = None
+    return parents
 
 
 def _folder(
