@@ -174,6 +174,39 @@ FEED_MESSAGES: dict[str, str] = {
 }
 
 
+#: What its reader can do about each of them; ``http_…`` words by :func:`feed_fix`.
+FEED_FIXES: dict[str, str] = {
+    "invalid_url": N_("Change the address below."),
+    "refused": N_("Change the address below, or ask whoever runs this server to allow it."),
+    "unreachable": N_(
+        "Open the site in a browser. If it is there, change the address below; else wait, it is tried again."
+    ),
+    "dns_failed": N_("Look whether the site has moved, and change the address below."),
+    "connect_failed": N_("Wait, it is tried again; if that lasts for days, the site may be gone."),
+    "tls_failed": N_("Only the site can mend that. Try the address with http:// if you trust the network."),
+    "timeout": N_("Wait, it is tried again less often until it answers."),
+    "too_many_redirects": N_("Open the address in a browser, and take the one you end at."),
+    "bad_redirect": N_("Open the address in a browser, and take the one you end at."),
+    "bad_response": N_("Only the site can mend that; tell its owner. It is tried again."),
+    "bad_encoding": N_("Only the site can mend that; tell its owner. It is tried again."),
+    "too_large": N_("Look for a smaller feed of the site, such as one of a single section."),
+    "empty": N_("Wait, it is tried again; if that lasts, look for another feed of the site."),
+    "not_a_feed": N_(
+        "Add the site's page instead: its feeds are found from there. Then change the address below."
+    ),
+    "html_page": N_(
+        "Add the site's page instead: its feeds are found from there. Then change the address below."
+    ),
+    "broken_feed": N_("Only the site can mend that; tell its owner. It is tried again."),
+    "gone": N_(
+        "Change the address below if the site has a new feed, else unsubscribe. What you starred stays."
+    ),
+    "crashed": N_("Try “Check now” after an update of this server, and tell whoever runs it."),
+    "unreadable": N_("Nothing to do. If it lasts for days, tell whoever runs this server."),
+    "no_feed_found": N_("Look on the site for a link to its feed, and change the address below."),
+}
+
+
 #: To tell these apart would let a stranger map the network this server stands in (S13).
 _UNREACHABLE = frozenset(["refused", "connect_failed", "timeout"])
 
@@ -208,6 +241,24 @@ def _status_sentence(status: str) -> str:
             return N_("The site has a fault of its own (HTTP %(status)s); it is asked again later.")
         case _:
             return N_("The site answered with HTTP %(status)s.")
+
+
+def feed_fix(code: str) -> str:
+    """Return what a reader can do about a feed error word, also for ``http_<status>`` words."""
+    if code in FEED_FIXES:
+        return FEED_FIXES[code]
+    status = code.removeprefix("http_")
+    match status:
+        case "401" | "403" | "407":
+            return N_("Look for a public feed of the site, or for an address that holds a key.")
+        case "404" | "410":
+            return FEED_FIXES["dns_failed"]
+        case "429":
+            return N_("Nothing to do: it is asked more slowly by itself.")
+        case _ if status.startswith("5"):
+            return N_("Wait, it is tried again; if that lasts for days, the site may be gone.")
+        case _:
+            return N_("Open the address in a browser; if it shows nothing, change the address below.")
 
 
 class FeedError(EventrError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from app.feeds import opml
 from app.gateways.folders import FolderGateway
@@ -11,10 +12,12 @@ from app.mappers.subscriptions import SubscriptionMapper
 from app.models.folder import Folder
 from app.models.imports import Import, ImportItem, paths
 from app.models.opml import Outline
+from app.models.order import rank
+from app.models.subscription import TOP
 
 
 class ExportGateway:
-    """What leaves as a file."""
+    """What leaves as a file, in the order of the tree."""
 
     def __init__(self, subscriptions: SubscriptionMapper, feeds: FeedMapper, folders: FolderGateway) -> None:
         self._subscriptions = subscriptions
@@ -29,13 +32,15 @@ class ExportGateway:
         mine = self._subscriptions.of_user(user_id)
         cards = self._feeds.cards([one.feed_id for one in mine])
         places = folder_paths(self._folders.of_user(user_id))
-        outlines = []
-        for one in sorted(mine, key=lambda s: s.order):
+        ranked = []
+        for one in mine:
             if (card := cards.get(one.feed_id)) is not None:
                 title, site = one.title or card.title, card.site_url
-                inside = [places[f] for f in one.folder_ids if f in places] or [()]
-                outlines += [Outline(card.url, title, site, place) for place in inside]
-        return opml.write("Subscriptions in Eventr", outlines, places.values())
+                for folder in [f for f in one.folder_ids if f in places] or [TOP]:
+                    outline = Outline(card.url, title, site, places.get(folder, ()))
+                    ranked.append((rank(one.orders.get(folder, ""), title or card.url, one.feed_id), outline))
+        ranked.sort(key=itemgetter(0))
+        return opml.write("Subscriptions in Eventr", [outline for _, outline in ranked], places.values())
 
 
 def list_of(one: Import, items: Sequence[ImportItem]) -> bytes:

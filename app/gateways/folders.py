@@ -64,7 +64,7 @@ class FolderGateway:
         """
         folders = self._folders.of_user(user_id)
         if len(folders) >= MOST:
-            raise InvalidError(f"You have {MOST} folders, and that is the most.", limit=MOST)
+            raise InvalidError("You have %(limit)s folders, and that is the most.", limit=MOST)
         self._check_place(folders, parent)
         self._check_name(folders, name, parent)
         return self._folders.add(user_id, name, parent)
@@ -139,7 +139,7 @@ class FolderGateway:
         while parent is not None and depth < DEPTH:
             parent, depth = parents.get(parent), depth + 1
         if depth >= DEPTH:
-            raise InvalidError(f"Folders lie at most {DEPTH} deep.", field="parent")
+            raise InvalidError("Folders lie at most %(depth)s deep.", field="parent", depth=DEPTH)
 
     def _check_name(self, folders: Sequence[Folder], name: str, parent: int | None) -> None:
         if any(f.name == name and f.parent == parent for f in folders):

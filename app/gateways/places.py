@@ -165,9 +165,11 @@ class PlaceGateway:
         if folder_id in above:
             raise InvalidError("A folder cannot lie in itself.", field="parent")
         if len(above) + _height(folders, folder_id) > DEPTH:
-            raise InvalidError(f"Folders lie at most {DEPTH} deep.", field="parent")
+            raise InvalidError("Folders lie at most %(depth)s deep.", field="parent", depth=DEPTH)
         if any(f.name == folder.name and f.parent == parent and f.id != folder_id for f in folders.values()):
-            raise ExistsError(f"There is a folder “{folder.name}” already. Rename one of them.", field="name")
+            raise ExistsError(
+                "There is a folder “%(name)s” already. Rename one of them.", field="name", name=folder.name
+            )
         if folder.parent != parent:
             # What the checks were about is written too, so that no other move makes them wrong at once:
             # two devices that put two folders into each other would make both unreachable.

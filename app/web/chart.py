@@ -1,4 +1,9 @@
-"""A feed's last day as a drawing: fetches as ticks, new entries as bars; a table says the same."""
+"""A feed's day and days as drawings, and the tables that say the same. Pure.
+
+The day is one row of fetches, a tick for each, coloured and shaped by what came of it, above one row of
+bars, the new entries of each hour, and four hours more of what is expected. Hours and days are those of the
+reader's time zone.
+"""
 
 from __future__ import annotations
 
@@ -9,44 +14,120 @@ from collections.abc import Sequence
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app import clock
 from app.models.feed import FetchRecord
 
-#: Units of the drawing: an hour is 30 wide.
-WIDTH, HEIGHT = 720, 64
-_DAY = 86400
+#: Units of the drawing: an hour is 30 wide; what is to come takes the last sixth.
+WIDTH, BARS = 720, 44
+PAST, AHEAD = 20, 4
+_HOUR = WIDTH // (PAST + AHEAD)
+DAYS = 14
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tick:
-    """One fetch: where on the line, what came of it, how high its bar is (0: nothing new)."""
+    """One fetch: where on the line, and what came of it."""
 
     x: float
     kind: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hour:
+    """One hour: where it begins, its label, what was fetched in it and what is expected.
+
+    Attributes:
+        bar: height of its new entries.
+        expected: entries that the schedule expects in an hour like it.
+    """
+
+    x: float
+    label: str
+    ahead: bool
+    fetches: int
+    failed: int
+    new: int
     bar: float
+    expected: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Day:
-    """The last 24 hours; ``hours`` are the grid lines with their labels (UTC)."""
+    """The hours around now; ``next_x`` is where the next fetch comes, None beyond the drawing."""
 
     ticks: tuple[Tick, ...]
-    hours: tuple[tuple[float, str], ...]
+    hours: tuple[Hour, ...]
+    now_x: float
+    next_x: float | None
 
 
-def day(fetches: Sequence[FetchRecord]) -> Day:
-    """Return the drawing of what was fetched within the last 24 hours."""
-    now = clock.now()
-    recent = [f for f in fetches if 0 <= (now - f.at).total_seconds() <= _DAY]
-    most = max((f.new for f in recent), default=0)
-    ticks = tuple(Tick(_x(f.at, now), kind(f), 40 * f.new / most if most else 0) for f in recent)
-    first = (now - dt.timedelta(hours=23)).replace(minute=0, second=0, microsecond=0)
-    marks = [first + dt.timedelta(hours=h) for h in range(0, 24, 4)]
-    return Day(ticks, tuple((_x(m, now), f"{m:%H:%M}") for m in marks))
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """One day of a feed's health; ``kind`` is ``none``, ``same``, ``new``, ``some`` (errors) or ``bad``."""
+
+    day: dt.date
+    kind: str
+    fetches: int
+    failed: int
+    new: int
 
 
-def _x(when: dt.datetime, now: dt.datetime) -> float:
-    return round(WIDTH * (1 - (now - when).total_seconds() / _DAY), 1)
+def day(
+    fetches: Sequence[FetchRecord],
+    forecast: Sequence[float],
+    next_at: dt.datetime | None,
+    now: dt.datetime,
+    zone: dt.tzinfo = dt.UTC,
+) -> Day:
+    """Return the drawing of the last twenty hours and the next four.
+
+    Args:
+        forecast: seconds between entries by hour of day (UTC).
+    """
+    first = now.astimezone(zone).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=PAST - 1)
+    hours = [_hour(first + dt.timedelta(hours=n), fetches, forecast, now) for n in range(PAST + AHEAD)]
+    most = max(1, *(h.new for h in hours))
+    scaled = tuple(
+        dataclasses.replace(h, x=n * _HOUR, bar=round(BARS * h.new / most, 1)) for n, h in enumerate(hours)
+    )
+    ticks = tuple(Tick(_x(f.at, first), kind(f)) for f in fetches if first <= f.at <= now)
+    soon = _x(max(next_at, now), first) if next_at else None
+    return Day(ticks, scaled, _x(now, first), soon if soon is not None and soon < WIDTH else None)
+
+
+def _hour(
+    start: dt.datetime, fetches: Sequence[FetchRecord], forecast: Sequence[float], now: dt.datetime
+) -> Hour:
+    own = [f for f in fetches if start <= f.at < start + dt.timedelta(hours=1)]
+    # The longest forecast stands for an hour without entries.
+    pace = forecast[start.astimezone(dt.UTC).hour] if forecast else 3600.0
+    failed = sum(f.error is not None for f in own)
+    expected = round(3600 / pace - 1, 1)
+    return Hour(0, f"{start:%H:%M}", start > now, len(own), failed, sum(f.new for f in own), 0, expected)
+
+
+def _x(when: dt.datetime, first: dt.datetime) -> float:
+    return round((when - first).total_seconds() / 3600 * _HOUR, 1)
+
+
+def days(fetches: Sequence[FetchRecord], now: dt.datetime, zone: dt.tzinfo = dt.UTC) -> list[Cell]:
+    """Return the last fourteen days, the oldest first."""
+    by_day: dict[dt.date, list[FetchRecord]] = {
+        now.astimezone(zone).date() - dt.timedelta(days=back): [] for back in range(DAYS - 1, -1, -1)
+    }
+    for fetch in fetches:
+        by_day.get(fetch.at.astimezone(zone).date(), []).append(fetch)
+    return [_cell(date, own) for date, own in by_day.items()]
+
+
+def _cell(date: dt.date, own: Sequence[FetchRecord]) -> Cell:
+    failed, new = sum(f.error is not None for f in own), sum(f.new for f in own)
+    if not own:
+        word = "none"
+    elif failed:
+        word = "bad" if failed == len(own) else "some"
+    else:
+        word = "new" if new else "same"
+    return Cell(date, word, len(own), failed, new)
 
 
 def kind(fetch: FetchRecord) -> str:
@@ -62,4 +143,4 @@ def label(fetch: FetchRecord) -> str:
         return str(_("failed: %(word)s", word=fetch.error.replace("_", " ")))
     if fetch.new:
         return str(ngettext("%(num)s new", "%(num)s new", fetch.new))
-    return str(_("unchanged") if fetch.status == 304 else _("nothing new"))
+    return str(_("unchanged (304)") if fetch.status == 304 else _("nothing new"))

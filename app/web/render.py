@@ -9,7 +9,7 @@ from flask import Flask, g, render_template, request
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.errors import N_, outside_word
+from app.errors import N_, feed_fix, outside_word
 from app.models.actor import Permission
 from app.models.feed import FetchRecord
 from app.models.imports import Import
@@ -56,6 +56,7 @@ def install(app: Flask) -> None:
         key_hint=key_hint,
         key_labels=keynames.labels,
         feed_message=feed_words,
+        feed_fix=lambda word: _(feed_fix(seen_word(word))),
         nested_tree=nested_tree,
         player=embeds.player,
         tile=treeview.tile_html,

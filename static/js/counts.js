@@ -11,7 +11,7 @@ let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
 let onNewer = () => {};
 
-function write(link, count) {
+export function write(link, count) {
   const number = link.querySelector("b");
   if (!number) return;
   number.textContent = count > 0 ? count : "";

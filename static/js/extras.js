@@ -19,6 +19,13 @@ function folders() {
   }
 }
 
+// What moves things in the tree is loaded when somebody comes near it.
+function tools() {
+  const tree = document.getElementById("tree");
+  const load = () => void import(tree.dataset.tool);
+  for (const kind of ["pointerover", "focusin"]) tree?.addEventListener(kind, load, { once: true });
+}
+
 // A video asks its site for nothing before it is wanted (H07).
 function embed(button) {
   const frame = document.createElement("iframe");
@@ -33,6 +40,7 @@ function embed(button) {
 
 export function start(act) {
   folders();
+  tools();
   document.addEventListener("click", (event) => {
     menus(event);
     const button = event.target.closest("button[data-embed], [data-key]");

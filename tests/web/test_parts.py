@@ -114,14 +114,38 @@ def test_browsers_are_told_in_two_words() -> None:
     assert present.browser("") == "Unknown"
 
 
-def test_the_chart_shows_the_last_day_alone() -> None:
-    with clock.set_source(lambda: NOW):
-        ages = [(1, 4, None), (12, 0, None), (23, 0, "timeout"), (25, 9, None)]
-        records = [
-            FetchRecord(1, NOW - dt.timedelta(hours=h), 200, 5, 9, new, error) for h, new, error in ages
-        ]
-        day = chart.day(records)
-    assert [(t.x, t.kind, t.bar) for t in day.ticks] == [(690, "new", 40), (360, "same", 0), (30, "bad", 0)]
+def _fetches(*ages: tuple[float, int, str | None]) -> list[FetchRecord]:
+    return [FetchRecord(1, NOW - dt.timedelta(hours=h), 200, 5, 9, new, error) for h, new, error in ages]
+
+
+def test_the_chart_shows_twenty_hours_and_what_is_to_come() -> None:
+    records = _fetches((1, 4, None), (1.1, 2, None), (12, 0, None), (19, 0, "timeout"), (25, 9, None))
+    forecast = [3600.0] * 24
+    forecast[NOW.hour] = 1200.0
+    day = chart.day(records, forecast, NOW + dt.timedelta(hours=1), NOW)
+    assert [t.kind for t in day.ticks] == ["new", "new", "same", "bad"]
+    assert [t.x for t in day.ticks] == [day.now_x - 30 * age for age in (1, 1.1, 12, 19)]
+    assert day.next_x == day.now_x + 30
+    assert len(day.hours) == 24
+    assert sum(h.new for h in day.hours) == 6
+    assert sum(h.failed for h in day.hours) == 1
+    assert max(h.bar for h in day.hours) == chart.BARS
+    assert [h.ahead for h in day.hours] == [False] * 20 + [True] * 4
+    assert [h.expected for h in day.hours if h.expected] == [2.0]
+    assert chart.day([], [], None, NOW).next_x is None
+    assert chart.day([], [], NOW + dt.timedelta(hours=9), NOW).next_x is None
+
+
+def test_days_tell_how_a_feed_fared() -> None:
+    day = 24
+    records = _fetches(
+        (0, 1, None), (1 * day, 0, None), (2 * day, 0, "timeout"), (3 * day, 0, "gone"), (3 * day, 0, None),
+        (99 * day, 0, "gone"),
+    )  # fmt: skip
+    cells = chart.days(records, NOW)
+    assert [c.kind for c in cells] == ["none"] * 10 + ["some", "bad", "same", "new"]
+    assert cells[-4].fetches == 2
+    assert cells[-1].day == NOW.date()
 
 
 def test_no_key_means_two_things() -> None:

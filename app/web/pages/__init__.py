@@ -22,6 +22,7 @@ from app.web.pages.read import bp as read
 from app.web.pages.search import bp as search
 from app.web.pages.settings import bp as settings
 from app.web.pages.sign_in import bp as sign_in
+from app.web.pages.subscriptions import bp as subscriptions
 from app.web.pages.tags import bp as tags
 from app.web.pages.websub import bp as websub
 from app.web.static_files import bp as static_files
@@ -41,6 +42,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     packs,
     search,
     tags,
+    subscriptions,
     settings,
     account,
     admin,

@@ -1,4 +1,4 @@
-"""A feed's own page: health, name, folders, refresh, unsubscribe."""
+"""A feed's own page: health, name, folders, address, pause, refresh, unsubscribe."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
+from app import clock
+from app.errors import EventrError, ExistsError, InvalidError
 from app.models.stream import REF_MAX, StreamKind, StreamRef
 from app.models.user import Notice
-from app.web import chart, schemas
+from app.web import chart, i18n, schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
 from app.web.redirects import safe_next
@@ -27,6 +29,21 @@ class Edit:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    name: str = text(max=512, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    url: str = text(max=4096)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    paused: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
     stream: str = text(max=REF_MAX)
     next: str = text(max=2048, default="")
@@ -35,14 +52,23 @@ class Refresh:
 @bp.get("/feeds/<int:feed_id>")
 def page(feed_id: int) -> str:
     """How a feed is doing, in words, with its last fetches."""
-    health = services().subscriptions.health(actor(), feed_id)
+    return _page(feed_id)
+
+
+def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
+    health, now = services().subscriptions.health(actor(), feed_id), clock.now()
+    zone = i18n.timezone()
     return template(
         "pages/feed.html",
         health=health,
         feed=health.feed,
         mine=services().subscriptions.get(actor(), feed_id),
         folders=services().folders.list(actor()),
-        day=chart.day(health.fetches),
+        day=chart.day(health.log, health.forecast, health.next_check_at, now, zone),
+        days=chart.days(health.log, now, zone),
+        zone=str(zone),
+        error=error,
+        url=url or health.feed.url,
     )
 
 
@@ -51,8 +77,44 @@ def edit(feed_id: int) -> Response:
     """Give a feed another name or other folders."""
     form = schemas.form(request, Edit)
     services().subscriptions.edit(actor(), feed_id, title=form.title, folder_ids=form.folder)
-    _notify(_("Saved"))
-    return make_response(redirect(f"/feeds/{feed_id}", 303))
+    return _here(feed_id, _("Saved"))
+
+
+@bp.post("/feeds/<int:feed_id>/rename")
+def rename(feed_id: int) -> Response:
+    """Give a feed another name; an empty one is its own."""
+    form = schemas.form(request, Rename)
+    before = services().subscriptions.get(actor(), feed_id).title
+    services().subscriptions.edit(actor(), feed_id, title=form.name)
+    feed = services().subscriptions.health(actor(), feed_id).feed
+    name = form.name.strip() or feed.title or feed.url
+    if wants_json():
+        return jsonify(text=_("Renamed to “%(name)s”", name=name), name=name, before=before)
+    return _here(feed_id, _("Saved"))
+
+
+@bp.post("/feeds/<int:feed_id>/address")
+def address(feed_id: int) -> Response | tuple[str, int]:
+    """Read a feed at another address."""
+    form = schemas.form(request, Address)
+    try:
+        done = services().subscriptions.change_address(actor(), feed_id, form.url)
+    except (InvalidError, ExistsError) as e:
+        return _page(feed_id, e, form.url), e.http_status
+    words = (
+        _("Address changed. What you have read stays read")
+        if done.known
+        else _("Address changed. The feed is fetched from there now")
+    )
+    return _here(done.feed_id, words, f"feed.{done.undo}")
+
+
+@bp.post("/feeds/<int:feed_id>/pause")
+def pause(feed_id: int) -> Response:
+    """Pause a feed, or let it go on."""
+    form = schemas.form(request, Pause)
+    services().subscriptions.pause(actor(), feed_id, form.paused)
+    return _here(feed_id, _("Paused") if form.paused else _("Checked again from now on"))
 
 
 @bp.post("/feeds/<int:feed_id>/unsubscribe")
@@ -60,6 +122,8 @@ def unsubscribe(feed_id: int) -> Response:
     """End a subscription."""
     schemas.form(request, schemas.Empty)
     token = services().subscriptions.unsubscribe(actor(), feed_id)
+    if wants_json():
+        return jsonify(text=_("Unsubscribed"), undo=f"feed.{token}")
     _notify(_("Unsubscribed"), f"feed.{token}")
     return make_response(redirect("/read/all", 303))
 
@@ -76,6 +140,11 @@ def refresh() -> Response:
         return jsonify(text=words, count=count)
     _notify(words)
     return make_response(redirect(safe_next(form.next), 303))
+
+
+def _here(feed_id: int, words: str, undo: str | None = None) -> Response:
+    _notify(words, undo)
+    return make_response(redirect(f"/feeds/{feed_id}", 303))
 
 
 def _notify(words: str, undo: str | None = None) -> None:

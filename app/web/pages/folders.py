@@ -1,20 +1,32 @@
-"""Folders: create, rename, delete; and which feeds are in them."""
+"""Folders: create, rename, move, delete; and where feeds lie. Each works as a form and as a script's call."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from flask import Blueprint, Response, make_response, redirect, request
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import ExistsError, InvalidError
+from app.models.folder import PlaceMode
+from app.models.stream import StreamRef
 from app.models.user import Notice
-from app.web import schemas, views
+from app.web import schemas
 from app.web.context import actor, services, session
-from app.web.render import template
+from app.web.errors import wants_json
+from app.web.pages.subscriptions import Query, manager
+from app.web.redirects import safe_next
 from app.web.schemas import text
 
 bp = Blueprint("folders", __name__)
+
+HOME = "/subscriptions"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    name: str = text(max=128)
+    parent: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,27 +40,41 @@ class Move:
     folder: int | None
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    feed: int
+    source: int | None = None
+    target: int | None = None
+    after: int | None = None
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MoveFolder:
+    parent: int | None = None
+    after: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    stream: str = text(max=64)
+
+
 @bp.get("/folders")
-def page() -> str:
-    """All folders and feeds, each with its menu."""
-    return _page()
-
-
-def _page(error: Exception | None = None) -> str:
-    tree = services().reading.tree(actor())
-    feeds = sorted(views.feeds(tree), key=lambda f: f.title.casefold())
-    return template("pages/folders.html", folders=list(views.folders(tree)), feeds=feeds, error=error)
+def page() -> Response:
+    """The manager took this page's place."""
+    return make_response(redirect(f"{HOME}#folders", 303))
 
 
 @bp.post("/folders")
 def create() -> Response | tuple[str, int]:
     """Make a folder."""
-    form = schemas.form(request, Name)
+    form = schemas.form(request, Create)
     try:
-        folder = services().folders.create(actor(), form.name)
+        folder = services().folders.create(actor(), form.name, parent=form.parent)
     except (ExistsError, InvalidError) as e:
-        return _page(e), e.http_status
-    return _back(_("Folder “%(name)s” created", name=folder.name))
+        return _refused(e)
+    return _done(_("Folder “%(name)s” created", name=folder.name), id=folder.id)
 
 
 @bp.post("/folders/<int:folder_id>/rename")
@@ -58,8 +84,8 @@ def rename(folder_id: int) -> Response | tuple[str, int]:
     try:
         folder = services().folders.rename(actor(), folder_id, form.name)
     except (ExistsError, InvalidError) as e:
-        return _page(e), e.http_status
-    return _back(_("Renamed to “%(name)s”", name=folder.name))
+        return _refused(e)
+    return _done(_("Renamed to “%(name)s”", name=folder.name), name=folder.name)
 
 
 @bp.post("/folders/<int:folder_id>/delete")
@@ -67,18 +93,59 @@ def delete(folder_id: int) -> Response:
     """Delete a folder; its feeds stay."""
     schemas.form(request, schemas.Empty)
     token = services().folders.delete(actor(), folder_id)
-    return _back(_("Folder deleted. Its feeds are still there"), f"folder.{token}")
+    return _done(_("Folder deleted. Its feeds are still there"), f"folder.{token}")
+
+
+@bp.post("/folders/<int:folder_id>/move")
+def move_folder(folder_id: int) -> Response | tuple[str, int]:
+    """Put a folder into another, to the top, or elsewhere among its neighbours."""
+    form = schemas.form(request, MoveFolder)
+    try:
+        token = services().folders.move(actor(), folder_id, parent=form.parent, after=form.after)
+    except (ExistsError, InvalidError) as e:
+        return _refused(e)
+    return _done(_("Folder moved"), f"place.{token}")
 
 
 @bp.post("/folders/move")
 def move() -> Response:
-    """Put a feed into one folder, or into none."""
+    """Put a feed into one folder only, or into none."""
     form = schemas.form(request, Move)
     folder_ids = () if form.folder is None else (form.folder,)
-    services().subscriptions.edit(actor(), form.feed, folder_ids=folder_ids)
-    return _back(_("Moved"))
+    # Who has no such feed is told so.
+    services().subscriptions.get(actor(), form.feed)
+    token, _count = services().folders.place(actor(), [form.feed], folder_ids, PlaceMode.MOVE)
+    return _done(_("Feed moved"), f"place.{token}")
 
 
-def _back(words: str, undo: str | None = None) -> Response:
+@bp.post("/folders/place")
+def place() -> Response:
+    """Take a feed out of one folder and put it into another, behind a certain neighbour."""
+    form = schemas.form(request, Place)
+    token = services().folders.move_feed(
+        actor(), form.feed, source=form.source, target=form.target, after=form.after
+    )
+    return _done(_("Feed moved"), f"place.{token}", next=form.next)
+
+
+@bp.post("/folders/read")
+def read() -> Response:
+    """Mark a feed or folder as read, all that is there now."""
+    form = schemas.form(request, Read)
+    done = services().reading.mark_all(actor(), StreamRef.parse(form.stream))
+    if not done.count:
+        return _done(_("Nothing was unread"))
+    return _done(_("All marked as read"), done.undo)
+
+
+def _refused(error: ExistsError | InvalidError) -> tuple[str, int]:
+    if wants_json():
+        raise error
+    return manager(Query(), error), error.http_status
+
+
+def _done(words: str, undo: str | None = None, *, next: str = "", **answer: object) -> Response:
+    if wants_json():
+        return jsonify(text=words, undo=undo, **answer)
     services().accounts.notify(actor(), session(), Notice(words, undo))
-    return make_response(redirect("/folders", 303))
+    return make_response(redirect(safe_next(next, HOME), 303))

@@ -114,12 +114,16 @@ def undo() -> Response:
     kind, _dot, token = form.token.rpartition(".")
     if kind == "feed":
         services().subscriptions.restore(actor(), token)
+    elif kind == "feeds":
+        services().manager.restore(actor(), token)
     elif kind == "folder":
         services().folders.restore(actor(), token)
     elif kind == "tag":
         services().tags.restore(actor(), schemas.an_id(token))
     elif kind == "keys":
         services().accounts.undo_keys(actor())
+    elif kind == "place":
+        services().folders.undo_move(actor(), token)
     else:
         services().reading.undo(actor(), form.token)
     if not wants_json():

@@ -1,0 +1,42 @@
+// The table of subscriptions: how many are chosen, a whole page or a range at once.
+import { t, tn } from "../words.js";
+
+const form = document.getElementById("bulk");
+const boxes = [...(form?.querySelectorAll('input[name="feed"]') ?? [])];
+const every = document.getElementById("every");
+const whole = document.getElementById("whole");
+let last = null;
+
+function count() {
+  const chosen = boxes.filter((box) => box.checked).length;
+  every.checked = chosen === boxes.length;
+  every.indeterminate = chosen > 0 && chosen < boxes.length;
+  for (const box of boxes) box.disabled = whole.checked;
+  every.disabled = whole.checked;
+  const words = chosen ? tn("{n} chosen", "{n} chosen", chosen) : t("None chosen");
+  document.getElementById("chosen").textContent = whole.checked ? "" : words;
+  for (const button of form.querySelectorAll("button[name=do]")) button.disabled = !chosen && !whole.checked;
+}
+
+// Shift and a click choose all between.
+function range(event) {
+  const at = boxes.indexOf(event.target);
+  if (at < 0) return;
+  if (event.shiftKey && last !== null) {
+    for (const box of boxes.slice(Math.min(at, last), Math.max(at, last) + 1)) box.checked = event.target.checked;
+  }
+  last = at;
+}
+
+if (every) {
+  form.addEventListener("click", range);
+  form.addEventListener("change", (event) => {
+    if (event.target === every) for (const box of boxes) box.checked = every.checked;
+    count();
+  });
+  addEventListener("pageshow", count);
+  count();
+}
+for (const select of document.querySelectorAll(".manager-find select")) {
+  select.addEventListener("change", () => select.form.requestSubmit());
+}

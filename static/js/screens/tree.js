@@ -1,0 +1,122 @@
+// Moving things in the tree: drag and drop, cut and paste. Loaded when somebody comes near the tree.
+import * as menu from "../treemenu.js";
+import * as tree from "../treemove.js";
+import { say } from "../toast.js";
+import { t } from "../words.js";
+
+const OPEN_AFTER = 600;
+const place = document.getElementById("tree");
+let dragged = null;
+let spot = null;
+let cut = null;
+let timer = 0;
+
+function clear() {
+  clearTimeout(timer);
+  for (const item of place.querySelectorAll(".drop-into, .drop-before, .drop-after")) {
+    item.classList.remove("drop-into", "drop-before", "drop-after");
+  }
+}
+
+function show(next) {
+  if (spot && next && spot.item === next.item && spot.zone === next.zone) return;
+  clear();
+  spot = next;
+  if (!next) return;
+  next.item.classList.add(`drop-${next.zone}`);
+  const details = next.zone === "into" && next.item.querySelector(":scope > details");
+  if (details && !details.open) timer = setTimeout(() => (details.open = true), OPEN_AFTER);
+}
+
+function part(event, item) {
+  const box = tree.linkOf(item).getBoundingClientRect();
+  return (event.clientY - box.top) / box.height;
+}
+
+function beside(item, low) {
+  const folder = tree.homeOf(item);
+  if (!tree.fits(dragged, folder)) return null;
+  const line = tree.kin(dragged, folder);
+  const after = low ? item : (line[line.indexOf(item) - 1] ?? null);
+  return { item, zone: low ? "after" : "before", folder, after };
+}
+
+// Into a folder or between two of one kind; folders and feeds do not mix.
+function where(event) {
+  const item = tree.itemOf(event.target);
+  if (!item || item === dragged || dragged.contains(item)) return null;
+  const at = part(event, item);
+  if (!tree.isFolder(dragged)) {
+    return tree.isFolder(item) ? { item, zone: "into", folder: item } : beside(item, at > 0.5);
+  }
+  if (!tree.isFolder(item)) return null;
+  const inside = at > 0.3 && at < 0.7 && tree.fits(dragged, item);
+  return inside ? { item, zone: "into", folder: item } : beside(item, at > 0.5);
+}
+
+place.addEventListener("dragstart", (event) => {
+  dragged = tree.itemOf(event.target);
+  if (!dragged) return;
+  event.dataTransfer.effectAllowed = "move";
+  dragged.classList.add("dragged");
+});
+place.addEventListener("dragover", (event) => {
+  if (!dragged) return;
+  show(where(event));
+  if (!spot) return;
+  event.preventDefault();
+  event.dataTransfer.dropEffect = "move";
+});
+place.addEventListener("drop", (event) => {
+  if (!dragged || !spot) return;
+  event.preventDefault();
+  tree.move(dragged, spot.folder, spot.after);
+  dragged.classList.remove("dragged");
+  dragged = null;
+});
+// Also after Esc, and after a drop beside everything.
+place.addEventListener("dragend", () => {
+  clear();
+  if (dragged) say(t("Not moved"));
+  dragged?.classList.remove("dragged");
+  dragged = spot = null;
+});
+
+function release() {
+  cut?.classList.remove("dragged");
+  cut = null;
+}
+
+function take(item) {
+  release();
+  cut = item;
+  item.classList.add("dragged");
+  say(t("“{name}” is cut. Go to its new place and press Ctrl+V; Escape leaves it where it is.", { name: tree.nameOf(item) }));
+}
+
+function paste(target) {
+  const item = cut;
+  const folder = target && tree.isFolder(target) && tree.fits(item, target) ? target : target && tree.homeOf(target);
+  if (target && (target === item || item.contains(target) || !tree.fits(item, folder))) return say(t("It does not fit here"));
+  release();
+  const behind = target && target !== folder && tree.isFolder(target) === tree.isFolder(item) ? target : undefined;
+  tree.move(item, folder, behind);
+  tree.linkOf(item).focus();
+}
+
+place.addEventListener("keydown", (event) => {
+  const item = tree.itemOf(event.target);
+  const command = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey ? event.key.toLowerCase() : "";
+  if (event.key === "Escape" && cut) {
+    release();
+    say(t("Not moved"));
+  } else if (command === "x" && item) take(item);
+  // On "All entries": the list outside of folders.
+  else if (command === "v" && cut && (item || event.target.matches("a[data-all]"))) paste(item);
+  else return;
+  event.preventDefault();
+});
+
+menu.start(place);
+menu.attach(tree.itemOf(document.activeElement) ?? tree.itemOf(place.querySelector("#feeds :hover")));
+place.dataset.ready = "";

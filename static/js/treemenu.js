@@ -1,0 +1,211 @@
+// What can be done with a feed or folder of the tree: a button beside it and the menu key open the same list.
+import { post } from "./net.js";
+import * as rows from "./rows.js";
+import { toast } from "./toast.js";
+import * as tree from "./treemove.js";
+import { t } from "./words.js";
+
+function make(name, props = {}, ...children) {
+  const element = Object.assign(document.createElement(name), props);
+  element.append(...children);
+  return element;
+}
+
+function picture(name) {
+  const icon = document.querySelector(".tree-head .icon").cloneNode(true);
+  const use = icon.querySelector("use");
+  use.setAttribute("href", use.getAttribute("href").replace(/#.*/, `#${name}`));
+  return icon;
+}
+
+const box = make("div", { className: "menu-box" });
+const summary = make("summary", { className: "tool" });
+const menu = make("details", { className: "menu" }, summary, box);
+const holder = make("span", { className: "tree-more" }, menu);
+
+export function attach(item) {
+  if (!item || menu.open || holder.parentElement === item) return;
+  if (holder.contains(document.activeElement)) return;
+  if (!summary.firstChild) summary.append(picture("more"));
+  summary.setAttribute("aria-label", t("More about {name}", { name: tree.nameOf(item) }));
+  tree.linkOf(item).after(holder);
+}
+
+export function open(item) {
+  menu.open = false;
+  attach(item);
+  fill(item);
+  menu.open = true;
+  box.querySelector("button, a").focus();
+  box.scrollIntoView({ block: "nearest" });
+}
+
+function entry(words, run) {
+  const button = make("button", { type: "button", textContent: words });
+  button.addEventListener("click", () => {
+    menu.open = false;
+    summary.focus();
+    run();
+  });
+  return button;
+}
+
+function fill(item) {
+  const folder = tree.isFolder(item);
+  const details = make("a", { href: `/feeds/${tree.idOf(item)}`, textContent: t("Feed details") });
+  box.replaceChildren(
+    entry(t("Move to…"), () => choosePlace(item)),
+    entry(t("Rename…"), () => rename(item)),
+    entry(t("Mark all as read"), () => markRead(item)),
+    ...(folder && !tree.homeOf(item) ? [entry(t("New folder inside…"), () => create(item))] : []),
+    folder ? entry(t("Delete folder, keep feeds"), () => dissolve(item)) : details,
+    ...(folder ? [] : [entry(t("Unsubscribe"), () => unsubscribe(item))]),
+  );
+}
+
+// One dialog at a time; resolves to what was chosen, null when it was closed.
+function ask(title, body) {
+  const close = make("button", { className: "tool", value: "" }, picture("close"));
+  close.setAttribute("aria-label", t("Close"));
+  const heading = make("h2", { textContent: title, id: "tree-ask" });
+  const head = make("div", { className: "dialog-head" }, heading, make("form", { method: "dialog" }, close));
+  const dialog = make("dialog", { className: "tree-ask" }, head, make("div", { className: "dialog-body" }, body));
+  dialog.setAttribute("aria-labelledby", "tree-ask");
+  document.body.append(dialog);
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      resolve(dialog.returnValue || null);
+      dialog.remove();
+    });
+    dialog.showModal();
+    body.querySelector("input, button").focus();
+  });
+}
+
+function askName(title, value) {
+  const input = make("input", { className: "input", value, maxLength: 128, required: true, dir: "auto" });
+  const label = make("label", { className: "field" }, make("span", { className: "label", textContent: t("Name") }), input);
+  const save = make("button", { className: "btn primary", textContent: t("Save") });
+  const form = make("form", { method: "dialog" }, label, save);
+  form.addEventListener("submit", () => (save.value = input.value));
+  return ask(title, form);
+}
+
+async function choosePlace(item) {
+  const places = [...tree.root().querySelectorAll(".folder")].filter((one) => one !== item && tree.fits(item, one));
+  const choice = (value, words, deep, here) => {
+    const button = make("button", { value, textContent: words, dir: "auto", disabled: here });
+    if (here) button.setAttribute("aria-current", "true");
+    return make("li", { className: deep ? "inner" : "" }, button);
+  };
+  const home = tree.homeOf(item);
+  const list = make("ul", { className: "places" },
+    choice("top", tree.isFolder(item) ? t("At the top") : t("In no folder"), false, !home),
+    ...places.map((one) => choice(tree.idOf(one), tree.nameOf(one), tree.homeOf(one), one === home)),
+    ...(tree.isFolder(item) ? [] : [choice("new", t("New folder…"), false, false)]),
+  );
+  const chosen = await ask(t("Move “{name}” to", { name: tree.nameOf(item) }), make("form", { method: "dialog" }, list));
+  const folder = chosen === "new" ? await create(null) : places.find((one) => tree.idOf(one) === chosen);
+  if (chosen === "top") tree.move(item, null);
+  else if (folder) tree.move(item, folder);
+  tree.linkOf(item).focus();
+}
+
+async function rename(item) {
+  const [folder, id, was] = [tree.isFolder(item), tree.idOf(item), tree.nameOf(item)];
+  const name = await askName(folder ? t("Rename folder") : t("Rename feed"), was);
+  if (name === null) return;
+  const url = folder ? `/folders/${id}/rename` : `/feeds/${id}/rename`;
+  const show = (words) => {
+    for (const link of tree.root().querySelectorAll(`a[data-${folder ? "folder" : "feed"}="${id}"]`)) {
+      link.querySelector("span").textContent = words;
+    }
+  };
+  show(name);
+  try {
+    const done = await post(url, { name });
+    show(done.name);
+    const before = done.before ?? was;
+    toast(done.text, () => post(url, { name: before }).then((answer) => show(answer.name), (failure) => toast(failure.message)));
+  } catch (failure) {
+    show(was);
+    toast(t("Not done. {why}", { why: failure.message }));
+  }
+}
+
+function markRead(item) {
+  const folder = tree.isFolder(item);
+  const feeds = folder ? [...item.querySelectorAll("a[data-feed]")].map((a) => a.dataset.feed) : [tree.idOf(item)];
+  const unread = rows.all().filter((row) => feeds.includes(row.dataset.feed) && !rows.isRead(row));
+  rows.paintMany(unread, true);
+  const stream = `${folder ? "folder" : "feed"}/${tree.idOf(item)}`;
+  tree.settle(["/folders/read", { stream }], () => rows.paintMany(unread.filter((row) => row.isConnected), false));
+}
+
+async function create(parent) {
+  const name = await askName(parent ? t("New folder in “{name}”", { name: tree.nameOf(parent) }) : t("New folder"), "");
+  if (!name) return null;
+  try {
+    const done = await post("/folders", { name, parent: tree.idOf(parent) });
+    return show(done, name, parent);
+  } catch (failure) {
+    toast(t("Not done. {why}", { why: failure.message }));
+    return null;
+  }
+}
+
+function show(done, name, parent) {
+  const link = make("a", { href: `/read/folder/${done.id}` }, make("span", { textContent: name, dir: "auto" }), make("b"));
+  Object.assign(link.dataset, { stream: "", folder: done.id });
+  const fold = make("summary", {}, picture("chevron"));
+  fold.setAttribute("aria-label", t("Feeds in {name}", { name }));
+  const item = make("li", { className: "folder" }, link, make("details", { open: true }, fold, make("ul")));
+  item.dataset.id = done.id;
+  const line = tree.kin(item, parent);
+  if (line.length) line.at(-1).after(item);
+  else tree.listOf(parent).prepend(item);
+  toast(done.text);
+  return item;
+}
+
+function unsubscribe(item) {
+  const all = [...tree.root().querySelectorAll(`a[data-feed="${tree.idOf(item)}"]`)].map((a) => a.parentElement);
+  const places = all.map((one) => [one, one.parentElement, one.nextElementSibling]);
+  for (const one of all) one.remove();
+  tree.recount();
+  tree.settle([`/feeds/${tree.idOf(item)}/unsubscribe`, {}], () => {
+    for (const [one, list, next] of places) list.insertBefore(one, next?.parentElement === list ? next : null);
+    tree.recount();
+  });
+}
+
+function dissolve(item) {
+  const [list, next, home] = [item.parentElement, item.nextElementSibling, tree.homeOf(item)];
+  const inside = [...tree.listOf(item).children];
+  for (const one of inside) {
+    if (tree.isFolder(one)) item.before(one);
+    else if (!tree.elsewhere(one, null)) tree.root().append(one);
+  }
+  item.remove();
+  tree.recount();
+  tree.settle([`/folders/${tree.idOf(item)}/delete`, {}], () => {
+    tree.listOf(item).append(...inside);
+    list.insertBefore(item, next?.parentElement === list ? next : null);
+    tree.recount();
+  });
+  (home ? tree.linkOf(home) : tree.root().querySelector("a"))?.focus();
+}
+
+export function start(place) {
+  // As it opens by its own button: the list is that of the item it stands beside.
+  summary.addEventListener("click", () => menu.open || fill(tree.itemOf(holder)));
+  for (const kind of ["pointerover", "focusin"]) {
+    place.addEventListener(kind, (event) => attach(tree.itemOf(event.target)));
+  }
+  place.addEventListener("contextmenu", (event) => {
+    const item = tree.itemOf(event.target);
+    if (!item || event.shiftKey || holder.contains(event.target)) return;
+    event.preventDefault();
+    open(item);
+  });
+}

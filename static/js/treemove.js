@@ -1,0 +1,115 @@
+// Feeds and folders move in the tree: shown at once, sent, taken back by "Undo" or when the server refuses.
+// Nodes are moved, never made anew: what is open stays open, and nothing scrolls.
+import * as counts from "./counts.js";
+import { post } from "./net.js";
+import { say, toast } from "./toast.js";
+import { t } from "./words.js";
+
+export const root = () => document.getElementById("feeds");
+export const linkOf = (item) => item.querySelector(":scope > a");
+export const isFolder = (item) => item.classList.contains("folder");
+export const idOf = (item) => (item ? (linkOf(item).dataset.folder ?? linkOf(item).dataset.feed) : "");
+export const nameOf = (item) => linkOf(item).querySelector("span").textContent;
+export const homeOf = (item) => item.parentElement.closest(".folder");
+export const listOf = (folder) => (folder ? folder.querySelector(":scope > details > ul") : root());
+export const itemOf = (node) => (root()?.contains(node) ? node.closest("#feeds li") : null);
+export const kin = (item, folder) =>
+  [...listOf(folder).children].filter((one) => one !== item && isFolder(one) === isFolder(item));
+export const hasFolders = (item) => item.querySelector(".folder") !== null;
+
+// A folder goes to the top, or into a folder there; never into itself.
+export function fits(item, folder) {
+  if (!isFolder(item) || !folder) return true;
+  return !item.contains(folder) && !homeOf(folder) && !hasFolders(item);
+}
+
+function total(folder) {
+  const unread = new Map();
+  for (const link of folder.querySelectorAll("a[data-feed]")) {
+    unread.set(link.dataset.feed, Number(link.dataset.unread ?? 0));
+  }
+  return [...unread.values()].reduce((sum, one) => sum + one, 0);
+}
+
+export function recount() {
+  for (const folder of root().querySelectorAll("li.folder")) counts.write(linkOf(folder), total(folder));
+}
+
+// Where it belongs by itself: by name, as long as its neighbours are; else at the end.
+function belongs(item, line) {
+  const order = (a, b) => nameOf(a).localeCompare(nameOf(b));
+  const sorted = line.every((one, place) => !place || order(line[place - 1], one) <= 0);
+  const behind = sorted ? line.findLast((one) => order(one, item) <= 0) : line.at(-1);
+  return behind ?? null;
+}
+
+function put(item, folder, after) {
+  const line = kin(item, folder);
+  const behind = after === undefined ? belongs(item, line) : after;
+  if (behind) behind.after(item);
+  else if (line.length || isFolder(item)) listOf(folder).insertBefore(item, line[0] ?? listOf(folder).firstChild);
+  else listOf(folder).append(item);
+}
+
+export function elsewhere(item, folder) {
+  if (isFolder(item)) return false;
+  const others = [...root().querySelectorAll(`a[data-feed="${idOf(item)}"]`)].filter((a) => !item.contains(a));
+  return folder ? others.some((a) => homeOf(a.parentElement) === folder) : others.length > 0;
+}
+
+// Shows a change now; the answer takes it back.
+function arrange(item, folder, after) {
+  const [list, next] = [item.parentElement, item.nextElementSibling];
+  const stays = folder !== homeOf(item) && elsewhere(item, folder);
+  if (stays) item.remove();
+  else put(item, folder, after);
+  recount();
+  return () => {
+    list.insertBefore(item, next?.parentElement === list ? next : null);
+    recount();
+  };
+}
+
+function sent(item, folder, after) {
+  const behind = after === undefined ? "" : after ? idOf(after) : 0;
+  if (isFolder(item)) return [`/folders/${idOf(item)}/move`, { parent: idOf(folder), after: behind }];
+  const source = idOf(homeOf(item));
+  return ["/folders/place", { feed: idOf(item), source, target: idOf(folder), after: behind }];
+}
+
+// after: an item, null for the first place, undefined for wherever it belongs by itself.
+export async function move(item, folder, after) {
+  const request = sent(item, folder, after);
+  const words = folder
+    ? t("“{name}” moved to “{folder}”", { name: nameOf(item), folder: nameOf(folder) })
+    : t("“{name}” moved to the top", { name: nameOf(item) });
+  const focused = item.contains(document.activeElement);
+  const back = arrange(item, folder, after);
+  if (focused) linkOf(item).focus({ preventScroll: true });
+  await settle(request, back, words);
+}
+
+// Sends what is shown already; "Undo" shows it as it was and tells the server.
+export async function settle([url, fields], back, words) {
+  try {
+    const done = await post(url, fields);
+    toast(words ?? done.text, done.undo && (() => undo(done.undo, back)));
+    counts.refresh();
+    return done;
+  } catch (failure) {
+    back();
+    toast(t("Not done. {why}", { why: failure.message }));
+    return null;
+  }
+}
+
+async function undo(token, back) {
+  try {
+    await post("/undo", { token });
+    back();
+    say(t("Taken back"));
+    counts.refresh();
+  } catch (failure) {
+    toast(failure.message);
+  }
+}
