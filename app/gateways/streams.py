@@ -38,6 +38,11 @@ class Sources:
         card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
         return (mine.title if mine else "") or (card.title or card.url if card else "")
 
+    def language(self, feed_id: int) -> str | None:
+        """Return what language a feed says it is in."""
+        card = self.cards.get(feed_id)
+        return card.language if card else None
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeyPage:

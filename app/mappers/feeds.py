@@ -28,7 +28,11 @@ from app.models.fetched import Validators
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
 _CARD = dict.fromkeys(
-    ("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"), 1
+    (
+        *("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"),
+        "language",
+    ),
+    1,
 )
 _POLL = dict.fromkeys(
     (
@@ -342,6 +346,7 @@ def _card(raw: bytes) -> FeedCard:
         doc["last_seq"],
         int(get("last_entry_at") or 0),
         int(get("read_at") or 0),
+        get("language"),
     )
 
 

@@ -129,6 +129,7 @@ class FeedCard(NamedTuple):
     last_seq: int
     newest: int = 0
     read_ms: int = 0
+    language: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

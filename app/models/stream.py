@@ -201,6 +201,7 @@ class EntryRow:
     id: int
     feed_id: int
     feed_title: str
+    language: str | None
     title: str
     url: str | None
     author: str
@@ -250,6 +251,7 @@ class Article:
 
     entry: Entry
     feed_title: str
+    language: str | None
     site_url: str | None
     read: bool
     starred: bool

@@ -253,6 +253,7 @@ class ReadingService:
         return Article(
             entry=entry,
             feed_title=sources.title(entry.feed_id),
+            language=sources.language(entry.feed_id),
             site_url=card.site_url if card else None,
             read=_is_read(entry, sources),
             starred=any(mark.starred for mark in marks.values()),
@@ -373,6 +374,7 @@ def _row(entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...]) -
         id=entry.id,
         feed_id=entry.feed_id,
         feed_title=sources.title(entry.feed_id),
+        language=sources.language(entry.feed_id),
         title=entry.title,
         url=entry.url,
         author=entry.author,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any, cast
 
 from flask import Flask, g, render_template, request
@@ -28,6 +29,8 @@ SETTINGS_SECTIONS = (
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
+#: BCP 47, as feeds write it.
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 #: Pictures that point along the text: mirrored where it runs from right to left.
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
@@ -69,6 +72,7 @@ def install(app: Flask) -> None:
         minutes=present.minutes,
         number=present.number,
         said=i18n.said,
+        lang=lang,
         moment=present.moment,
         iso=present.iso,
         http=present.http_only,
@@ -100,6 +104,13 @@ def _icon(name: str, label: str, sprite: str) -> Markup:
     aria = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
     kind = "icon flip" if name in DIRECTED else "icon"
     return Markup('<svg class="{}" {}><use href="{}#{}"/></svg>').format(kind, aria, sprite, name)
+
+
+def lang(code: str | None) -> Markup:
+    """Return the attribute that tells what language a foreign text is in, where it is not the page's."""
+    if not code or not _TAG.fullmatch(code) or code.lower() == i18n.language():
+        return Markup()
+    return Markup(' lang="{}"').format(code)
 
 
 def nested_tree(tree: Tree, current: str) -> Markup:

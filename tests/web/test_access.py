@@ -111,7 +111,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/identity", "POST"): {"name": "x", "email": "y", "confirm": "z"},
     ("/settings/delete", "POST"): {"confirm": "x"},
     ("/settings/sessions", "GET"): {},
-    ("/language", "POST"): {"language": "de"},
+    ("/language", "GET"): {},
     ("/settings/password", "POST"): {"old": "x", "password": "y"},
     ("/settings/theme", "POST"): {"theme": "dark"},
     ("/help/keys", "GET"): {},

@@ -230,6 +230,7 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "public.home",
         "public.ready",
         "public.robots",
+        "settings.language",
         "sign_in.log_in",
         "sign_in.log_in_page",
         "sign_in.sign_up",

@@ -9,6 +9,7 @@ from babel.support import Translations
 
 from app.services.sign_in import WRONG
 from app.web import i18n
+from tests.support.reader import follow
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,16 @@ def test_pseudo_keeps_places_and_markup():
     text = i18n.pseudo("Add %(n)s of {m} to <b>this</b> &amp; that")
     assert all(part in text for part in ("%(n)s", "{m}", "<b>", "</b>", "&amp;"))
     assert len(text) > 1.3 * len("Add %(n)s of {m} to <b>this</b> &amp; that")
+
+
+def test_foreign_texts_say_what_language_they_are_in(ann, services):
+    """Where the feed says so, it is another than the page's, and it can be one at all."""
+    actor = services.gateways.accounts.credentials("ann").user.actor
+    follow(services, actor, ["feeds/rss/bbcurdu.com-ace121.xml"])
+    entry = services.store.database["entries"].find_one()["_id"]
+    for stored, shown in (("ur", ' lang="ur"'), ("en", ""), ('"><b>', ""), (None, "")):
+        services.store.database["feeds"].update_many({}, {"$set": {"language": stored}})
+        page = ann.get(f"/read/all?entry={entry}").text
+        assert f'<h1 class="title" id="entry-title" tabindex="-1" dir="auto"{shown}>' in page
+        assert f'<div class="prose" hx-ignore dir="auto"{shown}>' in page
+        assert f'<h2 id="t{entry}" dir="auto"{shown}>' in page

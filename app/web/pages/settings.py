@@ -50,7 +50,7 @@ class Theme:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    language: str = text(max=8, one_of=("", *i18n.LANGUAGES))
+    language: str = text(max=8, default="", one_of=("", *i18n.LANGUAGES))
     next: str = text(max=2048, default="")
 
 
@@ -127,11 +127,11 @@ def theme() -> Response:
     return _keep(response, THEME_COOKIE, form.theme)
 
 
-@bp.post("/language")
+@bp.get("/language")
 @public
 def language() -> Response:
-    """Choose the language of this device; an account has its own."""
-    form = schemas.form(request, Language)
+    """Choose the language of this device; a link, as public pages set no cookie (W18)."""
+    form = schemas.query(request, Language)
     response = make_response(redirect(safe_next(form.next, "/"), 303))
     return _keep(response, i18n.COOKIE, form.language)
 
