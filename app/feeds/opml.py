@@ -57,14 +57,15 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
         InvalidError: it is empty, no OPML, or broken beyond mending; the message names the line.
     """
     if len(body) > limits.max_bytes:
-        raise TooLargeError(f"The file has more than {limits.max_bytes >> 10} KiB.")
+        raise TooLargeError("The file has more than %(kib)s KiB.", kib=limits.max_bytes >> 10)
     if not body.strip():
         raise InvalidError("The file is empty.")
     root, repaired = _tree(to_utf8(body)[0])
     if _name(root) != "opml":
         raise InvalidError(
-            f"This is no OPML file: it begins with <{_name(root)}> instead of <opml>. "
-            "Export your subscriptions as OPML and send that file."
+            "This is no OPML file: it begins with <%(element)s> instead of <opml>. "
+            "Export your subscriptions as OPML and send that file.",
+            element=_name(root),
         )
     reader = _Reader(limits, policy)
     for part in root:
@@ -119,7 +120,8 @@ class _Reader:
     def _outline(self, element: etree._Element, path: tuple[str, ...]) -> tuple[str, ...]:
         self.outlines += 1
         if self.outlines > self._limits.max_outlines:
-            raise TooLargeError(f"The file has more than {self._limits.max_outlines} outlines.")
+            most = self._limits.max_outlines
+            raise TooLargeError("The file has more than %(most)s outlines.", most=most)
         fields = {str(name).lower(): str(value) for name, value in element.attrib.items()}
         title = plain(fields.get("text") or "") or plain(fields.get("title") or "")
         url = fields.get("xmlurl", "").strip()
@@ -130,7 +132,9 @@ class _Reader:
         inside = (*path, title or url)
         if len(inside) > self._limits.max_depth:
             raise TooLargeError(
-                f"Line {_line(element)}: the outlines are nested deeper than {self._limits.max_depth}."
+                "Line %(line)s: the outlines are nested deeper than %(most)s.",
+                line=_line(element),
+                most=self._limits.max_depth,
             )
         if not url:
             self.folders.append(inside)
@@ -166,7 +170,8 @@ def _tree(text: bytes) -> tuple[etree._Element, str | None]:
             except etree.XMLSyntaxError:
                 continue
         raise InvalidError(
-            f"This file is not well-formed XML. {fault} Mend that line, or export the list again."
+            "This file is not well-formed XML. %(fault)s Mend that line, or export the list again.",
+            fault=fault,
         ) from e
 
 

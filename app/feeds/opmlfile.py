@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import re
 
-from app.errors import InvalidError
+from app.errors import N_, InvalidError
 
-_EXPORT = "Export your subscriptions as OPML and send that file."
+_IMAGE = N_("This is no OPML file but an image. Export your subscriptions as OPML and send that file.")
 #: First bytes of files that are no text.
 _MAGIC: tuple[tuple[bytes, str], ...] = (
-    (b"PK\x03\x04", "a ZIP archive. Unpack it and send the file in it that ends in .opml or .xml."),
-    (b"\x1f\x8b", "compressed with gzip. Unpack it and send the file in it."),
-    (b"%PDF", f"a PDF document. {_EXPORT}"),
-    (b"\x89PNG", f"an image. {_EXPORT}"),
-    (b"\xff\xd8\xff", f"an image. {_EXPORT}"),
-    (b"GIF8", f"an image. {_EXPORT}"),
-    (b"SQLite format 3", f"a database. {_EXPORT}"),
+    (
+        b"PK\x03\x04",
+        N_(
+            "This is no OPML file but a ZIP archive. "
+            "Unpack it and send the file in it that ends in .opml or .xml."
+        ),
+    ),
+    (
+        b"\x1f\x8b",
+        N_("This is no OPML file but compressed with gzip. Unpack it and send the file in it."),
+    ),
+    (
+        b"%PDF",
+        N_("This is no OPML file but a PDF document. Export your subscriptions as OPML and send that file."),
+    ),
+    (b"\x89PNG", _IMAGE),
+    (b"\xff\xd8\xff", _IMAGE),
+    (b"GIF8", _IMAGE),
+    (
+        b"SQLite format 3",
+        N_("This is no OPML file but a database. Export your subscriptions as OPML and send that file."),
+    ),
 )
 _WEBP = re.compile(rb"RIFF....WEBP", re.DOTALL)
 #: First element of a text that is XML or HTML; looked for in the first bytes only (X08).
@@ -32,16 +47,20 @@ def check_is_list(body: bytes) -> None:
         InvalidError: it is something else for sure; names the line where that shows, and says what to do.
     """
     head = body[:_LOOKED]
-    for magic, what in _MAGIC:
+    for magic, sentence in _MAGIC:
         if head.startswith(magic):
-            raise InvalidError(f"This is no OPML file but {what}")
+            raise InvalidError(sentence)
     if _WEBP.match(head):
-        raise InvalidError(f"This is no OPML file but an image. {_EXPORT}")
+        raise InvalidError(_IMAGE)
     text = _plain(head).lstrip()
     start = len(_plain(head)) - len(text)
     line = _plain(head)[:start].count(b"\n") + 1
     if text[:1] in (b"{", b"["):
-        raise InvalidError(f"Line {line}: this is no OPML file but JSON. {_EXPORT}")
+        raise InvalidError(
+            "Line %(line)s: this is no OPML file but JSON. "
+            "Export your subscriptions as OPML and send that file.",
+            line=line,
+        )
     _check_element(text, line)
 
 
@@ -52,11 +71,14 @@ def _check_element(text: bytes, line: int) -> None:
     name, line = named[1].lower(), line + text[: named.start()].count(b"\n")
     if name in _HTML:
         raise InvalidError(
-            f"Line {line}: this is no OPML file but a web page, perhaps that of a log-in. {_EXPORT}"
+            "Line %(line)s: this is no OPML file but a web page, perhaps that of a log-in. "
+            "Export your subscriptions as OPML and send that file.",
+            line=line,
         )
     if name in _FEEDS:
         raise InvalidError(
-            f"Line {line}: this is a feed itself and no list of feeds. Add its address under “Add a feed”."
+            "Line %(line)s: this is a feed itself and no list of feeds. Add its address under “Add a feed”.",
+            line=line,
         )
 
 

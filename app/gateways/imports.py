@@ -73,7 +73,7 @@ class ImportGateway:
         check_is_list(body)
         found = opml.read(body, self._limits)
         if len(found.folders) > MOST:
-            raise TooLargeError(f"The file has more than {MOST} folders.")
+            raise TooLargeError("The file has more than %(most)s folders.", most=MOST)
         return found
 
     def add(self, user_id: int, found: SubscriptionList, name: str, now: dt.datetime) -> Import:

@@ -62,7 +62,7 @@ class PackGateway:
         """
         packs = self.all()
         if len(packs) >= MOST:
-            raise InvalidError(f"There are {MOST} packs, and that is the most.")
+            raise InvalidError("There are %(most)s packs, and that is the most.", most=MOST)
         pack = Pack(self._slug(title), title, about, self._checked(body))
         if any(p.slug == pack.slug for p in packs):
             raise ExistsError("There is a pack with this name already.", field="title")

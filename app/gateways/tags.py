@@ -100,7 +100,7 @@ class TagGateway:
                 wanted += [tag.id] if tag.id not in wanted else []
             if len(wanted) > self._limits.per_entry:
                 most = self._limits.per_entry
-                raise TooLargeError(f"An entry has at most {most} tags. Remove one first.", limit=most)
+                raise TooLargeError("An entry has at most %(limit)s tags. Remove one first.", limit=most)
             hidden = [t for t in (mark.tags if mark else ()) if t not in alive]
             self._write(user_id, entry, mark, [*wanted, *hidden], now, session)
             for tag_id in {*before, *wanted}:
@@ -113,7 +113,7 @@ class TagGateway:
     def _new(self, user_id: int, name: str, number: int, session: Session) -> Tag:
         if number >= self._limits.per_user:
             most = self._limits.per_user
-            raise TooLargeError(f"You have {most} tags, and that is the most.", limit=most)
+            raise TooLargeError("You have %(limit)s tags, and that is the most.", limit=most)
         return self._tags.add(user_id, name, session)
 
     def _write(
@@ -246,7 +246,7 @@ class TagGateway:
         mine = self._searches.of_user(user_id)
         if len(mine) >= self._searches_most and name not in {s.name for s in mine}:
             most = self._searches_most
-            raise TooLargeError(f"You have {most} saved searches, and that is the most.", limit=most)
+            raise TooLargeError("You have %(limit)s saved searches, and that is the most.", limit=most)
         self._searches.put(user_id, name, query)
 
     def forget_search(self, user_id: int, search_id: int) -> None:

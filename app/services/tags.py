@@ -62,7 +62,7 @@ class TagService:
         if not key_of(found):
             raise InvalidError("Enter a name for the tag.", field="name")
         if len(found) > self._length:
-            raise InvalidError(f"A tag has at most {self._length} characters.", field="name")
+            raise InvalidError("A tag has at most %(most)s characters.", field="name", most=self._length)
         return found
 
     def rename(self, actor: Actor, tag_id: int, name: str) -> Tag:

@@ -57,11 +57,10 @@ def check_body(request: Request, settings: Settings, *, takes_file: bool = False
         most += settings.opml_max_bytes
         request.max_content_length = request.max_form_memory_size = most
     if (request.content_length or 0) > most:
-        raise TooLargeError(_too_large(settings) if takes_file else None)
-
-
-def _too_large(settings: Settings) -> str:
-    return f"The file is larger than {settings.opml_max_bytes >> 20} MB. Split it and send the parts."
+        if not takes_file:
+            raise TooLargeError
+        megabytes = settings.opml_max_bytes >> 20
+        raise TooLargeError("The file is larger than %(mb)s MB. Split it and send the parts.", mb=megabytes)
 
 
 def install(app: Flask, settings: Settings) -> None:

@@ -81,7 +81,7 @@ def send() -> Response | tuple[str, int]:
     name = file.filename or "" if file and body else _("Pasted text")
     try:
         if not (body or form.pasted.strip()):
-            raise InvalidError(_("Choose a file first, or paste its text."), field="file")
+            raise InvalidError("Choose a file first, or paste its text.", field="file")
         found = services().imports.preview(actor(), body or form.pasted.encode(), name)
     except _SHOWN as e:
         return _centre(e, form.pasted[:2000]), e.http_status
