@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import re
 
-from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from app.errors import InvalidError
@@ -86,7 +85,7 @@ def read(text: str) -> tuple[str, ...]:
     """
     found = tuple(dict.fromkeys(_read(word) for word in text.split()))
     if len(found) > AT_MOST or len(" ".join(found)) > KEY_LENGTH:
-        raise _wrong(_("An action can have %(n)s keys. Leave some out.", n=AT_MOST))
+        raise InvalidError("An action can have %(count)s keys. Leave some out.", field="keys", count=AT_MOST)
     return found
 
 
@@ -109,7 +108,9 @@ def _stroke(stroke: str, word: str) -> str:
     if key.lower() != key.upper():
         return f"Shift+{key.upper()}" if held or key.isupper() else key
     if held:
-        raise _wrong(_("Write “%(key)s” as the character that it types, without Shift.", key=word))
+        raise InvalidError(
+            "Write “%(key)s” as the character that it types, without Shift.", field="keys", key=word
+        )
     return key
 
 
@@ -117,7 +118,7 @@ def _with_ctrl(key: str, word: str, *, shift: bool) -> str:
     if shift or len(key) > 1 or not key.isalpha():
         raise _unknown(word)
     if key.upper() in BROWSERS_OWN:
-        raise _wrong(_("“%(key)s” is the browser's own. Choose another.", key=word))
+        raise InvalidError("“%(key)s” is the browser's own. Choose another.", field="keys", key=word)
     return f"Ctrl+{key.upper()}"
 
 
@@ -127,8 +128,6 @@ def _parts(stroke: str) -> tuple[str, ...]:
 
 
 def _unknown(word: str) -> InvalidError:
-    return _wrong(_("There is no key “%(key)s”. Write j, Shift+J, Space, or g+a for two in a row.", key=word))
-
-
-def _wrong(words: str) -> InvalidError:
-    return InvalidError(words, field="keys")
+    return InvalidError(
+        "There is no key “%(key)s”. Write j, Shift+J, Space, or g+a for two in a row.", field="keys", key=word
+    )

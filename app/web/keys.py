@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from app.errors import InvalidError
@@ -188,9 +187,9 @@ class KeyMap:
 
 
 def _taken(key: str, mine: str, other: str) -> InvalidError:
-    values = {"key": shown(key), "mine": shown(mine), "action": ROWS[other].text}
+    ids = {"field": "keys", "other": other, "action": str(ROWS[other].text), "mine": shown(mine)}
     if key == mine:
-        words = _("“%(key)s” is the key of “%(action)s”.", **values)
-    else:
-        words = _("“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.", **values)
-    return InvalidError(words, field="keys", other=other)
+        return InvalidError("“%(mine)s” is the key of “%(action)s”.", **ids)
+    return InvalidError(
+        "“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.", **ids, key=shown(key)
+    )

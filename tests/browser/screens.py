@@ -42,6 +42,17 @@ def _help(page: Page) -> None:
     expect(page.locator("#help")).to_be_visible()
 
 
+def _two_strokes(page: Page) -> None:
+    # As after the first of them, but it stays.
+    page.locator(".chord").evaluate("(hint) => { hint.hidden = false; }")
+
+
+def _jump(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("t")
+    expect(page.locator("#jump li").first).to_be_visible()
+
+
 def _marked(page: Page) -> None:
     page.keyboard.press("Shift+A")
     undo = page.locator(".toast button")
@@ -60,6 +71,9 @@ SCREENS: tuple[Screen, ...] = (
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("starred", "/read/starred"),
     Screen("help", "/read/all", _help),
+    Screen("help-page", "/help/keys"),
+    Screen("two-strokes", "/read/all", _two_strokes),
+    Screen("jump", "/read/all", _jump),
     Screen("add", "/add"),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
@@ -67,7 +81,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")
-        for name in ("reading", "display", "account", "sessions")
+        for name in ("reading", "display", "keys", "account", "sessions")
     ),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),

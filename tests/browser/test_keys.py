@@ -207,6 +207,8 @@ def _places(d: Desk) -> None:
     d.press("help")
     expect(page.locator("#help")).to_be_visible()
     page.keyboard.press("j")
+    expect(page.get_by_role("searchbox")).to_have_value("j")
+    page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.locator("#help")).to_be_hidden()
     d.shows(".pane-list h1", "Feed one")

@@ -13,6 +13,7 @@ from app.models.user import Notice
 from app.web import keynames, schemas
 from app.web.context import actor, services, session, user
 from app.web.keys import ROWS, Key
+from app.web.pages.settings import section
 from app.web.render import fragment_for, key_map, template
 from app.web.schemas import text
 
@@ -59,7 +60,7 @@ def page() -> str:
 
 
 def _page(change: Change | None = None, error: InvalidError | None = None) -> str:
-    return template("pages/settings_keys.html", change=change, error=error)
+    return section("keys", change=change, error=error)
 
 
 @bp.post("/settings/keys")
