@@ -95,12 +95,11 @@ def _time(local: dt.datetime, locale: str) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return how long something takes or took, short: "0.4 s", "12 s", "5 min", "3 h", "2 d"."""
-    if seconds < MINUTE:
-        return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
-    if seconds < HOUR:
-        return f"{int(seconds // MINUTE)} min"
-    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} d"
+    """Return how long something takes or took, short: "0.4 sec", "12 sec", "5 min", "3 hr"."""
+    if seconds >= MINUTE:
+        return _span(*_counted(seconds), "short", False, _locale())
+    exact = round(seconds, 1) if 0 < seconds < 9.95 else round(seconds)
+    return format_unit(exact, "duration-second", "short", locale=_locale())
 
 
 def moment(when: dt.datetime | None) -> str:
