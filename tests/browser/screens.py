@@ -59,6 +59,11 @@ def _marked(page: Page) -> None:
     expect(undo).to_be_visible()
 
 
+def _live(page: Page) -> None:
+    expect(page.locator("#live-state.on")).to_be_visible()
+    expect(page.locator(".plot canvas")).to_have_count(5)
+
+
 SCREENS: tuple[Screen, ...] = (
     Screen("landing", "/", stranger=True),
     Screen("signup", "/signup", stranger=True),
@@ -83,6 +88,13 @@ SCREENS: tuple[Screen, ...] = (
         Screen(f"settings-{name}", f"/settings/{name}")
         for name in ("reading", "display", "keys", "account", "sessions")
     ),
+    Screen("admin", "/admin", _live),
+    Screen("admin-feeds", "/admin/feeds"),
+    Screen("admin-users", "/admin/users"),
+    Screen("admin-user", lambda demo: f"/admin/users/{demo.bob}"),
+    Screen("admin-jobs", "/admin/jobs"),
+    Screen("admin-job", lambda demo: f"/admin/jobs/{demo.dead}"),
+    Screen("admin-server", "/admin/settings"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),
     Screen("caught-up", lambda demo: f"/read/folder/{demo.folders['Design']}"),

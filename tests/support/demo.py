@@ -12,6 +12,7 @@ from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
+from tests.support import operations
 from tests.support.reader import add_user, follow
 
 #: So that ages and days in pictures are always the same; the corpus was captured shortly before.
@@ -36,6 +37,7 @@ class Demo:
         feeds: by the last part of the name, without suffix: ``restofworld.org-e04770`` → id.
         folders: name → id.
         entry: one that is worth reading.
+        bob: another user. dead: a task that failed for good.
     """
 
     services: Services
@@ -43,6 +45,8 @@ class Demo:
     feeds: dict[str, int]
     folders: dict[str, int]
     entry: int
+    bob: int
+    dead: str
 
 
 def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
@@ -63,7 +67,10 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
             services.reading.star(ann, entry, True)
         services.reading.mark(ann, some[4:], True)
         _troubles(services, feeds)
-    return Demo(services, ann, feeds, folders, some[0])
+        bob = add_user(services, "bob").user_id
+        services.people.invite(Actor(ann.user_id, Role.ADMIN))
+        dead = operations.fill(services, NOW)
+    return Demo(services, ann, feeds, folders, some[0], bob, dead)
 
 
 def _follow(services: Services, ann: Actor, paths: tuple[str, ...], folder: int | None) -> dict[str, int]:
