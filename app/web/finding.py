@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.models.search import Note, Term, Where, Why, parse
+from app.models.search import Note, SearchQuery, Term, Where, Why, parse
 from app.models.stream import Looked, StreamKind, StreamRef
 from app.models.words import spans
+
+#: Wider searches offered at once.
+WIDER = 3
 
 
 def marked(text: str, looked: Looked | None, where: str = "") -> str:
@@ -71,9 +75,14 @@ def stream_of(query: str) -> str:
     return str(StreamRef(StreamKind.SEARCH, query=query))
 
 
-def widened(text: str) -> str:
-    """Return the words of a query alone, without where and when; empty when that is the query itself."""
-    words = " ".join(
-        f'"{" ".join(term.words)}"' if len(term.words) > 1 else term.words[0] for term in parse(text).terms
-    )
-    return words if parse(words) != parse(text) else ""
+def widened(text: str) -> list[str]:
+    """Return queries that find more than this one did.
+
+    Its words without where and when; of a query that is words alone, each of the first few by itself.
+    """
+    query = parse(text)
+    parts = [f'"{" ".join(term.words)}"' if len(term.words) > 1 else term.words[0] for term in query.terms]
+    plain = SearchQuery(tuple(Term(term.words) for term in query.terms))
+    if query != dataclasses.replace(plain, notes=query.notes):
+        return [" ".join(parts)] if parts else []
+    return parts[:WIDER] if len(parts) > 1 else []

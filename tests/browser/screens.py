@@ -53,6 +53,15 @@ def _jump(page: Page) -> None:
     expect(page.locator("#jump li").first).to_be_visible()
 
 
+def _tag_menu(page: Page) -> None:
+    page.locator("#tags summary").click()
+    expect(page.locator("#tag-name")).to_be_visible()
+
+
+def _tag_edit(page: Page) -> None:
+    page.locator(".tag-edit summary").first.click()
+
+
 def _marked(page: Page) -> None:
     page.keyboard.press("Shift+A")
     undo = page.locator(".toast button")
@@ -75,6 +84,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("folder", lambda demo: f"/read/folder/{demo.folders['World']}"),
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("starred", "/read/starred"),
+    Screen("tag", lambda demo: f"/read/tag/{demo.services.tags.all(demo.ann)[0].id}"),
+    Screen("tag-menu", lambda demo: f"/read/all?entry={demo.entry}", _tag_menu),
+    Screen("tags", "/tags", _tag_edit),
+    Screen("search", "/search"),
+    Screen("search-found", "/search?q=art+foo:bar"),
+    Screen("search-empty", "/search?q=title:nowhere"),
     Screen("help", "/read/all", _help),
     Screen("help-page", "/help/keys"),
     Screen("two-strokes", "/read/all", _two_strokes),

@@ -66,6 +66,10 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         for entry in some[2:5]:
             services.reading.star(ann, entry, True)
         services.reading.mark(ann, some[4:], True)
+        services.tags.change(ann, some[0], add=["Travel", "Japan"])
+        services.tags.change(ann, some[2], add=["Japan", "Recipes for spring"])
+        services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
+        services.indexing.run(NOW + dt.timedelta(days=3650), 60)
         _troubles(services, feeds)
         bob = add_user(services, "bob").user_id
         services.people.invite(Actor(ann.user_id, Role.ADMIN))
