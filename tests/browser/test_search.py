@@ -1,0 +1,86 @@
+"""Searching and tagging in a real browser: lists like any other, with keys, and without a script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import clock
+from app.models.actor import Actor
+from tests.browser.conftest import Site
+from tests.support.reader import add_user, elsewhere, pull, rss
+
+Visit = Callable[..., Page]
+URL = "https://one.example/feed"
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    """A user with one feed of twelve entries, ten of them about roses, all indexed."""
+    actor = add_user(site.services)
+    feed_id = site.services.subscriptions.subscribe(actor, URL).subscription.feed_id
+    items = [(f"Rose number {n}", f"<p>Text about the garden {n}.</p>") for n in range(10)]
+    pull(site.services, [feed_id], {URL: rss("Garden", [*items, ("Tulip", "x"), ("Lily", "y")])})
+    elsewhere(lambda: site.services.indexing.run(clock.now(), 30))
+    return actor
+
+
+def test_what_is_found_is_read_as_any_list(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.locator(".pane-tree").get_by_role("link", name="Search", exact=True).click()
+    field = page.get_by_role("searchbox", name="Search in your feeds")
+    expect(field).to_be_focused()
+    field.fill('rose "the garden"')
+    field.press("Enter")
+    rows = page.locator("#rows .row")
+    expect(rows).to_have_count(10)
+    expect(rows.first.locator("mark")).to_have_text(["Rose", "the garden"])
+    page.locator("#stream h1").first.click()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("Rose number 0")
+    expect(rows.first).to_have_class(re.compile("is-read"))
+    page.keyboard.press("Shift+A")
+    expect(page.locator(".toast")).to_contain_text("9 entries marked as read")
+    expect(page.locator(".tree a[data-all] b")).to_have_text("2")
+    page.keyboard.press("z")
+    expect(page.locator(".tree a[data-all] b")).to_have_text("11")
+    page.reload()
+    expect(page.locator("#entry-title")).to_have_text("Rose number 0")
+    page.get_by_role("button", name="Save this search").click()
+    saved = page.locator("#labels").get_by_role("link", name='rose "the garden"')
+    expect(saved).to_have_attribute("aria-current", "page")
+    page.go_back()
+    page.locator("#labels").get_by_role("link", name='rose "the garden"').click()
+    expect(rows).to_have_count(10)
+
+
+def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", expect="400")
+    page.locator("#rows h2 a").first.click()
+    page.locator("#tags summary").click()
+    page.locator("#tag-name").fill("Later, at home")
+    page.locator("#tag-name").press("Enter")
+    expect(page.locator("#tags a.tag")).to_have_text(["at home", "Later"])
+    expect(page.locator("#rows .row").first.locator(".tag")).to_have_text(["at home", "Later"])
+    expect(page.locator("#labels a[data-stream] b")).to_have_text(["1", "1"])
+    page.get_by_role("button", name="Remove the tag at home").click()
+    expect(page.locator("#tags a.tag")).to_have_text(["Later"])
+    expect(page.locator("#tag-name")).to_be_focused()
+    page.locator("#tag-name").fill("x" * 65)
+    page.locator("#tag-name").press("Enter")
+    expect(page.locator(".toast")).to_contain_text("A tag has at most 64 characters")
+    page.locator("#labels a", has_text="Later").click()
+    expect(page.locator("#rows .row")).to_have_count(1)
+    bare = visit(login="ann", js=False)
+    bare.goto("/tags")
+    line = bare.locator(".tag-lines > li").first
+    line.locator("summary").click()
+    line.get_by_role("button", name="Delete, keep entries").click()
+    expect(bare.locator(".toast")).to_contain_text("Tag “at home” deleted")
+    expect(bare.locator(".tag-lines > li")).to_have_count(1)
+    bare.get_by_role("button", name="Undo").click()
+    bare.goto("/tags")
+    expect(bare.locator(".tag-lines > li")).to_have_count(2)
