@@ -239,7 +239,7 @@ class Services:
             g.entries,
             g.streams,
             g.tags,
-            Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags),
+            Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags, patience=s.search_patience),
             g.undos,
             self.events,
             page_size=s.page_size,

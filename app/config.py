@@ -245,6 +245,9 @@ class Settings:
     tags_per_user: int = _row(1000, "Tags of one user", _between(1, 100_000))
     tag_length: int = _row(64, "Characters of a tag", _between(1, 256))
     searches_max: int = _row(100, "Saved searches of one user", _between(0, 10_000))
+    search_patience: float = _row(
+        0.5, "A search that found little in so long shows it, and goes on when asked", _between(0.01, 10)
+    )
     search_text: int = _row(
         32 << 10, "Characters of an entry's HTML that the search reads", _between(256, 1 << 22)
     )

@@ -24,7 +24,7 @@ COUNTED = 4
 #: The first window, and how much longer (or shorter) each next one is.
 FIRST_MS, GROWTH = 86_400_000, 8
 #: Documents looked at in one call.
-PATIENCE = 20_000
+PATIENCE = 8000
 
 
 class TextSearch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import time
 from collections.abc import Iterable, Sequence
 
 from app.gateways.folders import FolderGateway
@@ -17,8 +18,6 @@ from app.models.subscription import Subscription
 from app.models.words import fold
 from app.ports import SearchPort
 
-#: Calls of the engine for one page; after that the reader asks for more himself.
-CALLS = 8
 #: Starred or tagged entries that a search among them looks at, the last marked ones.
 MARKED_MOST = 20_000
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -26,7 +25,11 @@ _MS = dt.timedelta(milliseconds=1)
 
 
 class Finder:
-    """Searches in one user's own subscriptions."""
+    """Searches in one user's own subscriptions.
+
+    Args:
+        patience: seconds after which a page is shown as short as it is.
+    """
 
     def __init__(
         self,
@@ -35,7 +38,10 @@ class Finder:
         streams: StreamGateway,
         folders: FolderGateway,
         tags: TagGateway,
+        *,
+        patience: float,
     ) -> None:
+        self._patience = patience
         self._search = search
         self._subscriptions = subscriptions
         self._streams = streams
@@ -73,7 +79,8 @@ class Finder:
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``.
 
-        A page may be short although there is more, when little of much was found; it has a cursor then.
+        A page may be short or empty although there is more, when a long look found little; it has a
+        cursor then.
         """
         query = parse(snapshot.ref.query)
         if query.is_empty:
@@ -81,13 +88,14 @@ class Finder:
         wanted = self._wanted(snapshot, query)
         found = Found([], (cursor.at, cursor.id) if cursor else None)
         keys: list[EntryKey] = []
-        for _ in range(CALLS):
+        end = time.monotonic() + self._patience
+        while True:
             found = self._search.find(dataclasses.replace(wanted, after=found.after), limit + 1)
             keys += self._filtered(snapshot, query, found)
             if len(keys) > limit or found.after is None:
                 return cut(keys[: limit + 1], limit, cursor)
-        onwards = Cursor(Segment.FIRST, *found.after, seen=len(keys)) if found.after else None
-        return KeyPage(keys, onwards, None)
+            if time.monotonic() >= end:
+                return KeyPage(keys, Cursor(Segment.FIRST, *found.after, seen=len(keys)), None)
 
     def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> Wanted:
         feeds = snapshot.feeds

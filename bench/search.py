@@ -1,0 +1,132 @@
+"""Search: what a page of what was found costs, and what it costs that an entry can be found.
+
+One user with 2,000 subscriptions of 250 entries each, 500,000 in all, and the same words in all titles:
+the dearest that can be asked is a word that every entry holds, and words that stand in all entries but
+nowhere beside each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+import psutil
+from bson.raw_bson import RawBSONDocument
+from isal import isal_zlib
+from pymongo import MongoClient, WriteConcern
+from pymongo.database import Database
+
+from app import bootstrap, clock
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.words import words
+from app.services.pull import PullService
+from bench.harness import Bench, benchmark
+from bench.reading import USER, Dataset, Doc
+from tests.support import corpus
+from tests.support.reader import Canned
+
+OPERATIONS = 10
+#: Every title holds these words; "length title" stands in none.
+QUERIES = {
+    "page_ms": "title",
+    "words_ms": "title usual 117",
+    "rare_ms": "1234",
+    "phrase_ms": '"title of usual"',
+    "worst_ms": '"length title"',
+    "unread_ms": "title is:unread",
+}
+MOST = {"page_ms": 150, "words_ms": 300, "rare_ms": 100, "phrase_ms": 400, "worst_ms": 1500, "unread_ms": 300}
+
+
+@benchmark("search")
+def search(bench: Bench) -> None:
+    """Publish ``search.*``."""
+    feeds, entries = (20, 20) if bench.quick else (2000, 250)
+    with bench.servers(embedded_cache=2 << 30) as running, contextlib.ExitStack() as stack:
+        client = stack.enter_context(MongoClient[Doc](running.mongodb_uri, tz_aware=True))
+        services = bootstrap.build(running.settings)
+        stack.callback(services.close)
+        database = client[running.settings.mongodb_name]
+        started = time.monotonic()
+        Dataset(database, feeds).fill(entries)
+        _fill(database)
+        services.ensure_indexes()
+        bench.note(f"{feeds * entries:,} entries built in {time.monotonic() - started:.0f} s")
+        for name, query in QUERIES.items():
+            runs = [_page(services, query, 2 if bench.quick else OPERATIONS) for _ in range(bench.repeats)]
+            bench.figure(f"search.{name}", runs, "ms", at_most=MOST[name])
+        bench.note(f"MongoDB's text index: {_text_index(database):,.0f} ms for the first of these")
+        _indexing(bench, dataclasses.replace(running.settings, mongodb_name="bench_index"), client)
+
+
+def _fill(database: Database[Doc]) -> None:
+    """Write what is searched, as the mapper does, past it."""
+    table = database.get_collection("searchables", write_concern=WriteConcern(w=1))
+    shown = {"feed_id": 1, "at": 1, "seq": 1, "title": 1}
+    batch: list[RawBSONDocument] = []
+    for doc in database["entries"].find({}, shown):
+        title = words(doc.pop("title"))
+        doc["words"] = ["", *dict.fromkeys(title), *(f"t:{w}" for w in dict.fromkeys(title))]
+        doc["text"] = isal_zlib.compress(f" {' '.join(title)} \n  \n  ".encode(), 0)
+        batch.append(RawBSONDocument(bson.encode(doc)))
+        if len(batch) == 1000:
+            table.insert_many(batch, ordered=False)
+            batch = []
+    if batch:
+        table.insert_many(batch, ordered=False)
+
+
+def _page(services: Services, query: str, operations: int) -> float:
+    """Return milliseconds of a first page, the median."""
+    wanted = StreamQuery(StreamRef(StreamKind.SEARCH, query=query), Sort.NEWEST, limit=50)
+    found = []
+    for _ in range(operations):
+        started = time.perf_counter()
+        services.reading.page(Actor(USER), wanted)
+        found.append((time.perf_counter() - started) * 1000)
+    return statistics.median(found)
+
+
+def _text_index(database: Database[Doc]) -> float:
+    """Return milliseconds that the same page's keys take by a text index."""
+    entries = database["entries"]
+    entries.create_index([("title", "text")], default_language="none")
+    feeds = [doc["_id"] for doc in database["feeds"].find({}, {"_id": 1})]
+    query = {"$text": {"$search": "title"}, "feed_id": {"$in": feeds}}
+    started = time.perf_counter()
+    list(entries.find(query, {"feed_id": 1, "at": 1}).sort([("at", -1), ("_id", -1)]).limit(51))
+    return (time.perf_counter() - started) * 1000
+
+
+def _indexing(bench: Bench, settings: Any, client: MongoClient[Doc]) -> None:
+    """Publish what an entry of the corpus costs: our CPU, MongoDB's, and the bytes of its index."""
+    services = bootstrap.build(settings)
+    services.ensure_indexes()
+    rows = list(corpus.genuine_feeds())[: 5 if bench.quick else 150]
+    bodies = {f"https://feeds.example/{row.path}": row.read() for row in rows}
+    ids = [services.subscriptions.subscribe(Actor(USER), url).subscription.feed_id for url in bodies]
+    pull = PullService(services.gateways.feeds, services.settings, events=services.events)
+    asyncio.run(pull.pull(ids, Canned(bodies)))
+    [server] = _mongods()
+    before, theirs = time.process_time(), sum(server.cpu_times()[:2])
+    entries = services.indexing.run(clock.now(), 3600)["entries"]
+    bench.figure("search.index_us", [(time.process_time() - before) / entries * 1e6], "µs", at_most=1500)
+    bench.figure("search.store_us", [(sum(server.cpu_times()[:2]) - theirs) / entries * 1e6], "µs")
+    client.admin.command("fsync")
+    size = client[settings.mongodb_name].command("collStats", "searchables")
+    total = size["storageSize"] + size["totalIndexSize"]
+    bench.figure("search.entry_bytes", [total / entries], "bytes", at_most=12_000)
+    bench.note(f"{entries:,} entries, of it documents {size['storageSize'] / entries:,.0f} bytes")
+    services.close()
+
+
+def _mongods() -> Iterator[psutil.Process]:
+    return (p for p in psutil.Process().children(recursive=True) if p.name() == "mongod")
