@@ -69,6 +69,8 @@ function show(report) {
   bar.value = report.done;
   document.getElementById("words").textContent = words(report);
   for (const place of job.querySelectorAll("[data-count]")) place.textContent = report[place.dataset.count];
+  const chip = document.getElementById("import-chip");
+  if (chip) chip.lastChild.textContent = t("Import {done} of {goal}", report);
   speak(words(report));
 }
 
@@ -80,6 +82,7 @@ function speak(text) {
 
 async function renew() {
   await load(location.pathname, "import-body");
+  if (!runs()) document.getElementById("import-chip")?.remove();
   spoken = 0;
   speak(document.querySelector(".job-state").textContent.trim());
 }
