@@ -133,8 +133,12 @@ def _sum(results: Sequence[PullResult]) -> PullResult:
 
 
 @contextmanager
-def rig(bench: Bench) -> Iterator[Rig]:
-    """Start the servers and build the services."""
+def rig(bench: Bench, **settings: Any) -> Iterator[Rig]:
+    """Start the servers and build the services.
+
+    Args:
+        settings: more of them.
+    """
     kept, left_out = documents()
     bench.note(f"set T: {len(kept)} documents; left out: {', '.join(left_out) or 'none'}")
     with ExitStack() as stack:
@@ -148,6 +152,7 @@ def rig(bench: Bench) -> Iterator[Rig]:
                 # Asked as in life, but every run asks all hosts within a second.
                 fetch_host_burst=1000,
                 log_level="warning",
+                **settings,
             )
         )
         services = bootstrap.build(running.settings)

@@ -1,12 +1,14 @@
-"""Importing with a browser: a dropped file, ticks, live progress, coming back, and every state of the screens."""
+"""Importing with a browser: a dropped file, ticks, live progress, coming back; each state looked at."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from app.models.imports import Import
 from tests.browser.conftest import PHONE, Site, shot
 from tests.data.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
@@ -17,36 +19,78 @@ LIST = listed(
     ("missing", ("Science",)),
     ("daring", ("Science",)),
     ("alone", ()),
-)
+).replace(b"</body>", b"<outline text='No web address' xmlUrl='gopher://x.example/'/></body>")
+
+#: What a person does who drops a file from his desktop.
+_DROP = """(text) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], "mine.opml", { type: "text/x-opml" }));
+  const how = { dataTransfer: files, bubbles: true, cancelable: true };
+  for (const kind of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(kind, how));
+}"""
 
 
-def test_shots(visit: Callable[..., Page], site: Site, tmp_path: Path) -> None:
+def work(site: Site, one: Import, *names: str) -> None:
+    """Run an import as a worker does; feeds of these names answer."""
+    elsewhere(lambda: run(site.services, one, Pulling(site.services, feeds(*names)), str(one.started)))
+
+
+def test_a_dropped_file_is_chosen_from_watched_and_found_again(
+    visit: Callable[..., Page], site: Site
+) -> None:
     actor = add_user(site.services, "ann")
     site.services.subscriptions.subscribe(actor, "https://feeds.example/plain")
-    body = LIST.replace(b"</body>", b"<outline text='No web address' xmlUrl='gopher://x.example/'/></body>")
-    (tmp_path / "mine.opml").write_bytes(body)
-    for scheme, size, name in (("light", (1440, 900), "wide"), ("dark", (1440, 900), "dark"), ("light", PHONE, "phone")):
-        page = visit(login="ann", scheme=scheme, size=size)
-        page.goto("/imports")
-        shot(page, f"imp-centre-{name}")
-        page.locator("#f-file").set_input_files(tmp_path / "mine.opml")
-        if name == "phone":
-            page.wait_for_timeout(100)
-        page.wait_for_url("**/imports/*")
-        shot(page, f"imp-preview-{name}")
-        page.locator(".start .primary").click()
-        page.wait_for_url("**/imports/*")
-        page.wait_for_selector("#bar")
-        shot(page, f"imp-run-{name}")
-        one = site.services.imports.active(actor)
-        assert one
-        elsewhere(lambda: run(site.services, site.services.imports.get(actor, one.id), Pulling(site.services, feeds("daring", "alone"))))
-        expect(page.locator("#job")).to_have_attribute("data-state", "done", timeout=15000)
-        page.screenshot(path=f"tests/artifacts/imp-done-{name}.png", full_page=True)
-        for feed in site.services.reading.tree(actor).feeds:
-            pass
-        for path in ("/packs", "/packs/science", "/welcome"):
-            page.goto(path)
-            shot(page, f"imp-{path.strip('/').replace('/', '-')}-{name}")
-        for feed in site.services.gateways.subscriptions.feed_ids(actor.user_id):
-            site.services.subscriptions.unsubscribe(actor, feed)
+    page = visit(login="ann")
+    page.goto("/imports")
+    page.evaluate(_DROP, LIST.decode())
+    page.wait_for_url(re.compile(r"/imports/\d+$"))
+    start = page.locator(".start .primary")
+    expect(start).to_have_text("Import 3 feeds")
+    expect(page.get_by_text("you have it")).to_be_visible()
+    science = page.get_by_role("group", name="Science").get_by_label("all of it")
+    expect(science).to_be_checked()
+    science.uncheck()
+    expect(start).to_have_text("Import 2 feeds")
+    science.check()
+    shot(page, "import-preview")
+    start.click()
+
+    expect(page.locator("#words")).to_have_text("0 of 3, 1 failed")
+    here = page.url
+    page.goto("/read/all")
+    chip = page.locator("#import-chip")
+    expect(chip).to_contain_text("Import 0 of 3")
+    page.close()
+    again = visit(login="ann", size=PHONE)
+    again.goto(here)
+    expect(again.locator("#job")).to_have_attribute("data-state", "queued")
+    one = site.services.imports.active(actor)
+    assert one is not None
+    work(site, one, "daring", "alone")
+    expect(again.locator("#job")).to_have_attribute("data-state", "done", timeout=20_000)
+    expect(again.locator("#import-chip")).to_have_count(0)
+    expect(again.get_by_role("heading", name="2 feeds failed")).to_be_visible()
+    shot(again, "import-done-phone")
+    again.get_by_role("button", name="Retry all that failed").click()
+    expect(again.locator("#words")).to_contain_text("0 of 1")
+    again.get_by_role("button", name="Cancel").click()
+    expect(again.get_by_role("button", name="Go on")).to_be_visible()
+
+
+def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site, tmp_path: Path) -> None:
+    actor = add_user(site.services, "ann")
+    (tmp_path / "mine.opml").write_bytes(LIST)
+    page = visit(login="ann", js=False)
+    page.goto("/imports")
+    page.get_by_label("OPML file", exact=True).set_input_files(tmp_path / "mine.opml")
+    page.get_by_role("button", name="Show what is in it").first.click()
+    page.get_by_role("checkbox", name="missing").uncheck()
+    page.get_by_role("radio", name="All into one folder").check()
+    page.get_by_label("Name of that folder").fill("Everything")
+    page.get_by_role("button", name="Import 4 feeds").last.click()
+    expect(page.locator("#words")).to_contain_text("0 of 3")
+    one = site.services.imports.active(actor)
+    assert one is not None
+    work(site, one, "daring", "alone", "plain")
+    expect(page.get_by_text("3 feeds are in your list now.")).to_be_visible(timeout=20_000)
+    assert [f.name for f in site.services.folders.list(actor)] == ["Everything"]

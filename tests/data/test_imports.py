@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime as dt
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
-import redis
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
@@ -48,7 +48,7 @@ class Pulling:
 
     def __init__(self, services: Services, bodies: Mapping[str, bytes]) -> None:
         self._services = services
-        self._client = redis.Redis.from_url(services.settings.redis_url)
+        self._client = services.jobs._client
         self.pull = PullService(services.gateways.feeds, services.settings)
         self.answers = _Answers(bodies)
         self.pulled: list[int] = []
@@ -169,7 +169,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next(services: Services, alice
 
     with pytest.raises(Killed):
         run(services, started, Dying(services, feeds(*names)))
-    redis.Redis.from_url(services.settings.redis_url).flushall()
+    services.jobs._client.flushall()
     (job,) = _late(services)
     assert job.args == {"user_id": alice.user_id, "import_id": kept.id}
     run(services, started, Pulling(services, feeds(*names)), "next")
@@ -180,10 +180,8 @@ def test_a_run_that_was_killed_is_finished_by_the_next(services: Services, alice
 
 def _late(services: Services) -> Any:
     """Return the jobs that are due when nobody has worked for a while."""
-    later = clock.now().timestamp() + 60
-    import datetime as dt
-
-    with clock.set_source(lambda: dt.datetime.fromtimestamp(later, dt.UTC)):
+    later = clock.now() + dt.timedelta(minutes=1)
+    with clock.set_source(lambda: later):
         return services.importing.due()
 
 
@@ -209,7 +207,7 @@ def test_a_cancelled_import_stops_and_can_go_on(services: Services, alice: Actor
     assert services.imports.get(alice, kept.id).counts == {"added": 90}
 
 
-def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services, world: Any) -> None:
+def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services) -> None:
     people = [Actor(1_700_000_000_000_100 + n) for n in range(12)]
     gateway, now = services.gateways.imports, clock.now()
     started = []
@@ -221,7 +219,6 @@ def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Se
     assert [job.args["import_id"] for job in services.importing.due()] == []
     gateway.end(begun[3] or started[3], "run", now)
     assert [job.args["import_id"] for job in services.importing.due()] == [started[10].id]
-    del world
 
 
 def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:

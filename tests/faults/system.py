@@ -102,7 +102,10 @@ class System:
         }
         self.up = Up(home / "var", 0, **self.environment).wait_ready()
         settings = embedded.resolved(self.up.settings)
-        self.settings = dataclasses.replace(settings, poll_min=1, poll_max=poll_max)
+        ports = (self.farm.server.port,)
+        self.settings = dataclasses.replace(
+            settings, poll_min=1, poll_max=poll_max, fetch_allow=("127.0.0.0/8",), fetch_ports=ports
+        )
         self.services = bootstrap.build(self.settings)
         self.client = redis.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
         self.db = self.services.store.database

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 from app.bootstrap import Services
 from app.feeds import opml
 from app.models.actor import Role
-from app.models.imports import ImportState
+from app.models.imports import Import, ImportState
 from tests.data.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
 from tests.web.conftest import ORIGIN, Visitor
@@ -30,6 +30,13 @@ def send(who: Visitor, path: str, body: bytes, **fields: Any) -> TestResponse:
 def the_import(answer: TestResponse) -> int:
     assert answer.status_code == 303, answer.text
     return int(answer.headers["Location"].rsplit("/", 1)[1])
+
+
+def stored(services: Services, number: int) -> Import:
+    """Return an import, whoever has it."""
+    doc = services.store.database["imports"].find_one({"_id": number})
+    assert doc is not None
+    return services.gateways.imports.get(doc["user_id"], number)
 
 
 def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Services, ann: Visitor) -> None:
@@ -49,11 +56,7 @@ def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Service
     assert f'href="/imports/{number}"' in ann.get("/read/all").text, "each page tells of it"
     assert ann.get(f"/api/imports/{number}").json["state"] == "queued"  # type: ignore[index]
 
-    mine = services.gateways.accounts.find_user("ann") if False else None
-    del mine
-    actor_id = services.store.database["imports"].find_one({"_id": number})["user_id"]  # type: ignore[index]
-    one = services.mappers.imports.get(actor_id, number)
-    assert one is not None
+    one = stored(services, number)
     elsewhere(lambda: run(services, one, Pulling(services, feeds("a"))))
     done = ann.get(f"/imports/{number}").text
     assert "1 feed failed" in done
@@ -151,9 +154,7 @@ def test_packs_are_shown_chosen_from_and_imported(services: Services, ann: Visit
     assert "Make a pack" not in page
     assert ann.get("/packs/science").text.count('name="pick"') == 6
     number = the_import(ann.post("/packs/science/subscribe", {"pick": ["0", "2"]}))
-    user_id = services.store.database["imports"].find_one({"_id": number})["user_id"]  # type: ignore[index]
-    one = services.mappers.imports.get(user_id, number)
-    assert one is not None
+    one = stored(services, number)
     assert (one.state, one.goal, one.name) == (ImportState.QUEUED, 2, "Science and space")
     assert [folder.name for folder in one.folders] == ["Science and space"]
     assert ann.post("/packs/science/subscribe", {}).status_code == 400

@@ -1,0 +1,54 @@
+"""F01, F02, F04, F05, F14: an import ends complete, whatever is killed while it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.feeds import opml
+from app.models.imports import ImportState
+from app.models.opml import Outline
+from tests.faults.system import System
+from tests.support.rawserver import Reply
+
+pytestmark = pytest.mark.timeout(3000)
+
+
+def test_F14_an_import_ends_complete_over_kills_and_an_emptied_redis(system: System, scale: int) -> None:
+    """Two people import the same list; every part dies once in the middle of it."""
+    urls = system.farm.corpus(60 * scale)
+    missing = system.farm.scripted("/missing/import", Reply(status=404, close=True))
+    outlines = [Outline(url, folders=(f"Folder {n % 3}",)) for n, url in enumerate([*urls, missing])]
+    body, imports = opml.write("Mine", outlines), system.services.imports
+    people = [system.user(), system.user()]
+    kept = [imports.preview(who, body, "mine.opml") for who in people]
+    for who, one in zip(people, kept, strict=True):
+        imports.start(who, one.id)
+    for part in ("worker", "manager", "controller"):
+        system.strike(part)
+    system.empty_redis()
+
+    def ended() -> bool:
+        return all(imports.get(w, k.id).state is ImportState.DONE for w, k in zip(people, kept, strict=True))
+
+    system.wait(ended, "both imports have ended")
+    for who, one in zip(people, kept, strict=True):
+        assert imports.get(who, one.id).counts == {"added": len(urls), "failed": 1}
+        assert [item.url for item in imports.failures(who, one.id)] == [missing]
+        assert len(system.services.folders.list(who)) == 3
+        # What the import told is a promise like any other: R01 holds for each of them.
+        system.subscribe(who, urls)
+    assert system.services.mappers.imports.slots() == {}
+
+
+def test_F14_an_import_that_is_cut_off_goes_on_where_it_was(system: System) -> None:
+    """All feeds drag, so that the blow hits the middle for sure; nothing that was done is done again."""
+    urls = system.farm.growing(30, delay=0.5)
+    imports, who = system.services.imports, system.user()
+    kept = imports.preview(who, opml.write("Mine", [Outline(url) for url in urls]), "mine.opml")
+    imports.start(who, kept.id)
+    system.wait(lambda: imports.get(who, kept.id).counts.get("added", 0) > 0, "some are there")
+    system.kill_everything_below()
+    assert imports.get(who, kept.id).is_active
+    system.wait(lambda: imports.get(who, kept.id).state is ImportState.DONE, "the import has ended")
+    assert imports.get(who, kept.id).counts == {"added": len(urls)}
+    system.subscribe(who, urls)
