@@ -13,6 +13,7 @@ from app.bootstrap import Services
 from app.config import Settings
 from app.models.actor import Actor
 from tests.browser.conftest import log_in
+from tests.data.test_imports import listed
 from tests.support import live
 from tests.support.reader import add_user, elsewhere, pull, rss
 
@@ -178,4 +179,32 @@ def test_without_a_controller_counts_are_asked_for_and_with_one_again_told(
     context.clock.run_for(11_000)
     _unread(page, 15)
     expect(page.locator("#newbar")).to_have_text("5 new")
+    _quiet(page)
+
+
+def test_an_import_is_told_on_every_page(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    kept = services.imports.preview(ann, listed(("a", ()), ("b", ()), ("c", ())), "mine.opml")
+    services.imports.start(ann, kept.id)
+
+    def tell(done: int) -> None:
+        report = {"state": "queued", "goal": 3, "done": done, "failed": 1, "seconds": None}
+        services.events.progress(ann.user_id, kept.id, {**report, "added": done, "already": 0, "fetching": 0})
+
+    page = _open(device())
+    _listens(page)
+    tell(1)
+    expect(page.locator("#import-chip")).to_have_text("Import 1 of 3")
+    # Beside its own page, which asks by itself now and then: here it may not.
+    page.route("**/api/imports/*", lambda route: route.abort())
+    page.goto(f"/imports/{kept.id}")
+    _listens(page)
+    tell(2)
+    expect(page.locator("#words")).to_have_text("2 of 3, 1 failed")
+    expect(page.locator("#bar")).to_have_js_property("value", 2)
+    expect(page.locator("#import-say")).to_have_text("2 of 3, 1 failed")
+    tell(3)
+    expect(page.locator("#words")).to_have_text("3 of 3, 1 failed")
+    assert page.locator("#import-say").inner_text() == "2 of 3, 1 failed", "spoken every five seconds at most"
     _quiet(page)
