@@ -156,7 +156,7 @@ class Settings:
     user_agent: str = _row("", "User-Agent for feeds; empty: Eventr with the public address")
     fetch_allow: tuple[str, ...] = _row(
         (),
-        "Private targets that may be fetched: CIDR or host:port, comma-separated; a host:port opens its "
+        "Private targets that may be fetched: CIDR or host:port, comma-separated; a host:port opens that "
         "port, a CIDR opens none beyond those of EVENTR_FETCH_PORTS",
     )
     fetch_ports: tuple[int, ...] = _row(

@@ -26,7 +26,7 @@ from rq.serializers import JSONSerializer
 from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models import keys
-from app.models.jobs import Job, JobView, Outcome, State, Ticket
+from app.models.jobs import Job, JobView, Outcome, State, Task, Ticket
 from app.once import once
 from app.scripts import run_all
 from controller.client import ResultReader
@@ -66,6 +66,14 @@ def job_id(task: str, args: dict[str, Any]) -> str:
     """Return the identity of a job: 32 hex digits over its task and arguments."""
     # Not for secrecy: RQ allows [A-Za-z0-9_-] in ids, and 128 bits never collide by accident.
     return hashlib.md5(f"{task}\n{canonical(args)}".encode(), usedforsecurity=False).hexdigest()
+
+
+def _subject(job: Job) -> str:
+    """Return what a job is about when that is one feed: crashes of all such jobs count together."""
+    if job.task == Task.WEBSUB_PULL:
+        return keys.of_feed(job.args["feed_id"])
+    feeds: list[int] = job.args.get("feed_ids", []) if job.task in (Task.PULL, Task.PULL_SYSTEM) else []
+    return keys.of_feed(feeds[0]) if len(feeds) == 1 else ""
 
 
 class RedisJobs:
@@ -151,6 +159,11 @@ class RedisJobs:
             crashes=int(crashes or 0),
         )
 
+    def absolve(self, feed_id: int) -> None:
+        """Forget the crashes of jobs about this feed alone: now it was read, and nobody died."""
+        with _store():
+            self._client.delete(keys.crashes(keys.of_feed(feed_id)))
+
     def ping(self) -> None:
         """Raise StoreError when Redis does not answer."""
         with _store():
@@ -167,6 +180,8 @@ class RedisJobs:
         names = [keys.job(ident), keys.queue(job.queue), keys.results(ident), keys.QUEUES]
         names += [keys.DRAINING, keys.DEAD]
         fields: dict[str, Any] = self._record(ident, job).to_dict(include_result=False)
+        if subject := _subject(job):
+            fields["subject"] = subject
         if parents:
             fields["parents"] = " ".join(parents)
         # RQ's status is set by the script, which alone knows whether the job is queued.

@@ -8,7 +8,10 @@
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 or redis.call('HGET', KEYS[2], 'status') ~= 'failed' then
   return 0
 end
-local row = redis.call('HMGET', KEYS[2], 'home', 'origin', 'description')
+local row = redis.call('HMGET', KEYS[2], 'home', 'origin', 'description', 'subject')
+if row[4] then
+  redis.call('DEL', 'eventr:crashes:' .. row[4])
+end
 local queue = row[1] or row[2] or ARGV[3]
 redis.call('ZREM', 'rq:failed:' .. (row[2] or ''), ARGV[1])
 if row[3] == ARGV[4] then

@@ -7,11 +7,12 @@
 --       4 JSON: queue → {crashes until a job is given up, seconds that its failure is kept}; '' for others
 --       5 now, as RQ writes it · 6 most tasks in the dead set · 7 queue of suspects · 8 wake channel
 --       9 events kept · 10 sentence of a job that is given up · 11 report of it, encoded for RQ
---       12.. ids of the jobs that ran; none: all that it held
+--       12 seconds that the crashes of one feed are remembered
+--       13.. ids of the jobs that ran; none: all that it held
 -- Returns per job: id, what became of it ('returned', 'suspect', 'failed').
 local worker, crash, limits = ARGV[1], ARGV[2] == '1', cjson.decode(ARGV[4])
 local ran = {}
-for i = 12, #ARGV do
+for i = 13, #ARGV do
   ran[ARGV[i]] = true
 end
 redis.call('HDEL', KEYS[2], worker)
@@ -44,8 +45,20 @@ local function put_back(id, job, queue)
   return 'returned'
 end
 
+-- All jobs about one feed count together, and this death once, however many of them ran.
+local charged = {}
+local function of_subject(subject)
+  if not subject then
+    return 0
+  end
+  local all = 'eventr:crashes:' .. subject
+  charged[subject] = charged[subject] or redis.call('INCR', all)
+  redis.call('EXPIRE', all, ARGV[12])
+  return charged[subject]
+end
+
 local function charge(id, job, row)
-  local crashes = redis.call('HINCRBY', job, 'crashes', 1)
+  local crashes = math.max(redis.call('HINCRBY', job, 'crashes', 1), of_subject(row[8]))
   local limit = limits[row[2] or ''] or limits['']
   local line = cjson.encode({attempt = tonumber(row[3]), at = ARGV[5], worker = worker, error = 'crashed',
     where = ARGV[3]})
@@ -65,9 +78,10 @@ while true do
   local id = redis.call('RPOP', KEYS[1])
   if not id then break end
   local job = 'rq:job:' .. id
-  local row = redis.call('HMGET', job, 'worker_name', 'origin', 'attempts', 'since', 'history', 'status', 'description')
+  local row = redis.call('HMGET', job, 'worker_name', 'origin', 'attempts', 'since', 'history', 'status', 'description',
+    'subject')
   if row[1] == worker and row[6] == 'started' then
-    local guilty = crash and (#ARGV < 12 or ran[id])
+    local guilty = crash and (#ARGV < 13 or ran[id])
     local what = guilty and charge(id, job, row) or put_back(id, job, row[2] or '')
     redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[9], '*', 'kind', what, 'id', id, 'queue', row[2] or '',
       'task', row[7] or '', 'worker', worker, 'attempt', row[3] or '', 'error', guilty and 'crashed' or '')

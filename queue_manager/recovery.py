@@ -167,4 +167,5 @@ class Recovery:
             keys.EVENTS_KEPT,
             message,
             report,
+            keys.CRASHES_SECONDS,
         ]

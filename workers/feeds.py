@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from app.errors import FeedError
 from app.models.jobs import Task
 from workers.context import Context
 from workers.registry import task
@@ -23,10 +24,10 @@ async def pull_system(ctx: Context, *, feed_ids: list[int]) -> dict[str, object]
 
 async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[str, object]:
     pulls = ctx.services.pull
-    if len(feed_ids) == 1 and ctx.job.crashes + 1 >= ctx.settings.job_retries:
-        # This feed alone has crashed its workers, and this is its last try. Its error is written
-        # before: if it crashes again, the reader sees why, and the feed rests; a success clears it.
-        await asyncio.to_thread(pulls.suspect, feed_ids[0], ctx.job.token, ctx.parents)
+    alone = len(feed_ids) == 1
+    if alone and await is_given_up(ctx, feed_ids[0]):
+        raise FeedError("crashed")
+    if alone and await is_last_try(ctx, feed_ids[0]):
         only_due = False
 
     def tell(counts: dict[str, int]) -> None:
@@ -37,7 +38,33 @@ async def _pull(ctx: Context, feed_ids: list[int], *, only_due: bool) -> dict[st
     result = await pulls.pull(
         feed_ids, ctx.fetcher, token=ctx.job.token, dead=ctx.parents, only_due=only_due, progress=tell
     )
+    if alone and result.feeds:
+        await absolve(ctx, feed_ids[0])
     return dict(result.to_json())
+
+
+async def is_given_up(ctx: Context, feed_id: int) -> bool:
+    """Whether a feed rests because it crashed its workers too often, whichever jobs they ran."""
+    spent = ctx.job.crashes >= ctx.settings.job_retries
+    return spent and await asyncio.to_thread(ctx.services.pull.is_given_up, feed_id)
+
+
+async def is_last_try(ctx: Context, feed_id: int) -> bool:
+    """Whether a feed alone has crashed its workers so often that it is read once more and then never.
+
+    Its error is written before: if it crashes again, the reader sees why, and the feed rests; a success
+    clears it.
+    """
+    if ctx.job.crashes + 1 < ctx.settings.job_retries:
+        return False
+    await asyncio.to_thread(ctx.services.pull.suspect, feed_id, ctx.job.token, ctx.parents)
+    return True
+
+
+async def absolve(ctx: Context, feed_id: int) -> None:
+    """Forget that workers died of a feed, now that it was read."""
+    if ctx.job.crashes:
+        await asyncio.to_thread(ctx.jobs.absolve, feed_id)
 
 
 @task(Task.DISCOVER)

@@ -7,6 +7,7 @@
 -- ARGV  1 worker · 2 most jobs in all · 3 now, as RQ writes it · 4 events kept
 --       5 most jobs of all system queues together
 --       then for each queue: most jobs of it, '1' for a system queue
+-- Crashes are those of all jobs about the same feed, if there were more of them than of this one.
 -- Returns nil when this worker is not (any more) registered: its list was recovered, it must end.
 --         Else per job: id, queue, attempt, since, data, failures, crashes, parents.
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then
@@ -32,10 +33,14 @@ local function start(id, queue)
   local attempt = redis.call('HINCRBY', job, 'attempts', 1)
   redis.call('HSET', job, 'status', 'started', 'worker_name', ARGV[1], 'started_at', ARGV[3],
     'last_heartbeat', ARGV[3], 'began', string.format('%.0f', now * 1000))
-  local row = redis.call('HMGET', job, 'since', 'data', 'failures', 'crashes', 'parents', 'description')
+  local row = redis.call('HMGET', job, 'since', 'data', 'failures', 'crashes', 'parents', 'description',
+    'subject')
+  local crashes = math.max(tonumber(row[4] or '') or 0,
+    row[7] and tonumber(redis.call('GET', 'eventr:crashes:' .. row[7]) or '') or 0)
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[4], '*', 'kind', 'started', 'id', id, 'queue', queue,
     'task', row[6] or '', 'worker', ARGV[1], 'attempt', attempt, 'since', row[1] or '')
-  out[#out + 1] = {id, queue, attempt, row[1] or '', row[2] or '', row[3] or '', row[4] or '', row[5] or ''}
+  out[#out + 1] = {id, queue, attempt, row[1] or '', row[2] or '', row[3] or '', tostring(crashes),
+    row[5] or ''}
 end
 
 local function take(queue, most)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from app.models.jobs import Task
 from workers.context import Context
+from workers.feeds import absolve, is_given_up, is_last_try
 from workers.registry import task
 
 
@@ -18,10 +17,11 @@ async def tend(ctx: Context, *, id: int) -> dict[str, object]:
 @task(Task.WEBSUB_PULL)
 async def pull(ctx: Context, *, feed_id: int) -> dict[str, int]:
     """Pull a feed whose hub has pushed."""
-    last = ctx.job.crashes + 1 >= ctx.settings.job_retries
-    if last:
-        # Reading this feed has crashed its workers. As in feeds.pull: the error is written before.
-        await asyncio.to_thread(ctx.services.pull.suspect, feed_id, ctx.job.token, ctx.parents)
-    return dict(
-        await ctx.services.websub.pull(feed_id, ctx.fetcher, token=ctx.job.token, dead=ctx.parents, last=last)
+    # One that is given up rests: the service sees it, and that the push is answered for.
+    last = not await is_given_up(ctx, feed_id) and await is_last_try(ctx, feed_id)
+    result = await ctx.services.websub.pull(
+        feed_id, ctx.fetcher, token=ctx.job.token, dead=ctx.parents, last=last
     )
+    if result["feeds"]:
+        await absolve(ctx, feed_id)
+    return dict(result)

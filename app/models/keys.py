@@ -13,7 +13,7 @@ from app.models.jobs import Queue
 #: worker_name, timeout, result_ttl, failure_ttl, description) and ours: ``since`` (ms, first possible
 #: stamp of this run's result), ``began`` (ms, its last start), ``attempts``, ``failures``, ``crashes``,
 #: ``error``, ``progress`` (JSON), ``history`` (a JSON line per failed attempt: attempt, at, worker, error,
-#: where), ``home`` (queue before it became a suspect), ``parents``.
+#: where), ``home`` (queue before it became a suspect), ``parents``, ``subject`` (the feed that it is about).
 #: · no expiry until it ends, then result_ttl or failure_ttl.
 JOB = "rq:job:"
 #: list · job ids in order; head is next · none.
@@ -48,6 +48,9 @@ CONTROLLERS = "eventr:controllers"
 #: zset · the dead set: ids of tasks that failed for good → Unix time of their end, newest ``dead_max``
 #: · none; what failure_ttl took is removed by the managers' sweep.
 DEAD = "eventr:dead"
+#: string · how often workers died of one feed, ``eventr:crashes:<subject>``, whichever jobs they ran
+#: · CRASHES_SECONDS after the last.
+CRASHES = "eventr:crashes:"
 #: set · names of queues from which nobody takes · none; resume removes them.
 PAUSED = "eventr:paused"
 #: set · names of queues that accept nothing new · none; resume removes them.
@@ -99,6 +102,8 @@ HOST_STOP = "eventr:stop:"
 TRIES = "eventr:try:"
 
 ALIVE_SECONDS = 15
+#: Longer than a feed that crashes workers needs for its tries, seconds.
+CRASHES_SECONDS = 600
 #: Newest entries kept in EVENTS, roughly.
 EVENTS_KEPT = 20_000
 #: Newest entries kept in PEOPLE, roughly, and how long after the last one.
@@ -144,3 +149,12 @@ def manager(ident: str) -> str:
 
 def alive(name: str, ident: str) -> str:
     return f"{ALIVE}{name}:{ident}"
+
+
+def of_feed(feed_id: int) -> str:
+    """Return what jobs about this feed alone have as their subject."""
+    return f"feed:{feed_id}"
+
+
+def crashes(subject: str) -> str:
+    return CRASHES + subject

@@ -185,6 +185,11 @@ class PullService:
         for feed in self._claim([feed_id], now, token=token, dead=dead):
             self._feeds.store([crashed(feed, now, self._settings.error_backoff_max)], now)
 
+    def is_given_up(self, feed_id: int) -> bool:
+        """Return whether a feed rests because reading it crashed workers."""
+        feed = self._feeds.get(feed_id)
+        return feed.error == "crashed" and feed.next_check_at is not None and feed.next_check_at > clock.now()
+
     def retain(self, feed_id: int) -> int:
         """Drop a feed's oldest entries above the number that is kept; return how many went."""
         return self._feeds.retain(feed_id)

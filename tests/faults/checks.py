@@ -64,7 +64,8 @@ def miscounted(db: Documents) -> list[str]:
     """R03: entries are numbered without a gap, readers are counted, no read mark lies beyond the end.
 
     What a dead writer left above the end of a feed is seen by nobody: it stays until the feed is polled
-    again, and one that nobody reads is not. Of all others :func:`unsettled` says whether they are in order.
+    again, and one that nobody reads, or that rests because it crashes workers, is not. Of all others
+    :func:`unsettled` says whether they are in order.
     """
     found = []
     places: dict[int, list[int]] = collections.defaultdict(list)
@@ -72,7 +73,7 @@ def miscounted(db: Documents) -> list[str]:
         places[entry["feed_id"]].append(entry["seq"])
     readers = collections.Counter(s["feed_id"] for s in db.subscriptions.find({}, {"feed_id": 1}))
     last: dict[int, int] = {}
-    left = {feed["_id"] for feed in db.feeds.find({**_UNSETTLED, "subscribers": 0}, {"_id": 1})}
+    left = {feed["_id"] for feed in db.feeds.find({"$and": [_UNSETTLED, {"$nor": [_POLLED]}]}, {"_id": 1})}
     for feed in db.feeds.find({}, {"first_seq": 1, "last_seq": 1, "subscribers": 1, "url": 1}):
         last[feed["_id"]] = feed["last_seq"]
         wanted = list(range(feed["first_seq"], feed["last_seq"] + 1))
@@ -150,10 +151,13 @@ def claimed(db: Documents, now: dt.datetime) -> list[str]:
 #: Somebody is writing, has died while he wrote, or came too late.
 _UNSETTLED: dict[str, Any] = {"$or": [{"claim_token": {"$ne": None}}, {"torn": True}]}
 
+#: Feeds of which the next poll will not be long in coming.
+_POLLED: dict[str, Any] = {"subscribers": {"$gt": 0}, "error": {"$ne": "crashed"}, "merged_into": None}
+
 
 def unsettled(db: Documents) -> list[str]:
     """Feeds that somebody reads and that a writer has not left in order, or not yet."""
-    found = db.feeds.find({**_UNSETTLED, "subscribers": {"$gt": 0}, "merged_into": None})
+    found = db.feeds.find({**_UNSETTLED, **_POLLED})
     return [f"lock: {feed['url']} is in the hands of {feed.get('claim_token')}" for feed in found]
 
 

@@ -295,7 +295,9 @@ class System:
     def quiet(self) -> Iterator[None]:
         """Let what waits be worked off, and for the time of a block nothing new be queued by the system."""
         # A claim that has run out is not enough: only the next poll puts in order what its writer left.
-        self.wait_sound(lambda: checks.unsettled(self.db), "every feed is in order")
+        self.wait_sound(
+            lambda: checks.unsettled(self.db) + checks.claimed(self.db, clock.now()), "every feed is in order"
+        )
         self.client.sadd(keys.DRAINING, str(Queue.PULL_SYSTEM))
         try:
             self.wait_sound(lambda: checks.stuck_jobs(self.client), "all jobs have ended")

@@ -77,7 +77,9 @@ def test_R03_what_a_dead_writer_left_is_seen_until_nobody_reads_the_feed(db: Any
     assert (len(checks.unsettled(db)), len(checks.miscounted(db))) == (1, 1)
     db.feeds.update_one({"_id": feed_id}, {"$set": {"torn": True}, "$unset": {"claim_token": ""}})
     assert (len(checks.unsettled(db)), len(checks.miscounted(db))) == (1, 1)
-    db.feeds.update_one({"_id": feed_id}, {"$set": {"subscribers": 0}})
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "crashed"}})
+    assert checks.unsettled(db) + checks.miscounted(db) == [], "it rests"
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"subscribers": 0, "error": None}})
     db.subscriptions.delete_many({})
     assert checks.unsettled(db) + checks.miscounted(db) == []
     db.entries.delete_one({"feed_id": feed_id, "seq": 2})

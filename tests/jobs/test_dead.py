@@ -86,6 +86,54 @@ def test_what_crashed_for_good_is_dead_under_its_own_queue(
     assert (taken.queue, taken.crashes, taken.failures) == ("discovery", 0, 0)
 
 
+def _die(settings: Settings, worker: str) -> dict[str, str]:
+    """Let a worker crash with all that it holds; returns what became of its jobs."""
+    return support.linked(settings, lambda link: link.recover(worker, Verdict(True, "signal 11")))
+
+
+def test_crashes_of_all_jobs_about_a_feed_count_together(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """Its reader's pull, the updater's and a hub's: the third crash ends it, whoever asked."""
+    asked = [
+        Job(Task.PULL, {"feed_ids": [7]}, Queue.PULL),
+        Job(Task.PULL_SYSTEM, {"feed_ids": [7]}, Queue.PULL_SYSTEM),
+        Job(Task.WEBSUB_PULL, {"feed_id": 7}, Queue.PULL_SYSTEM),
+        Job(Task.PULL, {"feed_ids": [7, 8]}, Queue.PULL),
+    ]
+    first, second, third, batch = (ticket.id for ticket in jobs.enqueue_many(asked))
+    assert len(support.desk(redis_client, settings, "w0").take(9, {}, ())) == 4
+    # One death is one crash, however many jobs about the feed ran; of a batch nobody knows who was it.
+    assert set(_die(settings, "w0").values()) == {"suspect"}
+
+    def taken(worker: str) -> tuple[str, int]:
+        (job,) = support.desk(redis_client, settings, worker).take(1, {}, ())
+        return job.id, job.crashes
+
+    assert taken("w1") == (third, 1)
+    assert _die(settings, "w1") == {third: "suspect"}
+    assert taken("w2") == (second, 2)
+    assert _die(settings, "w2") == {second: "failed"}
+    # Whoever comes next knows that it is given up.
+    assert [taken("w3"), taken("w4"), taken("w5")] == [(batch, 1), (first, 3), (third, 3)]
+    jobs.absolve(7)
+    assert jobs.enqueue(Job(Task.PULL_SYSTEM, {"feed_ids": [7]}, Queue.PULL_SYSTEM)).fresh
+    assert taken("w6") == (second, 0)
+
+
+def test_who_tries_a_dead_pull_again_forgets_the_crashes_of_its_feed(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    ticket = jobs.enqueue(Job(Task.PULL, {"feed_ids": [7]}, Queue.PULL))
+    for n in range(settings.job_retries):
+        support.desk(redis_client, settings, f"w{n}").take(1, {}, ())
+        _die(settings, f"w{n}")
+    assert 0 < int(redis_client.ttl(keys.crashes(keys.of_feed(7)))) <= keys.CRASHES_SECONDS
+    assert _retry(settings, ticket.id) == 1
+    (taken,) = support.desk(redis_client, settings).take(1, {}, ())
+    assert taken.crashes == 0
+
+
 def test_the_newest_are_kept_and_come_first(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
 ) -> None:
