@@ -58,6 +58,7 @@ def install(app: Flask) -> None:
         key_map=key_map,
         key_hint=key_hint,
         key_labels=keynames.labels,
+        key_name=key_name,
         feed_message=feed_words,
         feed_fix=lambda word: _(feed_fix(seen_word(word))),
         nested_tree=nested_tree,
@@ -169,6 +170,12 @@ def key_map() -> keys.KeyMap:
 def key_hint(action: str) -> str:
     """Return the value of ``aria-keyshortcuts`` for an action's button, empty without a key."""
     return key_map().aria(action)
+
+
+def key_name(action: str) -> str:
+    """Return an action's first key for a sentence, empty without one."""
+    found = key_map().keys(action)
+    return keynames.shown(found[0]) if found else ""
 
 
 def theme() -> str:

@@ -198,6 +198,14 @@ def test_what_is_no_action_or_no_key_is_refused(services: Services, ann: Visitor
     assert _preferences(services) == Preferences()
 
 
+def test_pages_name_ones_own_keys(services: Services, ann: Visitor):
+    assert "Press <kbd>t</kbd> on an entry" in ann.get("/tags").text
+    ann.post("/settings/keys", {"action": "tag", "keys": "g+<"})
+    assert "Press <kbd>g &lt;</kbd> on an entry" in ann.get("/tags").text
+    ann.post("/settings/keys/single", {"on": "0"})
+    assert "Press <kbd>" not in ann.get("/tags").text
+
+
 def test_the_size_of_text_is_kept_with_the_account(services: Services, ann: Visitor):
     assert ann.post("/settings/text-size", {"size": "21"}).status_code == 200
     assert 'data-text-size="21"' in ann.get("/read/all").text

@@ -16,6 +16,8 @@ const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCas
 const PLACES = () => [
   [t("All entries"), "/read/all"],
   [t("Starred"), "/read/starred"],
+  [t("Search"), "/search"],
+  [t("Tags"), "/tags"],
   [t("Add a feed"), "/add"],
   [t("Folders and feeds"), "/folders"],
   [t("Settings"), "/settings"],
@@ -30,13 +32,13 @@ function target(title, url, link) {
 
 // The tree of the page; on a screen without one, that of the reading page.
 async function gather() {
-  let links = document.querySelectorAll(".tree a[data-stream]");
+  let links = document.querySelectorAll(".tree a[href]");
   if (!links.length) {
     const holder = document.createElement("div");
     holder.hidden = true;
     document.body.append(holder);
     await htmx.ajax("GET", "/read", { target: holder, select: ".pane-tree nav" });
-    links = holder.querySelectorAll(".tree a[data-stream]");
+    links = holder.querySelectorAll(".tree a[href]");
     holder.remove();
   }
   const found = new Map();
