@@ -11,7 +11,16 @@ export const act = (word) => (known.get(word) ?? []).some((action) => action() !
 // An action by a link of its own.
 export const to = (url) => () => location.assign(url);
 
-// What is rare comes when it is first asked for; it registers the word and does it from then on.
-export const later = (word, failed) => () => {
-  import(document.getElementById(word).dataset.script).then(() => act(word), failed);
-};
+// What is rare comes when it is first asked for; it registers its words and does them from then on.
+export function later(script, words, failed) {
+  let asked = false;
+  const ask = (word) => () => {
+    if (asked) return false;
+    asked = true;
+    import(document.querySelector('meta[name="keys"]').dataset[script]).then(() => act(word), () => {
+      asked = false;
+      failed();
+    });
+  };
+  register(Object.fromEntries(words.map((word) => [word, ask(word)])));
+}

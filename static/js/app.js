@@ -2,7 +2,6 @@
 import "./trusted.js";
 import "./zone.js";
 import { act, later, register, to } from "./actions.js";
-import * as entry from "./entry.js";
 import * as focus from "./focus.js";
 import * as keys from "./keys.js";
 import * as reader from "./reader.js";
@@ -23,8 +22,6 @@ function search() {
 register({
   search,
   "go-tags": to("/tags"),
-  help: later("help", failed),
-  jump: later("jump", failed),
   add: to("/add"),
   undo: toasts.undoLast,
   "go-home": to("/"),
@@ -32,6 +29,8 @@ register({
   "go-starred": to("/read/starred"),
   "go-settings": to("/settings"),
 });
+later("help", ["help"], failed);
+later("jump", ["jump"], failed);
 
 document.documentElement.classList.add("js");
 toasts.start();
@@ -40,7 +39,7 @@ extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
   register(tree.actions);
-  register(entry.actions);
+  later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
   focus.start();
   reader.start();
 }

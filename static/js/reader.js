@@ -125,7 +125,7 @@ async function refresh() {
   }
 }
 
-const original = () => article()?.querySelector("a.original")?.click();
+const original = () => (panes.openId() ? article() : rows.current())?.querySelector("a.original")?.click();
 const openClose = () => (panes.openId() ? panes.close() : rows.current() && panes.open(rows.current()));
 
 export const actions = {

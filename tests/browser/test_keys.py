@@ -71,6 +71,11 @@ class Desk:
         row = expect(self.page.locator("#rows .row").nth(number))
         (row.to_have_class if yes else row.not_to_have_class)(re.compile("is-read"))
 
+    def undone(self, number: int) -> None:
+        expect(self.page.locator(".toast button").last).to_be_visible()
+        press(self.page, "z")
+        self.read(number, False)
+
     def focused(self, text: str) -> None:
         expect(self.page.locator(".tree a:focus span")).to_have_text(text)
 
@@ -123,10 +128,20 @@ def _marks(d: Desk) -> None:
     d.read(1, False)
     d.press("undo")  # Ctrl+Z
     d.read(1)
+    for _ in range(2):
+        press(d.page, "n")
+    d.press("mark-above")
+    d.read(2)
+    d.read(3, False)
+    d.undone(2)
+    d.press("mark-below")
+    d.read(4)
+    d.undone(4)
+    for _ in range(2):
+        press(d.page, "p")
     d.press("mark-all")
-    d.shows(".toast span", "16 entries marked as read")
-    press(d.page, "z")
-    d.read(5, False)
+    expect(d.page.locator(".toast").last).to_contain_text("16 entries marked as read")
+    d.undone(5)
 
 
 def _passing_on(d: Desk) -> None:
@@ -207,6 +222,22 @@ def _tree(d: Desk) -> None:
         d.shows(".pane-list h1", text)
 
 
+def _views(d: Desk) -> None:
+    for action, view in (("view-list", "list"), ("view-expanded", "expanded")):
+        d.press(action)
+        expect(d.page.locator(".pane-list")).to_have_attribute("data-view", view)
+    press(d.page, "j")
+    d.chosen(0)
+    with d.page.context.expect_page() as other:
+        press(d.page, "v")
+    other.value.close()
+    press(d.page, "y")
+    link = f"https://site.example/{d.page.locator('#rows .row h2').first.inner_text()[-1]}"
+    d.eventually(lambda: d.page.evaluate("navigator.clipboard.readText()") == link)
+    d.press("view-panes")
+    expect(d.page.locator(".pane-list")).to_have_attribute("data-view", "panes")
+
+
 def _places(d: Desk) -> None:
     page = d.page
     d.press("help")
@@ -238,9 +269,7 @@ def _places(d: Desk) -> None:
         page.evaluate("document.activeElement.blur()")
 
 
-SCENES: tuple[Step, ...] = (_entries, _marks, _passing_on, _paging, _screen, _tree, _places)
-#: Rows whose actions have tests of their own beside what they do.
-ELSEWHERE = {"mark-above", "mark-below", "view-expanded", "view-list", "view-panes"}
+SCENES: tuple[Step, ...] = (_entries, _marks, _passing_on, _paging, _screen, _tree, _views, _places)
 
 
 def test_each_key_of_the_table_does_what_it_says(
@@ -250,7 +279,7 @@ def test_each_key_of_the_table_does_what_it_says(
     for scene in SCENES:
         scene(desk)
     for action, row in keys.ROWS.items():
-        assert action in ELSEWHERE or desk.pressed.get(action, -1) + 1 >= len(row.keys), action
+        assert desk.pressed.get(action, -1) + 1 >= len(row.keys), action
     eventually(lambda: site.services.gateways.accounts.user(ann.user_id).preferences.text_size == 19)
 
 
@@ -493,6 +522,7 @@ def test_any_place_is_reached_by_parts_of_its_name(site: Site, visit: Visit, ann
     expect(chosen).to_contain_text("Feed three")
     page.keyboard.press("Enter")
     expect(page.locator(".pane-list h1")).to_have_text("Feed three")
+    expect(page.locator("html.js")).to_be_attached()
     page.keyboard.press("Control+k")
     field.fill("settings")
     chosen.click()

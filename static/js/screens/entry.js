@@ -1,22 +1,25 @@
-// What is done with the entry that is open or chosen, and how large it stands there.
-import { post } from "./net.js";
-import { current } from "./rows.js";
-import { say, toast } from "./toast.js";
-import { t } from "./words.js";
+// What is done with the entry that is open or chosen, and how large it stands there. Loaded with the first
+// of these keys.
+import { register } from "../actions.js";
+import { post } from "../net.js";
+import { openId } from "../panes.js";
+import { current } from "../rows.js";
+import { say, toast } from "../toast.js";
+import { t } from "../words.js";
 
 const [SMALLEST, LARGEST] = [16, 24];
 const root = document.documentElement;
 const reader = () => document.querySelector(".reader");
-const article = () => document.querySelector("#article:has([data-entry])");
-const place = () => article() ?? current();
+const place = () => (openId() ? document.getElementById("article") : current());
 const original = () => place()?.querySelector("a.original");
 
-const title = () => (article()?.querySelector("#entry-title") ?? current().querySelector("h2 a").lastChild).textContent.trim();
-
-function link() {
-  const id = article()?.querySelector("[data-entry]").dataset.entry ?? current().dataset.id;
-  return original()?.href ?? new URL(`/entries/${id}`, location).href;
+function title() {
+  const words = place().querySelector("#entry-title, h2 a").cloneNode(true);
+  words.querySelector(".state")?.remove();
+  return words.textContent.trim();
 }
+
+const link = () => original()?.href ?? new URL(`/entries/${openId() ?? current().dataset.id}`, location).href;
 
 // What a click with Ctrl does, Cmd on a Mac: the new tab stays behind.
 function behind() {
@@ -69,7 +72,7 @@ function text(by) {
   timer = setTimeout(() => post("/settings/text-size", { size }, true).catch((failure) => toast(failure.message)), 300);
 }
 
-export const actions = {
+register({
   "original-background": behind,
   mail,
   "copy-link": copy,
@@ -77,4 +80,4 @@ export const actions = {
   close: leave,
   "text-larger": () => text(1),
   "text-smaller": () => text(-1),
-};
+});
