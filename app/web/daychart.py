@@ -17,6 +17,8 @@ STEP = 10
 ASKED, NEW, BUSY = (92.0, 84.0), (152.0, 46.0), (206.0, 40.0)  # base line and height of each row
 HEIGHT = 224
 _BAR = 7
+#: A quarter that is younger says nothing of jobs, which are counted at their end, seconds.
+_TELLING = 180.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,14 +46,14 @@ def draw(slots: Sequence[Slot]) -> Chart:
     """Return the drawing of quarters, the oldest first; those with a plan and nothing done are to come."""
     asked = max((max(s.done.feeds, s.planned) for s in slots), default=0) or 1
     new = max((s.done.new for s in slots), default=0) or 1
-    busy = max((s.done.busy for s in slots), default=0) or 1.0
+    busy = max(map(_busy, slots), default=0) or 1.0
     return Chart(
         width=STEP * len(slots),
         asked=_bars(slots, lambda s: s.done.feeds / asked, ASKED),
         errors=_bars(slots, lambda s: s.done.errors / asked, ASKED),
         planned=_bars(slots, lambda s: s.planned / asked, ASKED),
         new=_bars(slots, lambda s: s.done.new / new, NEW),
-        busy=_bars(slots, lambda s: s.done.busy / busy, BUSY),
+        busy=_bars(slots, lambda s: _busy(s) / busy, BUSY),
         hours=tuple(_hours(slots)),
         now=_now(slots),
         most_asked=asked,
@@ -59,6 +61,11 @@ def draw(slots: Sequence[Slot]) -> Chart:
         most_busy=busy,
         slots=tuple(slots),
     )
+
+
+def _busy(slot: Slot) -> float:
+    """Return how many jobs ran at once; of a quarter that has just begun that says nothing."""
+    return slot.done.busy if slot.done.seconds >= _TELLING else 0.0
 
 
 def _bars(slots: Sequence[Slot], part: Callable[[Slot], float], row: tuple[float, float]) -> str:

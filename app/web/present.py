@@ -50,7 +50,7 @@ def relative(when: dt.datetime | None) -> str:
     seconds = (clock.now() - when).total_seconds()
     if abs(seconds) < MINUTE:
         return str(_("just now") if seconds >= 0 else _("in a moment"))
-    if seconds >= 7 * DAY:
+    if abs(seconds) >= 7 * DAY:
         return _date(when)
     count, unit = _counted(abs(seconds))
     return _span(-count if seconds > 0 else count, unit, "short", True, _locale())

@@ -70,7 +70,7 @@ def _marked(page: Page) -> None:
 
 def _live(page: Page) -> None:
     expect(page.locator("#live-state.on")).to_be_visible()
-    expect(page.locator(".plot canvas")).to_have_count(5)
+    expect(page.locator(".plot canvas")).to_have_count(6)
 
 
 SCREENS: tuple[Screen, ...] = (

@@ -21,7 +21,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.jobs import RedisJobs
 from app.models import hours, keys
-from app.models.hours import HOUR_MS, HOURS_KEPT
+from app.models.hours import HOUR_MS, HOURS_KEPT, MINUTE_MS
 from app.models.jobs import Job, Queue, Task
 from queue_manager import listening, statistics
 from queue_manager.statistics import Statistics, end, entries
@@ -171,6 +171,34 @@ def _hours(settings: Settings, most: int = HOURS_KEPT) -> dict[str, Any]:
     return asyncio.run(read())
 
 
+def _by_minute(client: redis.Redis, ms: int) -> dict[str, int]:
+    row: Any = client.hgetall(keys.minutes(ms // HOUR_MS))
+    return {key.decode(): int(value) for key, value in row.items()}
+
+
+def test_what_charts_show_is_counted_by_the_minute() -> None:
+    pulled = {"feeds": 7, "not_modified": 4, "new": 2, "words": {"gone": 1}}
+    events = [
+        (HOUR_MS + 61_000, _row(kind="finished", task="feeds.pull", queue="feed-pull", ms=900), pulled),
+        (HOUR_MS + 62_000, _row(kind="failed", task="t", queue="import", ms=""), None),
+        (HOUR_MS + 62_000, _row(kind="started", task="t", queue="import"), None),
+        (2 * HOUR_MS, _row(kind="retry", task="t", queue="of others", ms=5), None),
+    ]
+    assert hours.by_minute(events) == {
+        1: {
+            "01:jobs": 2,
+            "01:failed": 1,
+            "01:run_ms": 900,
+            "01:feeds": 7,
+            "01:not_modified": 4,
+            "01:new": 2,
+            "01:ended-feed-pull": 1,
+            "01:ended-import": 1,
+        },
+        2: {"00:jobs": 1, "00:failed": 1, "00:run_ms": 5},
+    }
+
+
 def _is_counted(client: redis.Redis) -> bool:
     """Whether nothing is left to read nor to acknowledge."""
     groups: Any = client.xinfo_groups(keys.EVENTS) if client.exists(keys.EVENTS) else []
@@ -183,6 +211,7 @@ def test_several_managers_count_each_event_once(settings: Settings, redis_client
     _publish(redis_client, rows)
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client), count=3))
     assert _hours(settings)["total"]["jobs"] == {"t": 5000}
+    assert _by_minute(redis_client, NOW_MS) == {f"{NOW_MS % HOUR_MS // MINUTE_MS:02}:jobs": 5000}
     # And the next start counts only what is new.
     redis_client.xadd(keys.EVENTS, _row(kind="finished", task="t"))  # type: ignore[arg-type]
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client)))
@@ -237,6 +266,7 @@ def test_of_a_page_that_another_manager_counted_in_part_only_the_rest_is_counted
 
     asyncio.run(thaw())
     assert _hours(settings)["total"]["jobs"] == {"t0": 9, "t1": 10}
+    assert _by_minute(redis_client, NOW_MS) == {f"{NOW_MS % HOUR_MS // MINUTE_MS:02}:jobs": 19}
     assert redis_client.hgetall(keys.TOTALS) == {b"end:finished:t0": b"9", b"end:finished:t1": b"10"}
 
 

@@ -11,6 +11,7 @@ const CHARTS = {
   "chart-share": { of: "minutes", top: 100 },
   "chart-busy": { of: "minutes" },
   "chart-hours": { of: "hours" },
+  "chart-hours-new": { of: "hours" },
 };
 const plots = new Map();
 const state = document.getElementById("live-state");
@@ -31,7 +32,7 @@ const ink = (element, name = "color") => getComputedStyle(element)[name];
 
 function line(key) {
   const stroke = ink(key.querySelector("i"), "borderTopColor");
-  const dash = key.classList.contains("danger") ? [6, 4] : undefined;
+  const dash = key.classList.contains("c-danger") ? [6, 4] : undefined;
   return { stroke, width: 2, dash, points: { show: false }, spanGaps: true };
 }
 
@@ -40,7 +41,7 @@ function axes(figure) {
   const grid = { stroke: ink(figure, "borderTopColor"), width: 1 };
   const common = { ...text, grid, ticks: { show: false } };
   return [
-    { ...common, values: (plot, splits) => splits.map((at) => clock.format(at * 1000)), space: 70 },
+    { ...common, values: (plot, splits) => splits.map((at) => clock.format(at * 1000)), space: 70, size: 28 },
     { ...common, values: (plot, splits) => splits.map((value) => number.format(value)), size: 46 },
   ];
 }

@@ -14,6 +14,8 @@ from app.web.render import fragment_for, template
 
 bp = Blueprint("overview", __name__)
 
+#: A minute that is younger says nothing, seconds.
+_TELLING = 20.0
 #: Figures of an hour that are drawn.
 _HOURLY = ("feeds", "new", "feed_errors")
 
@@ -49,9 +51,14 @@ def _day() -> daychart.Chart | None:
 def figures() -> Response:
     """Return what the charts draw: one array per line, times as seconds since 1970."""
     ask = services().operations
-    minutes = ask.throughput(actor()).minutes
+    minutes = _telling(ask.throughput(actor()).minutes)
     answer = {"minutes": _minutes(minutes), "hours": _hours(ask.hours(actor()))}
     return Response(json.dumps(answer, separators=(",", ":")), content_type="application/json")
+
+
+def _telling(minutes: tuple[Minute, ...]) -> tuple[Minute, ...]:
+    """Leave the running minute out while it has just begun: jobs are counted at their end."""
+    return minutes if minutes[-1].seconds >= _TELLING else minutes[:-1]
 
 
 def _minutes(minutes: tuple[Minute, ...]) -> dict[str, list[Any]]:

@@ -1,0 +1,444 @@
+"""The screens of administrators: what they show, what they do, and who may; W11, W20, W23."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+
+from app import clock
+from app.bootstrap import Services
+from app.models import keys
+from app.models.actor import Actor, Role
+from tests.support import demo, operations
+from tests.support.reader import PASSWORD, add_user
+from tests.web.conftest import Visitor
+
+Make = Callable[[], Visitor]
+LANGUAGES = ("en", "ar", "de", "ru")
+
+
+@pytest.fixture
+def root(services: Services, visitor: Make) -> Visitor:
+    """A browser in which the admin root is logged in."""
+    add_user(services, "root", Role.ADMIN)
+    one = visitor()
+    one.log_in("root")
+    return one
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_screen_shows_an_engine_at_work(services: Services, visitor: Make, language: str) -> None:
+    with clock.set_source(lambda: demo.NOW):
+        filled = demo.fill(services)
+        services.accounts.set_preferences(filled.ann, {"language": language})
+        one = visitor()
+        one.log_in("ann")
+        for path in (
+            *("/admin", "/admin/figures", "/admin/feeds", "/admin/users", "/admin/jobs", "/admin/settings"),
+            *(f"/admin/users/{filled.bob}", f"/admin/jobs/{filled.dead}", "/admin/feeds?show=slow"),
+        ):
+            assert one.get(path).status_code == 200, path
+
+
+def test_without_an_engine_the_screens_say_so(root: Visitor) -> None:
+    page = root.get("/admin").text
+    for words in ("No queue manager works", "No updater works", "No controller works"):
+        assert words in page
+    assert "Nothing was counted yet" in page
+    assert "No queue manager works" in root.get("/admin/jobs").text
+    assert "There are no feeds yet" in root.get("/admin/feeds").text
+
+
+def test_what_changes_is_a_part_of_the_page(root: Visitor) -> None:
+    part = root.get("/admin", headers={"HX-Request": "true", "HX-Target": "div#now"}).text
+    assert "<html" not in part
+    assert 'id="queues"' in part
+
+
+def test_the_charts_get_one_array_per_line(services: Services, root: Visitor) -> None:
+    with redis.Redis.from_url(services.settings.redis_url) as client:
+        minute = int(clock.now().timestamp()) // 60 - 3
+        client.hset(
+            keys.minutes(minute // 60),
+            mapping={f"{minute % 60:02}:{what}": n for what, n in (("feeds", 120), ("not_modified", 90))},
+        )
+    found = root.get("/admin/figures").get_json()["minutes"]
+    assert {len(line) for line in found.values()} <= {59, 60}
+    at = found["t"].index(minute * 60)
+    assert (found["rate"][at], found["share"][at], found["share"][at - 1]) == (2.0, 75, None)
+
+
+# -- feeds
+def _feed(services: Services, url: str = "https://one.example/feed?token=geheim123&page=2") -> int:
+    return services.subscriptions.subscribe(add_user(services, "eve"), url).subscription.feed_id
+
+
+def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: Visitor, db: Any) -> None:
+    feed_id = _feed(services)
+    shown = {
+        name: "one.example" in root.get(f"/admin/feeds?{name}").text
+        for name in ("show=never", "show=errors", "q=ONE.ex", "q=two", "show=popular", "show=dead")
+    }
+    assert [name for name, there in shown.items() if there] == ["show=never", "q=ONE.ex", "show=popular"]
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
+    page = root.get("/admin/feeds?show=dead&word=gone").text
+    assert "one.example" in page
+    assert "gone (1)" in page
+    assert "one.example" not in root.get("/admin/feeds?show=errors&word=timeout").text
+
+
+def test_feeds_are_paged_by_key(services: Services, root: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.feedlists.PAGE", 2)
+    eve = add_user(services, "eve")
+    for number in range(5):
+        services.subscriptions.subscribe(eve, f"https://n{number}.example/feed")
+    for show in ("all", "popular"):
+        seen, address = [], f"/admin/feeds?show={show}"
+        while address:
+            page = root.get(address).text
+            seen += re.findall(r"https://(n\d)\.example/feed</a>", page)
+            more = re.search(r'href="([^"]*after=[^"]*)"', page)
+            address = html.unescape(more[1]) if more else ""
+        assert seen == ["n4", "n3", "n2", "n1", "n0"], show
+    assert root.get("/admin/feeds?after=x.y").status_code == 400
+
+
+def test_W22_keys_in_addresses_are_neither_shown_nor_searched(services: Services, root: Visitor) -> None:
+    _feed(services)
+    page = root.get("/admin/feeds").text
+    assert "https://one.example/feed?token=…&amp;page=2" in page
+    assert "geheim123" not in page
+    assert "one.example" not in root.get("/admin/feeds?q=geheim").text
+
+
+def test_a_feed_is_checked_paused_resumed_and_forgiven(
+    services: Services, root: Visitor, db: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    feed_id = _feed(services)
+    queued = services.engine.now().queues[1].length
+
+    def act(what: str) -> None:
+        assert root.post(f"/admin/feeds/{feed_id}/{what}", {"next": "/admin/feeds?q=one"}).status_code == 303
+
+    act("pause")
+    later = clock.now().replace(year=2090)
+    assert services.gateways.feeds.due(later, 9) == []
+    assert "Poll again" in root.get("/admin/feeds?show=paused").text
+    act("resume")
+    assert [feed.id for feed in services.gateways.feeds.due(later, 9)] == [feed_id]
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
+    act("clear")
+    feed = services.gateways.feeds.get(feed_id)
+    assert (feed.error, feed.errors) == (None, 0)
+    assert feed.next_check_at is not None
+    act("check")
+    assert services.engine.now().queues[1].length >= queued
+    assert _events(caplog, "feed_") == ["feed_paused", "feed_resumed", "feed_cleared", "feed_checked"]
+    assert root.post("/admin/feeds/99/pause").status_code == 404
+
+
+def _events(caplog: pytest.LogCaptureFixture, start: str) -> list[str]:
+    return [r.message for r in caplog.records if r.message.startswith(start) and "by" in vars(r)["fields"]]
+
+
+# -- jobs
+def test_W20_queues_are_switched_and_that_is_on_record(
+    services: Services, root: Visitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    def state() -> tuple[bool, bool]:
+        queue = services.engine.now().queues[1]
+        return queue.paused, queue.draining
+
+    for act, after in (("pause", (True, False)), ("drain", (True, True)), ("resume", (False, False))):
+        assert root.post(f"/admin/jobs/queues/{act}", {"queue": "feed-pull"}).status_code == 303
+        assert state() == after
+    assert _events(caplog, "queue_") == ["queue_paused", "queue_drained", "queue_resumed"]
+    assert root.post("/admin/jobs/queues/pause", {"queue": "x"}).status_code == 400
+
+
+def test_dead_tasks_are_seen_tried_again_and_forgotten(
+    services: Services, root: Visitor, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    first, second, third = (operations.fail(services, redis_client, n) for n in (1, 2, 3))
+    page = root.get("/admin/jobs").text
+    assert all(job in page for job in (first, second, third))
+    assert "× 3" in page
+    detail = root.get(f"/admin/jobs/{first}").text
+    assert "key 1" in detail
+    assert "BadJobError" in detail
+    assert root.get("/admin/jobs/nothing").status_code == 404
+    assert root.post("/admin/jobs/dead/retry", {"job": first}).status_code == 303
+    assert services.engine.now().dead == 2
+    assert services.jobs.status(first).state == "queued"
+    assert root.post("/admin/jobs/dead/drop", {"job": second}).status_code == 303
+    assert services.jobs.status(second).state == "missing"
+    kind = {"task": "selftest.echo", "error": "bad_result"}
+    assert root.post("/admin/jobs/dead/drop", kind).status_code == 400, "all of a kind must be meant"
+    assert root.post("/admin/jobs/dead/drop", {**kind, "error": "other", "sure": "1"}).status_code == 303
+    assert services.engine.now().dead == 1
+    assert root.post("/admin/jobs/dead/retry", {**kind, "sure": "1"}).status_code == 303
+    assert services.engine.now().dead == 0
+    assert _events(caplog, "dead_") == ["dead_retried", "dead_dropped", "dead_dropped", "dead_retried"]
+
+
+def test_dead_tasks_are_paged_newest_first(services: Services, redis_client: redis.Redis) -> None:
+    ids = [operations.fail(services, redis_client, n) for n in range(5)]
+    for job_id in ids[1:4]:  # three ended in the same moment
+        redis_client.zadd(keys.DEAD, {job_id: 1_700_000_000})
+    found, cursor = [], None
+    while True:
+        page = services.engine.dead(None, cursor, 2)
+        found += [job.id for job in page.jobs]
+        if (cursor := page.next) is None:
+            break
+    assert sorted(found) == sorted(ids)
+    assert found[2:] == sorted(ids[1:4], reverse=True)
+
+
+def test_J06_texts_among_arguments_are_not_shown(services: Services, root: Visitor) -> None:
+    from app.models.jobs import Job, Queue, Task
+
+    args = {"key": "https://one.example/?token=geheim", "feed_ids": list(range(1, 15)), "hour": 3}
+    ticket = services.jobs.enqueue(Job(Task.DISCOVER, args, Queue.DISCOVERY))
+    page = root.get(f"/admin/jobs/{ticket.id}").text
+    assert "geheim" not in page
+    assert "key …; feed_ids 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 … (14); hour 3" in page
+
+
+# -- users
+def test_users_are_found_by_name_and_address_and_paged(
+    services: Services, root: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.people.PAGE", 2)
+    for name in ("Zoe", "anna", "Bert"):
+        add_user(services, name)
+    seen, address = [], "/admin/users"
+    while address:
+        page = root.get(address).text
+        seen += re.findall(r'/admin/users/\d+" dir="auto">(\w+)<', page)
+        more = re.search(r'href="([^"]*after=[^"]*)"', page)
+        address = html.unescape(more[1]) if more else ""
+    assert seen == ["anna", "Bert", "root", "Zoe"]
+    assert "Zoe" in root.get("/admin/users?q=zoe@EXAMPLE").text
+    assert "Nobody is called like this" in root.get("/admin/users?q=.*").text
+
+
+def test_W20_roles_sessions_and_accounts_change_and_that_is_on_record(
+    services: Services, root: Visitor, visitor: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    bob = add_user(services, "bob").user_id
+    one = visitor()
+    one.log_in("bob")
+    where = f"/admin/users/{bob}"
+    assert root.post(f"{where}/admin").status_code == 303
+    assert one.get("/admin").status_code == 200
+    assert root.post(f"{where}/user").status_code == 303
+    assert one.get("/admin").status_code == 404
+    assert root.post(f"{where}/sessions").status_code == 303
+    assert one.get("/read/all").status_code == 303, "he is logged out"
+    assert root.post(f"{where}/disable").status_code == 303
+    assert one.log_in("bob").status_code == 401
+    assert root.post(f"{where}/enable").status_code == 303
+    assert one.log_in("bob").status_code == 303
+    words = ["role_changed", "role_changed", "sessions_ended", "user_disabled", "user_enabled"]
+    assert [r.message for r in caplog.records if r.message in words] == words
+
+
+def test_the_last_admin_cannot_be_lost_also_not_by_two_at_once(services: Services) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from app.errors import ConflictError
+
+    ids = [add_user(services, name, Role.ADMIN).user_id for name in ("one", "two", "three")]
+
+    def demote(user_id: int) -> bool:
+        try:
+            services.gateways.people.set_role(user_id, Role.USER)
+        except ConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(demote, ids)) == [False, True, True]
+    (left,) = [i for i in ids if services.gateways.people.person(i).user.role is Role.ADMIN]
+    with pytest.raises(ConflictError):
+        services.gateways.people.set_disabled(left, True)
+
+
+def test_nobody_changes_his_own_account_here(services: Services, root: Visitor) -> None:
+    me = services.mappers.users.credentials("root")
+    assert me is not None
+    for act in ("user", "disable", "link"):
+        assert root.post(f"/admin/users/{me.user.id}/{act}").status_code == 400
+    assert "This is your own account" in root.get(f"/admin/users/{me.user.id}").text
+
+
+def test_W11_after_ten_minutes_the_password_is_asked_for(services: Services, root: Visitor, db: Any) -> None:
+    bob = add_user(services, "bob").user_id
+    before = clock.now() - dt.timedelta(seconds=services.settings.proof_ttl + 1)
+    db.sessions.update_many({}, {"$set": {"created": before}})
+    where = f"/admin/users/{bob}"
+    assert 'name="proof"' in root.get(where).text
+    for proof, status in (("", 400), ("wrong", 400), (PASSWORD, 303)):
+        assert root.post(f"{where}/admin", {"proof": proof}).status_code == status
+    assert 'name="proof"' not in root.get(where).text, "for some minutes once is enough"
+    assert root.post(f"{where}/user").status_code == 303
+
+
+def test_W11_guessing_the_password_is_limited(services: Services, root: Visitor, db: Any) -> None:
+    bob = add_user(services, "bob").user_id
+    db.sessions.update_many({}, {"$set": {"proved": clock.now().replace(year=2001)}})
+    codes = [root.post(f"/admin/users/{bob}/admin", {"proof": f"wrong {n}"}).status_code for n in range(7)]
+    assert codes == [400] * 5 + [429] * 2
+
+
+def test_W23_a_link_for_a_new_password_works_once(
+    services: Services, root: Visitor, visitor: Make, db: Any
+) -> None:
+    bob = add_user(services, "bob").user_id
+    old = visitor()
+    old.log_in("bob")
+    first, second = (_link(root.post(f"/admin/users/{bob}/link").text) for _ in range(2))
+    assert _token(second) not in repr(list(db.resets.find()))
+    one = visitor()
+    assert one.get(first).status_code == 403, "a newer one makes it void"
+    form = {"token": _token(second), "password": "12345678"}
+    assert one.post("/new-password", form).status_code == 400, "too weak; the link stays good"
+    form["password"] = "another quiet place"
+    assert one.post("/new-password", form).status_code == 303
+    assert one.get("/read/all").status_code == 200, "logged in"
+    assert old.get("/read/all").status_code == 303, "every session of before has ended"
+    assert visitor().post("/new-password", form).status_code == 403
+    assert visitor().log_in("bob", "another quiet place").status_code == 303
+
+
+def test_W23_a_link_ends_by_itself_and_with_the_account(services: Services, root: Visitor) -> None:
+    bob = add_user(services, "bob").user_id
+    link = _link(root.post(f"/admin/users/{bob}/link").text)
+    assert root.get(link).status_code == 200
+    services.gateways.people.set_disabled(bob, True)
+    assert root.get(link).status_code == 403
+    services.gateways.people.set_disabled(bob, False)
+    late = clock.now() + dt.timedelta(seconds=services.settings.reset_ttl + 1)
+    with clock.set_source(lambda: late):
+        assert services.gateways.people.user_of_link(_token(link)) is None
+
+
+def _link(page: str) -> str:
+    found = re.search(r'value="[^"]*(/new-password\?token=[\w-]{43})"', page)
+    assert found
+    return found[1]
+
+
+def _token(link: str) -> str:
+    return link.partition("token=")[2]
+
+
+def test_an_account_is_made_with_a_link_for_its_password(
+    services: Services, root: Visitor, visitor: Make
+) -> None:
+    form = {"name": "carl", "email": "carl@example.org", "role": "user"}
+    page = root.post("/admin/users", form).text
+    one = visitor()
+    chosen = {"token": _token(_link(page)), "password": "another quiet place"}
+    assert one.post("/new-password", chosen).status_code == 303
+    again = root.post("/admin/users", {**form, "email": "other@example.org"})
+    assert again.status_code == 409
+    assert "This name is taken" in again.text
+    assert 'value="other@example.org"' in again.text, "nothing that was entered is lost"
+
+
+def test_W21_invitations_are_listed_and_revoked(services: Services, root: Visitor) -> None:
+    page = root.post("/admin/invites").text
+    token = re.search(r"invite=([\w-]{43})", page)
+    assert token
+    (invite,) = services.gateways.people.invites()
+    assert invite.by == "root"
+    assert token[1] not in root.get("/admin/users").text, "shown once"
+    assert root.post("/admin/invites/revoke", {"invite": invite.id}).status_code == 303
+    assert not services.gateways.accounts.take_invite(token[1])
+    assert root.post("/admin/invites/revoke", {"invite": invite.id}).status_code == 404
+
+
+# -- the server
+def test_V14_no_secret_is_on_the_screen_of_settings(services: Services, root: Visitor) -> None:
+    page = root.get("/admin/settings").text
+    assert services.settings.secret_key not in page
+    assert services.settings.redis_url not in page
+    assert "EVENTR_SECRET_KEY" in page
+    assert "MongoDB" in page
+    assert "plain HTTP" not in page, "this machine alone is no network"
+
+
+def test_plain_http_under_a_name_is_said(services: Services) -> None:
+    import dataclasses
+
+    from app import create_app
+
+    add_user(services, "root", Role.ADMIN)
+    own = dataclasses.replace(services.settings, base_url="http://reader.lan")
+    app = create_app(own, services)
+    app.config["SERVER_NAME"] = "reader.lan"
+    one = Visitor(app.test_client())
+    assert one.log_in("root").status_code == 303
+    assert "reached by plain HTTP" in one.get("/admin/settings").text
+
+
+def test_services_ask_for_the_permission_themselves(services: Services) -> None:
+    from app.errors import ForbiddenError
+
+    plain = Actor(1)
+    calls: list[Callable[[], Any]] = [
+        lambda: services.operations.now(plain),
+        lambda: services.operations.throughput(plain),
+        lambda: services.operations.hours(plain),
+        lambda: services.operations.running(plain),
+        lambda: services.operations.dead(plain),
+        lambda: services.operations.dead_kinds(plain),
+        lambda: services.operations.job(plain, "x"),
+        lambda: services.operations.pause(plain, "import"),
+        lambda: services.operations.drain(plain, "import"),
+        lambda: services.operations.resume(plain, "import"),
+        lambda: services.operations.retry(plain, "x"),
+        lambda: services.operations.drop(plain, "x"),
+        lambda: services.feedlists.counts(plain),
+        lambda: services.feedlists.day(plain),
+        lambda: services.feedlists.pause(plain, 1),
+        lambda: services.feedlists.resume(plain, 1),
+        lambda: services.feedlists.clear(plain, 1),
+        lambda: services.feedlists.check_now(plain, 1),
+        lambda: services.people.page(plain),
+        lambda: services.people.person(plain, 1),
+        lambda: services.people.end_sessions(plain, 2),
+        lambda: services.people.invites(plain),
+        lambda: services.people.invite(plain),
+        lambda: services.people.revoke_invite(plain, "x"),
+        lambda: services.machine.settings(plain),
+        lambda: services.machine.versions(plain),
+        lambda: services.machine.findings(plain),
+    ]
+    for call in calls:
+        with pytest.raises(ForbiddenError):
+            call()
+
+
+def test_what_stands_in_redis_is_not_trusted(services: Services, redis_client: redis.Redis) -> None:
+    redis_client.zadd(keys.MANAGERS, {"a": 1, "b": 2, "c": 3})
+    redis_client.set(keys.manager("a"), "no JSON")
+    redis_client.set(keys.manager("b"), json.dumps({"manager": "b", "workers": 7}))
+    redis_client.hset(keys.UPDATER_STATS, "backlog", "x")
+    now = services.engine.now()
+    assert (now.managers, now.updater) == ((), None)
