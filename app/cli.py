@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "manager": "app.commands.processes:manager",
     "repl": "app.commands.repl.command:repl",
     "report": "app.commands.report:report",
+    "search": "app.commands.search:search",
     "settings": "app.commands.settings:settings",
     "up": "app.commands.up:up",
     "updater": "app.commands.processes:updater",

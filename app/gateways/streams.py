@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.errors import NotFoundError
+from app.gateways import passages
 from app.gateways.merge import KeyMerger, Wanted
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import Range
@@ -16,6 +17,7 @@ from app.mappers.marks import MarkMapper
 from app.mappers.snapshots import SnapshotMapper
 from app.models.entry import Entry, EntryKey
 from app.models.feed import FeedCard
+from app.models.search import Term
 from app.models.stream import MARKED, Cursor, Segment, Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import Subscription
 from app.models.tag import Mark
@@ -200,6 +202,12 @@ class StreamGateway:
     def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
         return self._entries.rows(keys) if keys else {}
+
+    def passages(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
+        """Return the place of each entry's text at which one of these terms stands, where there is one."""
+        found = self._entries.whole(keys) if keys and terms else []
+        places = {e.id: passages.around(e.content or e.summary, terms) for e in found}
+        return {entry_id: place for entry_id, place in places.items() if place}
 
     def marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:
         """Return the user's marks of those entries that have any."""

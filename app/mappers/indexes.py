@@ -11,6 +11,8 @@ from pymongo.database import Database
 from app.mappers.errors import translated
 
 _UP, _DOWN = ASCENDING, DESCENDING
+#: An index over many documents takes longer to build than a statement may.
+BUILD_SECONDS = 12 * 3600
 
 INDEXES: dict[str, list[IndexModel]] = {
     "feeds": [
@@ -131,8 +133,8 @@ INDEXES: dict[str, list[IndexModel]] = {
 @translated
 def ensure(database: Database[dict[str, Any]]) -> None:
     """Create all indexes; safe to call again."""
-    # Building an index over many documents takes longer than a statement may.
-    with pymongo.timeout(None):
+    # None would mean the client's own limit, that of a statement.
+    with pymongo.timeout(BUILD_SECONDS):
         for name, models in INDEXES.items():
             database[name].create_indexes(models)
 

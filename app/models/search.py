@@ -185,6 +185,12 @@ class _Reader:
 _WHERE = {"title": Where.TITLE, "intitle": Where.TITLE, "author": Where.AUTHOR, "by": Where.AUTHOR}
 
 
+def is_seen(text: str, term: Term) -> bool:
+    """Return whether a term stands in a short text."""
+    found, size = words(text), len(term.words)
+    return any(tuple(found[at : at + size]) == term.words for at in range(len(found) - size + 1))
+
+
 def _date(text: str) -> dt.datetime | None:
     match = _DATE.fullmatch(text)
     try:

@@ -12,12 +12,14 @@ from app.gateways.streams import KeyPage, StreamGateway, cut
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
 from app.models.entry import EntryKey
-from app.models.search import Found, Name, SearchQuery, Wanted, parse
-from app.models.stream import Cursor, Segment, Snapshot, Sort, SourceFeed
+from app.models.search import Found, Name, SearchQuery, Wanted, is_seen, parse
+from app.models.stream import Cursor, Looked, Page, Segment, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import Subscription
 from app.models.words import fold
 from app.ports import SearchPort
 
+#: Characters of an excerpt that a row shows at least.
+EXCERPT = 120
 #: Starred or tagged entries that a search among them looks at, the last marked ones.
 MARKED_MOST = 20_000
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -96,6 +98,15 @@ class Finder:
                 return cut(keys[: limit + 1], limit, cursor)
             if time.monotonic() >= end:
                 return KeyPage(keys, Cursor(Segment.FIRST, *found.after, seen=len(keys)), None)
+
+    def shown(self, page: Page, ref: StreamRef) -> Page:
+        """Let rows of a search show the place that was found, where their beginning does not hold it."""
+        query = parse(ref.query)
+        unseen = [r for r in page.rows if not any(is_seen(r.excerpt[:EXCERPT], t) for t in query.terms)]
+        keys = [EntryKey(r.id, r.feed_id, 0, 0) for r in unseen]
+        passages = self._streams.passages(keys, query.terms)
+        rows = tuple(dataclasses.replace(r, excerpt=passages.get(r.id, r.excerpt)) for r in page.rows)
+        return dataclasses.replace(page, rows=rows, looked=Looked(query.terms, query.notes))
 
     def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> Wanted:
         feeds = snapshot.feeds

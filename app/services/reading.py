@@ -18,13 +18,11 @@ from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import Entry, EntryKey
 from app.models.history import ActionKind, MassAction
-from app.models.search import parse
 from app.models.stream import (
     MARKED,
     Article,
     Cursor,
     EntryRow,
-    Looked,
     Marked,
     MassMarked,
     Page,
@@ -161,7 +159,7 @@ class ReadingService:
         keys = self._keys(snapshot, None, limit)
         page = self._present(snapshot, keys, sources, whole=query.whole)
         if query.ref.kind is StreamKind.SEARCH:
-            return dataclasses.replace(page, looked=_looked(query.ref))
+            return self._finder.shown(page, query.ref)
         return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
 
     def _keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
@@ -175,7 +173,7 @@ class ReadingService:
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
         page = self._present(snapshot, self._keys(snapshot, cursor, limit), None, whole=query.whole)
         found = snapshot.ref.kind is StreamKind.SEARCH
-        return dataclasses.replace(page, looked=_looked(query.ref)) if found else page
+        return self._finder.shown(page, query.ref) if found else page
 
     def _present(self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, *, whole: bool) -> Page:
         """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
@@ -362,11 +360,6 @@ def _is_read(entry: Entry, sources: Sources) -> bool:
     if mine is None or card is None or entry.seq < card.first_seq:
         return True
     return mine.state.is_read(entry.seq)
-
-
-def _looked(ref: StreamRef) -> Looked:
-    query = parse(ref.query)
-    return Looked(query.terms, query.notes)
 
 
 def _row(entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...]) -> EntryRow:

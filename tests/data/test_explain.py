@@ -245,6 +245,26 @@ def judge(collection: str, query: Doc, found: set[str]) -> Iterator[str]:
         yield "a user's data without user_id"
 
 
+def test_an_index_may_take_longer_to_build_than_a_statement(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+
+    class Listener(Recorder):
+        def started(self, event: monitoring.CommandStartedEvent) -> None:
+            if event.command_name == "createIndexes":
+                limits.append(event.command.get("maxTimeMS", 1 << 40))
+
+    original = pymongo.MongoClient
+    monkeypatch.setattr(
+        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[Listener()])
+    )
+    with contextlib.closing(bootstrap.build(services.settings)) as built:
+        indexes.ensure(built.store.database)
+    assert limits
+    assert min(limits) > 3_600_000
+
+
 def test_streams_read_keys_from_the_index_alone(world: World, alice: Actor, db: Database[Doc]) -> None:
     world.services.subscriptions.subscribe(alice, "https://one.example.org/feed")
     feed_id = world.feed("one")

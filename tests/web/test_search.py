@@ -45,6 +45,23 @@ def test_a_search_is_a_stream_with_its_words_marked(ann: Visitor, garden: Actor)
     assert 'value="rose garden"' in found.text
 
 
+def test_a_row_shows_the_place_that_was_found(
+    ann: Visitor, services: Services, garden: Actor, db: Any
+) -> None:
+    url = "https://feeds.example/long"
+    feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id
+    html = (
+        "<p>"
+        + "Much is said before. " * 40
+        + "Then a hidden <b>gem</b> &amp; more.</p>"
+        + "<p>After.</p>" * 60
+    )
+    pull(services, [feed_id], {url: rss("Long", [("Long one", html)])})
+    services.indexing.run(clock.now(), 30)
+    page = ann.get("/search?q=hidden+gem", follow_redirects=True).text
+    assert re.search(r"· ….*before\. Then a <mark>hidden</mark> <mark>gem</mark> &amp; more\. After", page)
+
+
 def test_nothing_found_offers_to_widen(ann: Visitor, garden: Actor) -> None:
     page = ann.get("/search?q=rose+feed:nowhere", follow_redirects=True)
     assert "Nothing found" in page.text

@@ -1,0 +1,46 @@
+"""The place of a long text that a search is about, as its excerpt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.feeds import text
+from app.models.search import Term, Where
+from app.models.words import fold
+
+#: Characters of HTML that are looked through, of what stands before the words that were found, and in all.
+LOOKED, BEFORE, LENGTH = 32 << 10, 50, 240
+
+
+def around(html: str, terms: Sequence[Term]) -> str:
+    """Return a piece of text around the first of these terms that stands in it, empty when none does."""
+    plain = text.flat(text.cut(html, LOOKED))
+    folded = fold(plain)
+    if len(folded) != len(plain):
+        # A letter has become two, or none: what is shown is folded then rather than cut at a wrong place.
+        plain = folded
+    for term in terms:
+        place = _place(folded, term) if term.where is Where.ANY else -1
+        if place >= 0:
+            return _piece(plain, place)
+    return ""
+
+
+def _place(folded: str, term: Term) -> int:
+    """Return where the first word of a term begins, else where it is a part of one, -1: nowhere."""
+    word, at = term.words[0], -1
+    inside = -1
+    while (at := folded.find(word, at + 1)) >= 0:
+        if at == 0 or not folded[at - 1].isalnum():
+            return at
+        inside = at if inside < 0 else inside
+    return inside
+
+
+def _piece(plain: str, place: int) -> str:
+    begin = max(0, place - BEFORE)
+    if begin:
+        blank = plain.find(" ", begin, place)
+        begin = blank + 1 if blank >= 0 else begin
+    piece = plain[begin : begin + LENGTH].rstrip()
+    return f"{'…' if begin else ''}{piece}{'…' if begin + LENGTH < len(plain) else ''}"

@@ -1,0 +1,213 @@
+"""Tags: names, counts, limits, what they keep, and what comes back; random histories against sets."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pymongo.database import Database
+
+from app import bootstrap, clock
+from app.bootstrap import Services
+from app.errors import ExistsError, InvalidError, NotFoundError, TooLargeError
+from app.models.actor import Actor
+from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.tag import key_of, normal
+from tests.data.conftest import NOW, World
+
+
+@pytest.fixture
+def entries(world: World, alice: Actor) -> list[int]:
+    """Five entries of a feed that alice reads, newest first."""
+    world.services.subscriptions.subscribe(alice, "https://one.example.org/feed")
+    world.publish(world.feed("one"), world.minutes(1, 2, 3, 4, 5))
+    page = world.services.reading.page(alice, StreamQuery(StreamRef(StreamKind.ALL)))
+    return [row.id for row in page.rows]
+
+
+def names(services: Services, actor: Actor) -> dict[str, int]:
+    return {tag.name: tag.count for tag in services.tags.all(actor)}
+
+
+def listed(services: Services, actor: Actor, tag_id: int) -> list[int]:
+    query = StreamQuery(StreamRef(StreamKind.TAG, tag_id), Sort.NEWEST, limit=2)
+    page = services.reading.page(actor, query)
+    found = [row.id for row in page.rows]
+    while page.cursor:
+        page = services.reading.page(
+            actor, dataclasses.replace(query, cursor=page.cursor, snapshot=page.snapshot)
+        )
+        found += [row.id for row in page.rows]
+    return found
+
+
+@given(st.text())
+def test_names_are_normal(name: str) -> None:
+    assert normal(normal(name)) == normal(name)
+    assert key_of(normal(name)) == key_of(name)
+    assert "," not in normal(name)
+
+
+def test_one_tag_however_it_is_spelled(services: Services, alice: Actor, entries: list[int]) -> None:
+    services.tags.change(alice, entries[0], add=["  Café  Noir ", "CAFE\u0301 NOIR"])
+    services.tags.change(alice, entries[1], add=["café noir"])
+    assert names(services, alice) == {"CAFÉ NOIR": 2}
+    with pytest.raises(InvalidError):
+        services.tags.change(alice, entries[0], add=[" , "])
+    with pytest.raises(InvalidError, match="64"):
+        services.tags.change(alice, entries[0], add=["x" * 65])
+
+
+def test_a_tag_is_a_stream_in_the_order_of_tagging(
+    services: Services, alice: Actor, entries: list[int]
+) -> None:
+    for n, entry in enumerate(entries):
+        with clock.set_source(lambda n=n: NOW + dt.timedelta(seconds=n)):
+            [tag] = services.tags.change(alice, entry, add=["a"])
+    assert listed(services, alice, tag.id) == entries[::-1]
+    page = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.TAG, tag.id)))
+    assert page.rows[0].tags == (dataclasses.replace(tag, count=5),)
+    marked = services.reading.mark_all(
+        alice, page_ref := StreamRef(StreamKind.TAG, tag.id), snapshot=page.snapshot
+    )
+    assert marked.count == 5
+    services.reading.undo(alice, marked.undo)
+    assert services.reading.tree(alice).unread == 5
+    assert page_ref.id == tag.id
+
+
+def test_nobody_sees_or_changes_tags_of_others(
+    services: Services, alice: Actor, bob: Actor, entries: list[int]
+) -> None:
+    [tag] = services.tags.change(alice, entries[0], add=["mine"])
+    assert services.tags.all(bob) == []
+    for call in (
+        lambda: services.tags.change(bob, entries[0], add=["his"]),
+        lambda: services.tags.rename(bob, tag.id, "his"),
+        lambda: services.tags.delete(bob, tag.id),
+        lambda: services.tags.restore(bob, tag.id),
+        lambda: services.reading.page(bob, StreamQuery(StreamRef(StreamKind.TAG, tag.id))),
+    ):
+        with pytest.raises(NotFoundError):
+            call()
+
+
+def test_tagged_entries_stay_when_their_feed_goes(
+    world: World, alice: Actor, entries: list[int], db: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, feed = world.services, world.feed("one")
+    [tag] = services.tags.change(alice, entries[-1], add=["keep"])
+    services.reading.star(alice, entries[-1], True)
+    assert db.entries.find_one({"_id": entries[-1]})["stars"] == 1, "a mark counts once"
+    services.subscriptions.unsubscribe(alice, feed)
+    services.reading.star(alice, entries[-1], False)
+    monkeypatch.setattr(world.feeds, "_keep", 1)
+    world.feeds.retain(feed)
+    assert listed(services, alice, tag.id) == [entries[-1]]
+    assert services.reading.article(alice, entries[-1]).tags[0].name == "keep"
+    services.tags.change(alice, entries[-1], remove=[tag.id])
+    world.feeds.retain(feed)
+    assert db.entries.find_one({"_id": entries[-1]}) is None
+
+
+def test_limits_are_told(settings: Any, world: World, alice: Actor, entries: list[int]) -> None:
+    tight = bootstrap.build(dataclasses.replace(settings, tags_per_entry=2, tags_per_user=3, searches_max=1))
+    tags = tight.tags
+    tags.change(alice, entries[0], add=["a", "b"])
+    with pytest.raises(TooLargeError, match="at most 2 tags"):
+        tags.change(alice, entries[0], add=["c"])
+    tags.change(alice, entries[1], add=["c"])
+    with pytest.raises(TooLargeError, match="3 tags"):
+        tags.change(alice, entries[1], add=["d"])
+    assert names(tight, alice) == {"a": 1, "b": 1, "c": 1}, "nothing is done by halves"
+    tags.save_search(alice, "", "one")
+    tags.save_search(alice, "one", "two")
+    with pytest.raises(TooLargeError):
+        tags.save_search(alice, "other", "three")
+    tight.close()
+
+
+def test_renamed_merged_deleted_and_back(services: Services, alice: Actor, entries: list[int]) -> None:
+    tags = services.tags
+    a, b = tags.change(alice, entries[0], add=["a", "b"])
+    tags.change(alice, entries[1], add=["a"])
+    with pytest.raises(ExistsError, match="Merge"):
+        tags.rename(alice, a.id, "B")
+    assert tags.rename(alice, a.id, "A").name == "A"
+    tags.merge(alice, a.id, b.id)
+    assert names(services, alice) == {"b": 2}
+    assert set(listed(services, alice, b.id)) == {entries[0], entries[1]}
+    tags.restore(alice, a.id)
+    assert names(services, alice) == {"A": 2, "b": 1}
+    assert listed(services, alice, b.id) == [entries[0]]
+    tags.delete(alice, a.id)
+    tags.change(alice, entries[2], add=["a"])
+    tags.restore(alice, a.id)
+    assert names(services, alice) == {"A (2)": 2, "a": 1, "b": 1}
+    with pytest.raises(NotFoundError):
+        tags.restore(alice, a.id)
+
+
+def test_what_cannot_come_back_any_more_is_gone(
+    services: Services, alice: Actor, entries: list[int], db: Database[Any]
+) -> None:
+    a, b = services.tags.change(alice, entries[0], add=["a", "b"])
+    services.tags.change(alice, entries[1], add=["a"])
+    services.reading.star(alice, entries[1], True)
+    with clock.set_source(lambda: NOW):
+        services.tags.delete(alice, a.id)
+    later = NOW + dt.timedelta(days=2)
+    with clock.set_source(lambda: later):
+        services.tags.delete(alice, b.id)
+    with pytest.raises(NotFoundError):
+        services.tags.restore(alice, a.id)
+    assert [m.get("tags") for m in db.marks.find().sort("entry_id")].count(None) == 1
+    with clock.set_source(lambda: later + dt.timedelta(days=2)):
+        services.gateways.tags.purge(alice.user_id, clock.now())
+    assert db.marks.count_documents({}) == 1, "the star stays"
+    assert {d["_id"]: d["stars"] for d in db.entries.find({"stars": {"$exists": True}})} == {
+        entries[0]: 0,
+        entries[1]: 1,
+    }
+
+
+_STEP = st.tuples(
+    st.sampled_from(["tag", "untag", "star", "unstar"]), st.integers(0, 2), st.sampled_from("abc")
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=st.lists(_STEP, max_size=12))
+def test_counts_and_marks_agree_with_sets(
+    services: Services, alice: Actor, entries: list[int], db: Database[Any], steps: list[tuple[str, int, str]]
+) -> None:
+    for name in ("marks", "tags"):
+        db[name].delete_many({})
+    db.entries.update_many({}, {"$unset": {"stars": ""}})
+    tags: dict[int, set[str]] = {n: set() for n in range(3)}
+    stars: set[int] = set()
+    for what, n, name in steps:
+        ids = {t.name: t.id for t in services.tags.all(alice)}
+        if what == "tag":
+            services.tags.change(alice, entries[n], add=[name])
+            tags[n].add(name)
+        elif what == "untag" and name in ids:
+            services.tags.change(alice, entries[n], remove=[ids[name]])
+            tags[n].discard(name)
+        elif what in ("star", "unstar"):
+            services.reading.star(alice, entries[n], what == "star")
+            (stars.add if what == "star" else stars.discard)(n)
+    assert names(services, alice) == {
+        name: sum(name in found for found in tags.values())
+        for name in {t.name for t in services.tags.all(alice)}
+    }
+    assert {d["entry_id"] for d in db.marks.find()} == {entries[n] for n in range(3) if tags[n] or n in stars}
+    for n in range(3):
+        article = services.reading.article(alice, entries[n])
+        assert {t.name for t in article.tags} == tags[n]
+        assert article.starred is (n in stars)
+        assert article.entry.stars == int(bool(tags[n]) or n in stars)
