@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from app import logs
 from app.errors import StoreError
-from app.models.jobs import USER_QUEUES
+from app.models.jobs import USER_QUEUES, Queue
 from app.models.workers import Began, Ended, Leaving, Tick, WorkerSpec
 from workers import endings
 from workers.desk import Desk, UnregisteredError
@@ -229,5 +229,7 @@ class LoopWorker:
 
 def caps(spec: WorkerSpec, held: Mapping[str, int]) -> dict[str, int]:
     """Return how many more jobs of each queue with a buffer of its own may be taken."""
-    rules = spec.rules.items()
-    return {q: max(0, rule.buffer - held.get(q, 0)) for q, rule in rules if rule.buffer is not None}
+    most = {q: rule.buffer for q, rule in spec.rules.items() if rule.buffer is not None}
+    # An import waits for pulls, so imports alone may never fill a worker.
+    most.setdefault(Queue.IMPORT, max(1, spec.slots - max(1, spec.slots // 3)))
+    return {q: max(0, buffer - held.get(q, 0)) for q, buffer in most.items()}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.support import importing
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
@@ -73,6 +74,24 @@ def _live(page: Page) -> None:
     expect(page.locator(".plot canvas")).to_have_count(6)
 
 
+def _preview(demo: Demo) -> str:
+    return f"/imports/{importing.previewed(demo.services, demo.ann).id}"
+
+
+def _running(demo: Demo) -> str:
+    return f"/imports/{importing.running(demo.services, demo.ann).id}"
+
+
+def _cancelled(demo: Demo) -> str:
+    active = demo.services.imports.active(demo.ann)
+    assert active is not None
+    return f"/imports/{demo.services.imports.cancel(demo.ann, active.id).id}"
+
+
+def _ended(demo: Demo) -> str:
+    return f"/imports/{importing.ended(demo.services, demo.ann).id}"
+
+
 SCREENS: tuple[Screen, ...] = (
     Screen("landing", "/", stranger=True),
     Screen("signup", "/signup", stranger=True),
@@ -98,6 +117,14 @@ SCREENS: tuple[Screen, ...] = (
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("folders", "/folders"),
+    Screen("welcome", "/welcome"),
+    Screen("packs", "/packs"),
+    Screen("pack", "/packs/science"),
+    Screen("import-preview", _preview),
+    Screen("import-running", _running),
+    Screen("import-cancelled", _cancelled),
+    Screen("import-report", _ended),
+    Screen("imports", "/imports"),
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")

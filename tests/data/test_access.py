@@ -15,10 +15,16 @@ from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models import actor as actors
 from app.models.actor import Actor, Role
 from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
-from app.services import folders, reading, subscriptions
+from app.services import folders, imports, packs, reading, subscriptions
 from tests.data.conftest import World
 
-SERVICES = (reading.ReadingService, subscriptions.SubscriptionService, folders.FolderService)
+SERVICES = (
+    reading.ReadingService,
+    subscriptions.SubscriptionService,
+    folders.FolderService,
+    imports.ImportService,
+    packs.PackService,
+)
 
 
 def public_methods(service: type) -> list[str]:
@@ -40,7 +46,13 @@ def test_no_service_method_does_anything_for_who_may_nothing(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(actors.GRANTS, Role.USER, frozenset())
-    for part in (services.reading, services.subscriptions, services.folders):
+    for part in (
+        services.reading,
+        services.subscriptions,
+        services.folders,
+        services.imports,
+        services.packs,
+    ):
         for name in public_methods(type(part)):
             method: Any = getattr(part, name)
             parameters = inspect.signature(method).parameters.values()
@@ -66,6 +78,7 @@ class Theirs:
         services.subscriptions.subscribe(alice, "https://gone.example.org/feed")
         self.unsubscribed = services.subscriptions.unsubscribe(alice, gone)
         self.deleted = services.folders.delete(alice, services.folders.create(alice, "Gone").id)
+        self.imported = services.imports.preview(alice, services.imports.export(alice), "x").id
         self.undo = services.reading.mark_all(alice, StreamRef.parse("all")).undo
 
     @classmethod
@@ -107,6 +120,10 @@ CALLS: dict[str, Call] = {
     "into folder": lambda s, a, t: s.subscriptions.subscribe(a, "https://b.example.org/", folder_id=t.folder),
     "rename": lambda s, a, t: s.folders.rename(a, t.folder, "Bob's"),
     "delete": lambda s, a, t: s.folders.delete(a, t.folder),
+    "import": lambda s, a, t: s.imports.get(a, t.imported),
+    "choose": lambda s, a, t: s.imports.choose(a, t.imported, 0, []),
+    "choose all": lambda s, a, t: s.imports.choose_all(a, t.imported, True),
+    "remove import": lambda s, a, t: s.imports.remove(a, t.imported),
     "inside": lambda s, a, t: s.folders.create(a, "Bob's", parent=t.folder),
 }
 
@@ -153,6 +170,9 @@ def test_W15_ids_that_are_no_ids_never_reach_the_store(services: Services, alice
         lambda value: services.subscriptions.edit(alice, value, title="x"),
         lambda value: services.subscriptions.edit(alice, 1, folder_ids=[value]),
         lambda value: services.subscriptions.health(alice, value),
+        lambda value: services.imports.get(alice, value),
+        lambda value: services.imports.start(alice, value),
+        lambda value: services.imports.retry(alice, value),
         lambda value: services.folders.rename(alice, value, "x"),
         lambda value: services.folders.delete(alice, value),
         lambda value: services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, value))),
@@ -179,6 +199,8 @@ def test_W15_texts_that_are_no_texts_never_reach_the_store(services: Services, a
         lambda value: services.subscriptions.subscribe(alice, value),
         lambda value: services.subscriptions.subscribe(alice, "https://x.example.org/", title=value),
         lambda value: services.folders.create(alice, value),
+        lambda value: services.packs.get(alice, value),
+        lambda value: services.imports.start(alice, 1, keep_folders=False, into=value),
         StreamRef.parse,
     ]
     for call in calls:

@@ -21,6 +21,7 @@ from app.models.actor import Actor
 from app.models.entry import EntryChange
 from app.models.feed import FetchRecord
 from app.models.fetched import Fetched
+from app.models.imports import ItemChange, ItemState
 from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.websub import Heard, PushPull
 from tests.data.conftest import NOW, World, guid
@@ -28,9 +29,9 @@ from tests.data.conftest import NOW, World, guid
 Doc = dict[str, Any]
 READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
 BY_USER = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals", "tags", "searches"}
-BY_USER |= {"streamviews"}
-#: Asked for by the feed, on behalf of no user.
-OF_FEEDS = {"subscriptions": "feed_id"}
+BY_USER |= {"streamviews", "imports", "import_parts"}
+#: Asked for on behalf of no user: by the feed, or because somebody waits.
+OF_FEEDS = {"subscriptions": "feed_id", "imports": "state"}
 
 
 class Recorder(monitoring.CommandListener):
@@ -107,6 +108,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     world.feeds.claim([feeds[4]], "next", NOW + dt.timedelta(seconds=2), 60)
     world.feeds.release("next", [feeds[4]])
     use_hubs(world, feeds[5])
+    use_imports(world, alice)
     folders.rename(alice, outer.id, "Other")
     folders.restore(alice, folders.delete(alice, outer.id))
     subscriptions.restore(alice, subscriptions.unsubscribe(alice, feeds[0]))
@@ -138,6 +140,31 @@ def use_search_and_tags(world: World, alice: Actor, entry_id: int) -> None:
     reading.star(alice, entry_id, False)
     tags.save_search(alice, "", "entry")
     tags.forget_search(alice, tags.searches(alice)[0].id)
+
+
+def use_imports(world: World, alice: Actor) -> None:
+    """Let imports be previewed, chosen from, run, fail, be tried again, cancelled and forgotten."""
+    services, gateway = world.services, world.services.gateways.imports
+    body = services.imports.export(alice).replace(b"example.org", b"example.net")
+    for number in range(20):
+        kept = services.imports.preview(alice, body, f"{number}.opml")
+    services.imports.choose(alice, kept.id, 0, [0, 1])
+    services.imports.choose_all(alice, kept.id, True)
+    services.imports.start(alice, kept.id)
+    services.imports.active(alice)
+    services.importing.due()
+    begun = gateway.begin(alice.user_id, kept.id, "run", NOW)
+    assert begun is not None
+    gateway.note(begun, "run", begun.counts, NOW, moved=True)
+    gateway.change_items(begun, {0: ItemChange(ItemState.FAILED, "timeout", 1)})
+    gateway.feed_ends([1])
+    services.imports.cancel(alice, kept.id)
+    services.imports.retry(alice, kept.id, 0)
+    services.imports.recent(alice)
+    services.imports.failed_list(alice, kept.id)
+    services.imports.cancel(alice, kept.id)
+    services.imports.remove(alice, kept.id)
+    services.packs.all(alice)
 
 
 def use_hubs(world: World, feed_id: int) -> None:

@@ -142,6 +142,13 @@ def test_caps_are_what_is_left_of_the_buffers() -> None:
     assert caps(spec, {"import": 1, "discovery": 4}) == {"import": 2, "discovery": 0}
 
 
+@pytest.mark.parametrize(("slots", "most"), [(16, 11), (8, 6), (2, 1), (1, 1)])
+def test_imports_leave_places_for_the_pulls_that_they_wait_for(slots: int, most: int) -> None:
+    spec = _spec(slots=slots, rules={"import": _rules()})
+    assert caps(spec, {}) == {"import": most}
+    assert caps(spec, {"import": most}) == {"import": 0}
+
+
 def _spec(**changes: Any) -> WorkerSpec:
     plain: dict[str, Any] = {
         "name": "feeds-1",

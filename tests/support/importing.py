@@ -1,0 +1,68 @@
+"""Imports in each state, made without feeds and workers: for screens."""
+
+from __future__ import annotations
+
+import zlib
+
+from app import clock
+from app.bootstrap import Services
+from app.feeds import opml
+from app.models.actor import Actor
+from app.models.imports import Import, ItemChange, ItemState
+from app.models.opml import Outline
+
+_NAMES = {
+    (): ("A List Apart", "kottke.org"),
+    ("News",): ("BBC News", "The Guardian", "Al Jazeera English", "Deutsche Welle"),
+    ("News", "Science"): ("Quanta Magazine", "Nature", "BBC News", "ScienceDaily"),
+    ("Technology",): ("Ars Technica", "LWN.net", "The Old Blog", "Closed Garden", "IEEE Spectrum"),
+    ("مدوّنات",): ("مدوّنة التصميم", "أخبار العلوم"),
+}
+_FATES = {"The Old Blog": "http_404", "Closed Garden": "http_403", "LWN.net": "timeout"}
+
+
+def document() -> bytes:
+    """Return a list as another reader exports it: two levels, a double, an address that is none."""
+    feeds = [
+        Outline(f"https://{zlib.crc32(name.encode()) % 997}.example/feed.xml", name, None, path)
+        for path, names in _NAMES.items()
+        for name in names
+    ]
+    return opml.write("Feedly", [*feeds, Outline("gopher://old.example/", "Before the web")])
+
+
+def previewed(services: Services, who: Actor) -> Import:
+    """Return an import that waits for the person's choice."""
+    return services.imports.preview(who, document(), "feedly.opml")
+
+
+def running(services: Services, who: Actor, done: int = 9) -> Import:
+    """Return an import that is under way, so many of its outlines at their end."""
+    kept = previewed(services, who)
+    services.imports.start(who, kept.id)
+    begun = services.gateways.imports.begin(who.user_id, kept.id, "demo", clock.now())
+    assert begun is not None
+    items = [i for i in services.imports.items(who, kept.id) if i.state is ItemState.WAITING]
+    changes = {item.index: _fate(item.title, item.index) for item in items[:done]}
+    services.gateways.imports.change_items(begun, changes)
+    states = {i.index: i.state for i in services.imports.items(who, kept.id)}
+    counts: dict[str, int] = {}
+    for state in states.values():
+        counts[state.value] = counts.get(state.value, 0) + 1
+    noted = services.gateways.imports.note(begun, "demo", counts, clock.now(), moved=True)
+    assert noted is not None
+    return noted
+
+
+def ended(services: Services, who: Actor) -> Import:
+    """Return an import that is done, with failures of several kinds."""
+    found = running(services, who, done=100)
+    done = services.gateways.imports.end(found, "demo", clock.now())
+    assert done is not None
+    return done
+
+
+def _fate(title: str, index: int) -> ItemChange:
+    word = _FATES.get(title)
+    # Ids of feeds that nobody follows: a page links to them and no more.
+    return ItemChange(ItemState.FAILED if word else ItemState.ADDED, word, 1_700_000_000_000_000 + index)
