@@ -1,6 +1,6 @@
 """Fixtures on real parts: MongoDB and Redis of our own, a real Chromium, no stand-ins.
 
-Each xdist worker starts its own servers once, in a folder of its own, and each test gets its own
+Each xdist worker starts its own servers once, in a folder of its own, and each test gets an empty
 database and an empty Redis. So tests run in any order and beside each other.
 """
 
@@ -70,13 +70,58 @@ def _remove_left_overs() -> None:
             shutil.rmtree(folder, ignore_errors=True)  # another worker may be at it too
 
 
+class _Indexed:
+    """The database that tests with services get one after the other: its indexes are made once.
+
+    To make them and to drop them again costs ten times what it costs to empty it.
+    """
+
+    def __init__(self) -> None:
+        self.name = f"test_{uuid.uuid4().hex[:12]}"
+        self._indexes: dict[str, set[str]] | None = None
+
+    def prepare(self, services: Any) -> None:
+        """Create all indexes, if they are not there."""
+        if self._indexes is None:
+            services.ensure_indexes()
+            self._indexes = _indexes(services.store.database)
+
+    def leave(self, database: Database[dict[str, Any]]) -> None:
+        """Let the next test find it empty and with all indexes, or not at all."""
+        few = database.command("dbStats")["objects"] < _FEW
+        # What a test has changed about indexes, and much to delete, goes with the database.
+        if few and _indexes(database) == self._indexes:
+            for name in database.list_collection_names():
+                database[name].delete_many({})
+        else:
+            database.client.drop_database(self.name)
+            self._indexes = None
+
+
+#: So many documents are deleted sooner than a database is made anew.
+_FEW = 3000
+
+
+def _indexes(database: Database[dict[str, Any]]) -> dict[str, set[str]]:
+    """Return the names of the indexes by collection; a collection has one at least."""
+    found = {name: set(database[name].index_information()) for name in database.list_collection_names()}
+    return {name: indexes for name, indexes in found.items() if indexes != {"_id_"}}
+
+
+@pytest.fixture(scope="session")
+def _indexed() -> _Indexed:
+    return _Indexed()
+
+
 @pytest.fixture
-def settings(servers: embedded.Running, tmp_path: Path) -> Settings:
-    """Settings with this worker's servers, a database of this test's own and cheap password hashes."""
+def settings(
+    servers: embedded.Running, tmp_path: Path, _indexed: _Indexed, request: pytest.FixtureRequest
+) -> Settings:
+    """Settings with this worker's servers, an empty database and cheap password hashes."""
     return dataclasses.replace(
         servers.settings,
         home=tmp_path,
-        mongodb_name=f"test_{uuid.uuid4().hex[:12]}",
+        mongodb_name=_indexed.name if "services" in request.fixturenames else f"test_{uuid.uuid4().hex[:12]}",
         secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
         argon2_memory_kib=19456,
         argon2_time=1,
@@ -90,10 +135,16 @@ def _mongo(servers: embedded.Running) -> Iterator[pymongo.MongoClient[dict[str, 
 
 
 @pytest.fixture
-def db(_mongo: pymongo.MongoClient[dict[str, Any]], settings: Settings) -> Iterator[Database[dict[str, Any]]]:
-    """This test's database, empty; dropped afterwards."""
-    yield _mongo[settings.mongodb_name]
-    _mongo.drop_database(settings.mongodb_name)
+def db(
+    _mongo: pymongo.MongoClient[dict[str, Any]], settings: Settings, _indexed: _Indexed
+) -> Iterator[Database[dict[str, Any]]]:
+    """This test's database, empty; with indexes when it has services."""
+    database = _mongo[settings.mongodb_name]
+    yield database
+    if settings.mongodb_name == _indexed.name:
+        _indexed.leave(database)
+    else:
+        _mongo.drop_database(settings.mongodb_name)
 
 
 @pytest.fixture
@@ -106,12 +157,17 @@ def redis_client(servers: embedded.Running) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def services(settings: Settings, db: Database[dict[str, Any]], redis_client: redis.Redis) -> Iterator[Any]:
+def services(
+    settings: Settings, db: Database[dict[str, Any]], redis_client: redis.Redis, _indexed: _Indexed
+) -> Iterator[Any]:
     """All services on the real servers, built as every process builds them, with their indexes."""
     from app import bootstrap
 
     with contextlib.closing(bootstrap.build(settings)) as built:
-        built.ensure_indexes()
+        if settings.mongodb_name == _indexed.name:
+            _indexed.prepare(built)
+        else:
+            built.ensure_indexes()
         yield built
 
 
