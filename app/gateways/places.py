@@ -7,10 +7,12 @@ stands after what has one, by name.
 
 from __future__ import annotations
 
+import bisect
 import collections
 import datetime as dt
 import secrets
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.gateways.folders import DEPTH
@@ -24,8 +26,8 @@ from app.models.order import LONG, between, rank, spread
 from app.models.removal import Place, Removal
 from app.models.subscription import TOP, Subscription
 
-#: Things with their places, in their order.
-Line = Sequence[tuple[int, str]]
+#: Things with their places and names, in their order.
+Line = Sequence[tuple[int, str, str]]
 Renumber = Callable[[Sequence[tuple[int, str, str]]], None]
 
 
@@ -80,21 +82,25 @@ class PlaceGateway:
         spot = TOP if target is None else target
         before = Place(feed_id, mine.folder_ids, _moved(mine, add, remove), {spot: mine.orders.get(spot, "")})
         token = self._keep(Removal(_token(), user_id, places=(before,)), expires)
-        key = None if after is None else self._feed_key(user_id, feed_id, spot, known, after)
-        self._subscriptions.place(user_id, [feed_id], add, remove, key=(spot, key) if key else None)
+        key = self._feed_key(user_id, feed_id, spot, known, after)
+        self._subscriptions.place(user_id, [feed_id], add, remove, key=(spot, key))
         return token
 
-    def _feed_key(self, user_id: int, feed_id: int, spot: int, known: set[int], after: int) -> str | None:
+    def _feed_key(self, user_id: int, feed_id: int, spot: int, known: set[int], after: int | None) -> str:
         here = [
             s
             for s in self._subscriptions.of_user(user_id)
-            if (spot in s.folder_ids if spot else not known.intersection(s.folder_ids))
+            if s.feed_id == feed_id
+            or (spot in s.folder_ids if spot else not known.intersection(s.folder_ids))
         ]
         cards = self._feeds.cards([s.feed_id for s in here])
-        names = {f: card.title or card.url for f, card in cards.items()}
-        here.sort(key=lambda s: rank(s.orders.get(spot, ""), s.title or names.get(s.feed_id, ""), s.feed_id))
-        line = [(s.feed_id, s.orders.get(spot, "")) for s in here if s.feed_id != feed_id]
-        return room(line, after, lambda moves: self._subscriptions.reorder(user_id, spot, moves))
+        names = {
+            s.feed_id: s.title or (c.title or c.url if (c := cards.get(s.feed_id)) else "") for s in here
+        }
+        line = [(s.feed_id, s.orders.get(spot, ""), names[s.feed_id]) for s in here if s.feed_id != feed_id]
+        line.sort(key=lambda one: rank(one[1], one[2], one[0]))
+        renumber = partial(self._subscriptions.reorder, user_id, spot)
+        return room(line, belongs(line, names[feed_id]) if after is None else after, renumber) or ""
 
     def place(
         self,
@@ -138,15 +144,14 @@ class PlaceGateway:
         was = self._folder(user_id, folder_id)
         token = self._keep(Removal(_token(), user_id, moved=was), expires)
         self._store.transaction(lambda session: self._move(user_id, folder_id, parent, session))
-        if after is None and parent != was.parent:
-            self._folders.reorder(user_id, [(folder_id, was.order, "")])
-        elif after is not None:
+        if after is not None or parent != was.parent:
             line = [
-                (f.id, f.order)
+                (f.id, f.order, f.name)
                 for f in self._folders.of_user(user_id)
                 if f.parent == parent and f.id != folder_id
             ]
-            key = room(line, after, lambda moves: self._folders.reorder(user_id, moves))
+            after = belongs(line, was.name) if after is None else after
+            key = room(line, after, partial(self._folders.reorder, user_id))
             self._folders.reorder(user_id, [(folder_id, was.order, key or "")])
         return token
 
@@ -217,13 +222,25 @@ class PlaceGateway:
         return removal.token
 
 
-def room(line: Line, after: int, renumber: Renumber) -> str | None:
-    """Return a place behind ``after`` (0: at the start); None: that is not there any more.
+def belongs(line: Line, name: str) -> int | None:
+    """Return behind what a thing comes that nobody gave a place: by its name as long as all are, else last.
+
+    None: none of them has a place, and names alone say where it is shown. ``treemove.js`` has the same rule.
+    """
+    if not any(key for _, key, _ in line):
+        return None
+    names = [other.casefold() for _, _, other in line]
+    before = bisect.bisect(names, name.casefold()) if names == sorted(names) else len(line)
+    return line[before - 1][0] if before else 0
+
+
+def room(line: Line, after: int | None, renumber: Renumber) -> str | None:
+    """Return a place behind ``after`` (0: at the start); None: it needs none, or that is not there any more.
 
     Where there is none, ``renumber`` gets (id, old place, new place) of the whole line.
     """
-    ids = [ident for ident, _ in line]
-    if after and after not in ids:
+    ids = [ident for ident, _, _ in line]
+    if after is None or (after and after not in ids):
         return None
     place = ids.index(after) + 1 if after else 0
     low = line[place - 1][1] if place else ""
@@ -231,7 +248,7 @@ def room(line: Line, after: int, renumber: Renumber) -> str | None:
     if (low or not place) and (not high or low < high) and len(key := between(low, high)) <= LONG:
         return key
     keys = spread(len(line))
-    renumber([(ident, old, new) for (ident, old), new in zip(line, keys, strict=True)])
+    renumber([(ident, old, new) for (ident, old, _), new in zip(line, keys, strict=True)])
     return between(keys[place - 1] if place else "", keys[place] if place < len(line) else "")
 
 

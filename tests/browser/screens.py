@@ -92,6 +92,20 @@ def _ended(demo: Demo) -> str:
     return f"/imports/{importing.ended(demo.services, demo.ann).id}"
 
 
+def _tree_menu(page: Page) -> None:
+    page.locator("#feeds a[data-feed]").last.focus()
+    page.locator("#tree[data-ready]").wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tree-more .menu-box")).to_be_visible()
+
+
+def _tree_move(page: Page) -> None:
+    _tree_menu(page)
+    page.get_by_role("button", name="Move to…").click()
+    expect(page.locator(".tree-ask")).to_be_visible()
+
+
 SCREENS: tuple[Screen, ...] = (
     Screen("landing", "/", stranger=True),
     Screen("signup", "/signup", stranger=True),
@@ -125,6 +139,10 @@ SCREENS: tuple[Screen, ...] = (
     Screen("import-cancelled", _cancelled),
     Screen("import-report", _ended),
     Screen("imports", "/imports"),
+    Screen("subscriptions", "/subscriptions"),
+    Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
+    Screen("tree-menu", "/read", _tree_menu),
+    Screen("tree-move", "/read", _tree_move),
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")

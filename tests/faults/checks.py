@@ -71,7 +71,8 @@ def miscounted(db: Documents) -> list[str]:
     places: dict[int, list[int]] = collections.defaultdict(list)
     for entry in db.entries.find({}, {"feed_id": 1, "seq": 1}):
         places[entry["feed_id"]].append(entry["seq"])
-    readers = collections.Counter(s["feed_id"] for s in db.subscriptions.find({}, {"feed_id": 1}))
+    reading = db.subscriptions.find({"paused": None}, {"feed_id": 1})
+    readers = collections.Counter(s["feed_id"] for s in reading)
     last: dict[int, int] = {}
     left = {feed["_id"] for feed in db.feeds.find({"$and": [_UNSETTLED, {"$nor": [_POLLED]}]}, {"_id": 1})}
     for feed in db.feeds.find({}, {"first_seq": 1, "last_seq": 1, "subscribers": 1, "url": 1}):

@@ -175,7 +175,7 @@ def test_H04_words_of_feeds_and_people_stay_words(
         "/read/all",
         f"/read/all?entry={entry}",
         f"/feeds/{feed_id}",
-        "/folders",
+        "/subscriptions",
         "/settings",
         f"/add?address={CANARY}",
     ]
@@ -226,7 +226,7 @@ def test_folders_by_forms(services: Services, ann: Visitor, reader: Actor) -> No
     assert double.status_code == 409
     ann.post(f"/folders/{folder.id}/delete")
     assert [f.feed_id for f in services.reading.tree(reader).feeds] == [feed_id]
-    assert _take_back(ann, "/folders") == "/folders"
+    assert _take_back(ann, "/subscriptions") == "/subscriptions"
     assert services.reading.tree(reader).folders[0].feeds[0].feed_id == feed_id
     before = services.reading.tree(reader)
     ann.post(f"/feeds/{feed_id}/unsubscribe")

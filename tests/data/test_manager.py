@@ -1,0 +1,239 @@
+"""Many subscriptions at once: the table, bulk deeds with one undo, pause, and a change of address."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.errors import ExistsError, InvalidError, NotFoundError
+from app.feeds import schedule
+from app.models.actor import Actor
+from app.models.folder import PlaceMode
+from app.models.manager import Condition, ManagerQuery, Order
+from app.models.stream import StreamQuery, StreamRef
+from tests.data.conftest import NOW, World, new_entry
+
+ALL = StreamRef.parse("all")
+
+
+def follow(world: World, who: Actor, *names: str) -> list[int]:
+    ids = [world.feed(name) for name in names]
+    for name in names:
+        world.services.subscriptions.subscribe(who, f"https://{name}.example.org/feed")
+    return ids
+
+
+def names(services: Services, who: Actor, **wish: object) -> list[str]:
+    rows = services.manager.page(who, ManagerQuery(**wish)).rows  # type: ignore[arg-type]
+    return [row.title for row in rows]
+
+
+def test_the_table_is_filtered_and_sorted(world: World, alice: Actor, bob: Actor) -> None:
+    services = world.services
+    fast, dead, quiet, broken, empty = follow(world, alice, "fast", "dead", "quiet", "broken", "empty")
+    follow(world, bob, "other")
+    for feed_id, days in ((fast, 0), (dead, 400), (quiet, 100), (broken, 1)):
+        world.publish(feed_id, [NOW - dt.timedelta(days=days, minutes=m) for m in range(2)])
+    history = schedule.seed([NOW - dt.timedelta(hours=h) for h in range(30)], NOW)
+    feeds = services.store.database["feeds"]
+    feeds.update_one({"_id": fast}, {"$set": {"history": history.pack()}})
+    feeds.update_one({"_id": broken}, {"$set": {"error": "http_503"}})
+    services.subscriptions.pause(alice, empty, True)
+    folder = services.folders.create(alice, "Folder")
+    services.folders.place(alice, [quiet, dead], [folder.id], PlaceMode.ADD)
+    services.manager.mark_read(alice, [dead])
+    with clock.set_source(lambda: NOW):
+        page = services.manager.page(alice, ManagerQuery())
+        assert [row.title for row in page.rows] == ["broken", "dead", "empty", "fast", "quiet"]
+        assert (page.total, page.subscriptions, page.after) == (5, 5, "")
+        assert {c.value: n for c, n in page.counts.items()} == {
+            "all": 5, "unread": 3, "error": 1, "quiet": 1, "dead": 1, "paused": 1,
+        }  # fmt: skip
+        for condition, found in (
+            ("quiet", "quiet"),
+            ("dead", "dead"),
+            ("error", "broken"),
+            ("paused", "empty"),
+        ):
+            assert names(services, alice, condition=Condition(condition)) == [found]
+        assert names(services, alice, order=Order.NEWEST) == ["fast", "broken", "quiet", "dead", "empty"]
+        assert names(services, alice, order=Order.RATE)[0] == "fast"
+        assert page.rows[3].rate == pytest.approx(21, abs=2)
+        assert names(services, alice, order=Order.UNREAD)[:3] == ["fast", "quiet", "broken"]
+        assert names(services, alice, folder=folder.id) == ["dead", "quiet"]
+        assert names(services, alice, folder=0) == ["broken", "empty", "fast"]
+        assert names(services, alice, words="EXAMPLE fa") == ["fast"]
+        assert services.manager.found(alice, ManagerQuery(words="fa")) == [fast]
+
+
+@pytest.mark.parametrize("order", list(Order))
+def test_two_thousand_are_paged_by_key(world: World, alice: Actor, order: Order) -> None:
+    services, count = world.services, 2000
+    store = services.store.database
+    store["feeds"].insert_many(
+        {
+            "_id": n, "kind": "web", "url": f"https://site{n}.example/feed", "url_key": f"k{n}",
+            "title": f"Same {n % 7}",
+            "first_seq": 1, "last_seq": n % 5, "errors": 0, "subscribers": 1, "created": NOW,
+            "last_entry_at": NOW - dt.timedelta(days=n % 40),
+        }
+        for n in range(1, count + 1)
+    )  # fmt: skip
+    store["subscriptions"].insert_many(
+        {"_id": n, "user_id": alice.user_id, "feed_id": n, "rev": 0, "upto": 0, "words": {}, "unread": []}
+        for n in range(1, count + 1)
+    )
+    seen: list[int] = []
+    query = ManagerQuery(order=order)
+    while True:
+        page = services.manager.page(alice, query)
+        assert len(page.rows) <= 500
+        assert page.total == count
+        seen += [row.feed_id for row in page.rows]
+        if not page.after:
+            break
+        query = ManagerQuery(order=order, after=page.after)
+        # What went meanwhile moves no other row to another page.
+        store["subscriptions"].delete_one({"feed_id": seen[0]})
+        count = store["subscriptions"].count_documents({})
+    assert len(seen) == len(set(seen)) == 2000
+
+
+@pytest.mark.parametrize("cursor", ["x", "1.x", "0.1", "1", "1." + "9" * 30])
+def test_a_cursor_that_is_none_is_refused(services: Services, alice: Actor, cursor: str) -> None:
+    with pytest.raises(InvalidError, match="Reload"):
+        services.manager.page(alice, ManagerQuery(order=Order.UNREAD, after=cursor))
+
+
+def test_many_go_and_come_back_as_one(world: World, alice: Actor, bob: Actor) -> None:
+    services = world.services
+    ids = follow(world, alice, *(f"feed{n:03}" for n in range(120)))
+    folder = services.folders.create(alice, "Folder")
+    services.folders.place(alice, ids[:50], [folder.id], PlaceMode.ADD)
+    world.publish(ids[0], world.minutes(1, 2, 3))
+    services.subscriptions.pause(alice, ids[1], True)
+    before = services.reading.tree(alice)
+    token, count = services.manager.unsubscribe(alice, [*ids, 12345])
+    assert count == 120
+    assert not services.gateways.subscriptions.feed_ids(alice.user_id)
+    assert {services.gateways.feeds.get(f).subscribers for f in ids} == {0}
+    with pytest.raises(NotFoundError):
+        services.manager.restore(bob, token)
+    services.subscriptions.subscribe(alice, "https://feed007.example.org/feed")
+    assert services.manager.restore(alice, token) == 119
+    assert services.gateways.feeds.get(ids[7]).subscribers == 1
+    assert services.subscriptions.get(alice, ids[1]).paused
+    assert services.gateways.feeds.get(ids[1]).subscribers == 0
+    services.folders.place(alice, [ids[7]], [folder.id], PlaceMode.ADD)
+    assert services.reading.tree(alice) == before
+    with pytest.raises(NotFoundError):
+        services.manager.restore(alice, token)
+
+
+def test_marks_and_checks_are_for_his_own_feeds(world: World, alice: Actor, bob: Actor) -> None:
+    services = world.services
+    mine, theirs = follow(world, alice, "mine"), follow(world, bob, "theirs")
+    for feed_id in (*mine, *theirs):
+        world.publish(feed_id, world.minutes(1, 2))
+    done = services.manager.mark_read(alice, [*mine, *theirs])
+    assert done.count == 2
+    assert services.reading.tree(bob).unread == 2
+    services.reading.undo(alice, done.undo)
+    assert services.reading.tree(alice).unread == 2
+    assert services.manager.refresh(alice, [*mine, *theirs]) == 1
+
+
+def due(services: Services, feed_id: int) -> bool:
+    later = clock.now() + dt.timedelta(days=2)
+    return feed_id in {feed.id for feed in services.gateways.feeds.due(later, 100)}
+
+
+def test_a_feed_that_all_have_paused_is_not_polled(world: World, alice: Actor, bob: Actor) -> None:
+    services = world.services
+    (feed_id,) = follow(world, alice, "news")
+    follow(world, bob, "news")
+    services.subscriptions.pause(alice, feed_id, True)
+    services.subscriptions.pause(alice, feed_id, True)
+    assert due(services, feed_id)
+    services.subscriptions.pause(bob, feed_id, True)
+    assert not due(services, feed_id)
+    assert services.gateways.feeds.get(feed_id).subscribers == 0
+    # Going away and coming back changes nothing about that.
+    token = services.subscriptions.unsubscribe(alice, feed_id)
+    assert services.subscriptions.restore(alice, token).paused
+    assert not due(services, feed_id)
+    services.subscriptions.pause(alice, feed_id, False)
+    assert due(services, feed_id)
+    assert services.gateways.feeds.get(feed_id).subscribers == 1
+    with pytest.raises(NotFoundError):
+        services.subscriptions.pause(Actor(77), feed_id, True)
+
+
+def test_a_paused_reader_follows_a_feed_that_moves(world: World, alice: Actor, bob: Actor) -> None:
+    services = world.services
+    old, new = follow(world, alice, "old", "new")
+    services.subscriptions.unsubscribe(alice, new)
+    follow(world, bob, "old")
+    services.subscriptions.pause(alice, old, True)
+    assert services.gateways.feeds.move(old, "https://new.example.org/feed") == new
+    assert services.subscriptions.get(alice, new).paused
+    assert services.gateways.feeds.get(new).subscribers == 1
+
+
+def unread(services: Services, who: Actor) -> list[str]:
+    rows = services.reading.page(who, StreamQuery(ALL, limit=100)).rows
+    return sorted(row.title for row in rows if not row.read)
+
+
+def test_a_changed_address_keeps_name_folders_and_what_was_read(world: World, alice: Actor) -> None:
+    services = world.services
+    (old,) = follow(world, alice, "old")
+    new = world.feed("new")
+    entries = [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(6)]
+    world.store(old, entries[2:])
+    world.store(new, entries[:5])
+    folder = services.folders.create(alice, "Folder")
+    services.subscriptions.edit(alice, old, title="Mine", folder_ids=[folder.id])
+    ids = {row.title: row.id for row in services.reading.page(alice, StreamQuery(ALL)).rows}
+    services.reading.mark(alice, [ids["Entry 3"]], True)
+    services.reading.star(alice, ids["Entry 5"], True)
+    done = services.subscriptions.change_address(alice, old, "https://new.example.org/feed")
+    assert (done.feed_id, done.known) == (new, True)
+    mine = services.subscriptions.get(alice, new)
+    assert (mine.title, mine.folder_ids) == ("Mine", (folder.id,))
+    # 0 and 1 are new there; 2 and 4 were unread, 3 was read.
+    with clock.set_source(lambda: NOW):
+        assert unread(services, alice) == ["Entry 0", "Entry 1", "Entry 2", "Entry 4"]
+    assert [f.subscribers for f in map(services.gateways.feeds.get, (old, new))] == [0, 1]
+    starred = services.reading.page(alice, StreamQuery(StreamRef.parse("starred")))
+    assert [row.title for row in starred.rows] == ["Entry 5"]
+    services.subscriptions.restore(alice, done.undo)
+    assert services.subscriptions.get(alice, old).title == "Mine"
+
+
+def test_an_address_that_nobody_knew_begins_anew(world: World, alice: Actor) -> None:
+    services = world.services
+    (old,) = follow(world, alice, "old")
+    world.publish(old, world.minutes(1, 2))
+    done = services.subscriptions.change_address(alice, old, "https://fresh.example.org/feed")
+    assert not done.known
+    assert [f.feed_id for f in services.reading.tree(alice).feeds] == [done.feed_id]
+    assert due(services, done.feed_id)
+
+
+def test_an_address_that_does_not_fit_changes_nothing(world: World, alice: Actor) -> None:
+    services = world.services
+    old, other = follow(world, alice, "old", "other")
+    with pytest.raises(ExistsError, match="already"):
+        services.subscriptions.change_address(alice, old, "https://other.example.org/feed")
+    with pytest.raises(InvalidError, match="another one"):
+        services.subscriptions.change_address(alice, old, "https://old.example.org/feed")
+    with pytest.raises(InvalidError):
+        services.subscriptions.change_address(alice, old, "x" * 3000)
+    with pytest.raises(NotFoundError):
+        services.subscriptions.change_address(Actor(77), old, "https://third.example.org/feed")
+    assert {f.feed_id for f in services.reading.tree(alice).feeds} == {old, other}
+    assert [services.gateways.feeds.get(f).subscribers for f in (old, other)] == [1, 1]

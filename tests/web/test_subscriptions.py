@@ -1,0 +1,160 @@
+"""The subscriptions manager and a feed's details, as forms and as a script's calls."""
+
+from __future__ import annotations
+
+import re
+
+import lxml.html
+import pytest
+
+from app import clock, errors
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.feed import FetchRecord
+from tests.support.reader import pull, rss
+from tests.web.conftest import Visitor
+
+JSON = {"Accept": "application/json"}
+NAMES = ("ada", "bea", "cid")
+
+
+@pytest.fixture
+def reader(services: Services, ann: Visitor) -> Actor:
+    found = services.mappers.users.credentials("ann")
+    assert found is not None
+    return found.user.actor
+
+
+@pytest.fixture
+def feeds(services: Services, reader: Actor) -> list[int]:
+    urls = [f"https://{name}.example/feed" for name in NAMES]
+    ids = [services.subscriptions.subscribe(reader, url).subscription.feed_id for url in urls]
+    bodies = {url: rss(name, [(f"Of {name}", "<p>x</p>")]) for url, name in zip(urls, NAMES, strict=True)}
+    pull(services, ids, bodies)
+    return ids
+
+
+def rows(page: str) -> list[str]:
+    return lxml.html.fromstring(page).xpath("//table//td[@class='name']//a/text()")
+
+
+def test_without_feeds_the_manager_offers_to_add_one(ann: Visitor) -> None:
+    page = ann.get("/subscriptions").text
+    assert "No feeds yet." in page
+    assert ann.get("/folders").headers["Location"] == "/subscriptions#folders"
+
+
+def test_the_table_is_asked_by_links_and_a_form(services: Services, ann: Visitor, feeds: list[int]) -> None:
+    assert rows(ann.get("/subscriptions").text) == list(NAMES)
+    assert rows(ann.get("/subscriptions?q=BE").text) == ["bea"]
+    services.store.database["feeds"].update_one({"_id": feeds[2]}, {"$set": {"error": "http_404"}})
+    broken = ann.get("/subscriptions?show=error").text
+    assert rows(broken) == ["cid"]
+    assert "There is nothing at this address any more (HTTP 404)." in broken
+    assert "No feed fits." in ann.get("/subscriptions?show=dead").text
+    for bad in ("show=x", "sort=x", "folder=x", "after=x"):
+        assert ann.get(f"/subscriptions?{bad}").status_code == 400, bad
+    assert ann.get("/subscriptions?utm_source=x").status_code == 200
+
+
+def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    folder = services.folders.create(reader, "Art").id
+    before = services.reading.tree(reader)
+    for do, words in (
+        ("move", "2 feeds moved"),
+        ("add", "2 feeds added"),
+        ("read", "2 entries marked as read"),
+        ("unsubscribe", "Unsubscribed from 2 feeds"),
+    ):
+        form = {"do": do, "feed": [str(f) for f in feeds[:2]], "into": str(folder), "sort": "rate"}
+        done = ann.post("/subscriptions", form)
+        assert (done.status_code, done.headers["Location"]) == (303, "/subscriptions?sort=rate"), do
+        assert services.reading.tree(reader) != before
+        page = ann.get("/subscriptions").text
+        assert words in page, do
+        undo = re.search(r'name="token" value="([^"]+)"', page)
+        assert undo
+        assert ann.post("/undo", {"token": undo[1]}).status_code == 303
+        assert services.reading.tree(reader) == before, do
+    done = ann.post("/subscriptions", {"do": "refresh", "whole": "1", "q": "be"})
+    assert "Checking 1 feed" in ann.get(done.headers["Location"]).text
+
+
+def test_a_deed_without_feeds_or_folder_says_what_to_do(ann: Visitor, feeds: list[int]) -> None:
+    nothing = ann.post("/subscriptions", {"do": "read"})
+    assert (nothing.status_code, "Choose at least one feed first." in nothing.text) == (400, True)
+    nowhere = ann.post("/subscriptions", {"do": "add", "feed": str(feeds[0])})
+    assert (nowhere.status_code, "Choose a folder first." in nowhere.text) == (400, True)
+    assert rows(nowhere.text) == list(NAMES)
+    assert ann.post("/subscriptions", {"do": "x"}).status_code == 400
+
+
+def test_a_script_moves_by_calls(services: Services, ann: Visitor, reader: Actor, feeds: list[int]) -> None:
+    made = ann.post("/folders", {"name": "Art"}, **JSON).json
+    moved = ann.post(
+        "/folders/place", {"feed": str(feeds[1]), "target": str(made["id"]), "after": "0"}, **JSON
+    )
+    assert moved.json["undo"].startswith("place.")
+    assert services.subscriptions.get(reader, feeds[1]).folder_ids == (made["id"],)
+    ann.post("/undo", {"token": moved.json["undo"]}, **JSON)
+    assert services.subscriptions.get(reader, feeds[1]).folder_ids == ()
+    inner = ann.post("/folders", {"name": "Inner", "parent": str(made["id"])}, **JSON).json
+    into_itself = ann.post(f"/folders/{made['id']}/move", {"parent": str(inner["id"])}, **JSON)
+    assert (into_itself.status_code, into_itself.json["message"]) == (400, "A folder cannot lie in itself.")
+    double = ann.post("/folders", {"name": "Art"}, **JSON)
+    assert double.status_code == 409
+    read = ann.post("/folders/read", {"stream": f"feed/{feeds[0]}"}, **JSON).json
+    assert services.reading.tree(reader).unread == 2
+    ann.post("/undo", {"token": read["undo"]}, **JSON)
+    assert services.reading.tree(reader).unread == 3
+    renamed = ann.post(f"/feeds/{feeds[0]}/rename", {"name": "Mine"}, **JSON).json
+    assert (renamed["name"], renamed["before"]) == ("Mine", "")
+    assert ann.post(f"/feeds/{feeds[0]}/rename", {"name": ""}, **JSON).json["name"] == "ada"
+    gone = ann.post(f"/feeds/{feeds[0]}/unsubscribe", **JSON).json
+    assert gone["undo"].startswith("feed.")
+
+
+def test_feed_details_say_how_it_fares_and_what_to_do(
+    services: Services, ann: Visitor, feeds: list[int]
+) -> None:
+    now = clock.now()
+    services.gateways.feeds.record_fetches([FetchRecord(feeds[0], now, 404, 80, 500, error="http_404")])
+    services.store.database["feeds"].update_one(
+        {"_id": feeds[0]}, {"$set": {"error": "http_404", "error_since": now}}
+    )
+    page = ann.get(f"/feeds/{feeds[0]}").text
+    assert "Look whether the site has moved, and change the address below." in page
+    tree = lxml.html.fromstring(page)
+    assert len(tree.xpath("//li[starts-with(@class, 'day ')]")) == 14
+    chart, last = tree.xpath("//table")
+    assert len(chart.xpath(".//tbody/tr")) == 24
+    assert "failed: http 404" in last.text_content()
+    assert tree.xpath("//*[@class='tick-bad']")
+    assert "Times are of UTC" in page
+
+
+def test_every_error_word_has_a_fix() -> None:
+    assert set(errors.FEED_FIXES) == set(errors.FEED_MESSAGES)
+    for status in ("401", "404", "410", "418", "429", "503"):
+        assert errors.feed_fix(f"http_{status}").endswith(".")
+
+
+def test_pause_and_address_by_forms(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    ann.post(f"/feeds/{feeds[0]}/pause", {"paused": "1"})
+    page = ann.get(f"/feeds/{feeds[0]}").text
+    assert "for you it is not checked any more" in page
+    assert rows(ann.get("/subscriptions?show=paused").text) == ["ada"]
+    ann.post(f"/feeds/{feeds[0]}/pause", {"paused": "0"})
+    assert not services.subscriptions.get(reader, feeds[0]).paused
+    double = ann.post(f"/feeds/{feeds[0]}/address", {"url": "https://bea.example/feed"})
+    assert double.status_code == 409
+    assert "You read the feed at that address already." in double.text
+    assert 'value="https://bea.example/feed"' in double.text
+    done = ann.post(f"/feeds/{feeds[0]}/address", {"url": "https://new.example/feed"})
+    assert done.status_code == 303
+    assert "Address changed." in ann.get(done.headers["Location"]).text
+    assert feeds[0] not in {f.feed_id for f in services.reading.tree(reader).feeds}
