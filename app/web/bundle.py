@@ -41,8 +41,10 @@ def screen(modules: Mapping[str, str], entry: str, name: str, source: str) -> st
         modules: as above; what the entry does not run already comes along.
 
     Raises:
-        ValueError: as above.
+        ValueError: as above, or it has the name of a module, in whose place it would not run.
     """
+    if name in modules:
+        raise ValueError(f"static/js/screens/{name}.js has the name of a module")
     running = _order(modules, entry)
     order = _order({**modules, name: source}, name)
     taken = "".join(f"const {_variable(n)} = {_SHARED}.{_variable(n)};\n" for n in order if n in running)

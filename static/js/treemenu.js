@@ -1,5 +1,6 @@
 // What can be done with a feed or folder of the tree: a button beside it and the menu key open the same list.
 import { post } from "./net.js";
+import * as list from "./list.js";
 import * as rows from "./rows.js";
 import { toast } from "./toast.js";
 import * as tree from "./treemove.js";
@@ -136,7 +137,7 @@ async function rename(item) {
 function markRead(item) {
   const folder = tree.isFolder(item);
   const feeds = folder ? [...item.querySelectorAll("a[data-feed]")].map((a) => a.dataset.feed) : [tree.idOf(item)];
-  const unread = rows.all().filter((row) => feeds.includes(row.dataset.feed) && !rows.isRead(row));
+  const unread = list.all().filter((row) => feeds.includes(row.dataset.feed) && !rows.isRead(row));
   rows.paintMany(unread, true);
   const stream = `${folder ? "folder" : "feed"}/${tree.idOf(item)}`;
   tree.settle(["/folders/read", { stream }], () => rows.paintMany(unread.filter((row) => row.isConnected), false));

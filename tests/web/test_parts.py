@@ -65,6 +65,11 @@ def test_a_screens_script_takes_what_runs_already_and_brings_the_rest() -> None:
     assert "globalThis.eventrModules = { m_words, m_app }" in bundle.javascript(modules, "app")
 
 
+def test_a_screen_never_has_the_name_of_a_module() -> None:
+    with pytest.raises(ValueError, match="name of a module"):
+        bundle.screen({"tree": "", "app": 'import "./tree.js";\n'}, "app", "tree", "")
+
+
 def test_the_bundle_refuses_circles() -> None:
     with pytest.raises(ValueError, match="circle"):
         bundle.javascript({"a": 'import "./b.js";', "b": 'import "./a.js";'}, "a")
