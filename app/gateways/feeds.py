@@ -7,9 +7,9 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 
 from app import logs
-from app.errors import ExistsError, NotFoundError
+from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import url_key
+from app.feeds.urls import normalise_address, url_key
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.websubs import WebsubGateway
@@ -51,6 +51,17 @@ class FeedGateway:
         """Return the feed of an address, whatever spelling of it is stored; None: not known yet."""
         feed = self._feeds.by_key(url_key(url))
         return self._followed(feed) if feed else None
+
+    def address(self, text: str) -> str:
+        """Return the address that somebody means, of a known feed if one is meant.
+
+        Raises:
+            InvalidError: there is no address in it.
+        """
+        tries = normalise_address(text)
+        if not tries:
+            raise InvalidError("Enter an address such as https://example.org/feed.", field="url")
+        return next((url for url in tries if self._feeds.by_key(url_key(url))), tries[0])
 
     def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
         """Return the feed of an address; a new one is due at ``now`` once someone subscribes."""

@@ -172,7 +172,7 @@ class SubscriptionService:
             NotFoundError: he is not subscribed to this feed.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        url = a_text(url, "url", most=URL_MAX)
+        url = self._feeds.address(a_text(url, "url", most=URL_MAX))
         mine, now = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id")), clock.now()
         source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
         if target.id == source.id:

@@ -10,13 +10,15 @@ function menus(event) {
 function folders() {
   const closed = new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
   for (const details of document.querySelectorAll(".folder > details")) {
-    const id = details.parentElement.dataset.id;
-    if (closed.has(id)) details.open = false;
-    details.addEventListener("toggle", () => {
-      closed[details.open ? "delete" : "add"](id);
-      localStorage.setItem(KEY, JSON.stringify([...closed]));
-    });
+    if (closed.has(details.parentElement.dataset.id)) details.open = false;
   }
+  // Caught on its way, as it does not bubble: folders may come later.
+  const toggled = ({ target }) => {
+    if (!target.matches(".folder > details")) return;
+    closed[target.open ? "delete" : "add"](target.parentElement.dataset.id);
+    localStorage.setItem(KEY, JSON.stringify([...closed]));
+  };
+  document.addEventListener("toggle", toggled, true);
 }
 
 // What moves things in the tree is loaded when somebody comes near it.

@@ -218,7 +218,7 @@ def test_an_address_that_nobody_knew_begins_anew(world: World, alice: Actor) -> 
     services = world.services
     (old,) = follow(world, alice, "old")
     world.publish(old, world.minutes(1, 2))
-    done = services.subscriptions.change_address(alice, old, "https://fresh.example.org/feed")
+    done = services.subscriptions.change_address(alice, old, "fresh.example.org/feed")
     assert not done.known
     assert [f.feed_id for f in services.reading.tree(alice).feeds] == [done.feed_id]
     assert due(services, done.feed_id)
@@ -231,8 +231,9 @@ def test_an_address_that_does_not_fit_changes_nothing(world: World, alice: Actor
         services.subscriptions.change_address(alice, old, "https://other.example.org/feed")
     with pytest.raises(InvalidError, match="another one"):
         services.subscriptions.change_address(alice, old, "https://old.example.org/feed")
-    with pytest.raises(InvalidError):
-        services.subscriptions.change_address(alice, old, "x" * 3000)
+    for bad in ("x" * 3000, "no address", "javascript:alert(1)", "file:///etc/passwd", ""):
+        with pytest.raises(InvalidError):
+            services.subscriptions.change_address(alice, old, bad)
     with pytest.raises(NotFoundError):
         services.subscriptions.change_address(Actor(77), old, "https://third.example.org/feed")
     assert {f.feed_id for f in services.reading.tree(alice).feeds} == {old, other}
