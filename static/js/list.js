@@ -115,6 +115,12 @@ function scrolled(event) {
   if (auto && link && link !== failed && scrollHeight - scrollTop - clientHeight < NEAR) more();
 }
 
+// When a hand last moved the list; a step of ours is none.
+let moving = -Infinity;
+export const moved = () => moving;
+export const hand = () => (moving = performance.now());
+export const still = () => (moving = -Infinity);
+
 export function start() {
   for (const gap of gaps) gap.className = "gap", gap.setAttribute("aria-hidden", "true");
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });

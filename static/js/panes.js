@@ -3,7 +3,6 @@ import * as counts from "./counts.js";
 import * as list from "./list.js";
 import { load, post } from "./net.js";
 import * as queue from "./queue.js";
-import * as river from "./river.js";
 import * as rows from "./rows.js";
 import { say, toast } from "./toast.js";
 
@@ -61,7 +60,7 @@ export async function open(row, { push = true } = {}) {
 // A step to a row: opens it, unless its whole text is in the list.
 export function visit(row) {
   if (openId() || view() !== "expanded") return open(row);
-  river.still();
+  list.still();
   rows.select(row, "start");
   rows.setRead(row, true);
   row.querySelector("a").focus({ preventScroll: true });
@@ -90,9 +89,10 @@ export async function go(url, { push = true, state = null } = {}) {
   const asked = new URL(target);
   if (state?.snapshot) asked.searchParams.set("snapshot", state.snapshot), asked.searchParams.set("rows", Math.min(state.rows || 1, 1000));
   mark(target.pathname);
-  river.still();
+  list.still();
   if (!(await load(asked.pathname + asked.search, "stream"))) return;
   pane(entry ? "article" : "list");
+  bring(list.pane());
   mark(target.pathname);
   for (const link of document.querySelectorAll(".tree .stay")) link.classList.remove("stay");
   while (state?.rows > list.all().length && (await list.more()));
@@ -144,7 +144,24 @@ async function restore(event) {
   else close({ push: false });
 }
 
+// A picture of unknown size keeps its box while it is looked at, and gets its own size out of sight.
+function loaded({ target }) {
+  if (!target.matches?.(".prose img:not([width][height])")) return;
+  const edges = target.closest(".pane")?.getBoundingClientRect();
+  const { top, bottom } = target.getBoundingClientRect();
+  if (!edges || top > edges.bottom || bottom < edges.top || target.naturalWidth < 100) target.classList.add("sized");
+}
+
+// Scripts of one view, and of the borders between panes, come when they are wanted.
+function bring(place) {
+  if (place?.dataset.script) import(place.dataset.script);
+}
+
 export function start() {
+  for (const kind of ["load", "error"]) document.addEventListener(kind, loaded, true);
+  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => bring(target.closest?.(".split")));
+  if (localStorage.getItem("eventr.panes")) bring(document.querySelector(".split"));
+  bring(list.pane());
   addEventListener("popstate", restore);
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");

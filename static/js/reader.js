@@ -4,9 +4,7 @@ import { post } from "./net.js";
 import * as list from "./list.js";
 import * as panes from "./panes.js";
 import * as queue from "./queue.js";
-import * as river from "./river.js";
 import * as rows from "./rows.js";
-import * as split from "./split.js";
 import * as tags from "./tags.js";
 import { remember, say, toast } from "./toast.js";
 import { t, tn } from "./words.js";
@@ -39,7 +37,7 @@ async function page(by) {
   const whole = panes.view() === "expanded" && !panes.openId();
   const pane = whole ? list.pane() : article();
   const before = pane.scrollTop;
-  if (whole) river.hand();
+  if (whole) list.hand();
   pane.scrollBy({ top: by * (pane.clientHeight - 80) });
   if (by > 0 && (Math.ceil(before + pane.clientHeight) >= pane.scrollHeight - 4 || !(whole || panes.openId()))) await nextUnread();
 }
@@ -219,9 +217,7 @@ export function start() {
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
   arrivals();
-  split.start();
   list.start();
-  river.start();
   rows.start();
   panes.start();
   counts.start(newer, queue.send);

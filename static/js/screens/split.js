@@ -41,9 +41,7 @@ function grabbed(event) {
   event.preventDefault();
 }
 
-export function start() {
-  for (const [name, wide] of Object.entries(kept())) root.style.setProperty(`--pane-${name}`, `${wide}px`);
-  addEventListener("pointerdown", grabbed);
-  addEventListener("pointermove", dragged);
-  addEventListener("keydown", pressed);
-}
+for (const [name, wide] of Object.entries(kept())) root.style.setProperty(`--pane-${name}`, `${wide}px`);
+addEventListener("pointerdown", grabbed);
+addEventListener("pointermove", dragged);
+addEventListener("keydown", pressed);
