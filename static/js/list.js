@@ -122,6 +122,10 @@ export const hand = () => (moving = performance.now());
 export const still = () => (moving = -Infinity);
 
 export function start() {
+  // What a server in trouble answers is not put in their place.
+  document.addEventListener("htmx:after:request", (event) => {
+    if (event.target.id === "more" && event.detail.ctx.response.status >= 400) event.preventDefault();
+  });
   for (const gap of gaps) gap.className = "gap", gap.setAttribute("aria-hidden", "true");
   document.addEventListener("scroll", scrolled, { capture: true, passive: true });
 }

@@ -145,11 +145,11 @@ async function restore(event) {
 }
 
 // A picture of unknown size keeps its box while it is looked at, and gets its own size out of sight.
-function loaded({ target }) {
+function loaded({ target, type }) {
   if (!target.matches?.(".prose img:not([width][height])")) return;
   const edges = target.closest(".pane")?.getBoundingClientRect();
   const { top, bottom } = target.getBoundingClientRect();
-  if (!edges || top > edges.bottom || bottom < edges.top || target.naturalWidth < 100) target.classList.add("sized");
+  if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && target.naturalWidth < 100)) target.classList.add("sized");
 }
 
 // Scripts of one view, and of the borders between panes, come when they are wanted.

@@ -43,7 +43,7 @@ function scrolled(event) {
   if (performance.now() - list.moved() < REST) {
     list.hand();
     // Whatever lies between two looks, however fast it went by.
-    for (const row of all.slice(seen, now)) if (!row.dataset.kept) rows.setRead(row, true);
+    for (const row of all.slice(seen, now)) if (!("kept" in row.dataset)) rows.setRead(row, true);
   }
   seen = now;
 }
