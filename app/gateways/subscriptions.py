@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -220,16 +219,29 @@ class SubscriptionGateway:
             raise NotFoundError("This can no longer be undone.", undo=token)
         self._check_count(user_id, len(removals))
         mine, back = set(self._subscriptions.feed_ids(user_id)), list[int]()
+        wanted = []
         for removal in removals:
             was = removal.subscription
             if was is None or was.feed_id in mine:
                 self._removals.remove(user_id, removal.token)
-                continue
-            wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
-            work = partial(self._return, wanted, removal.token, now)
-            with contextlib.suppress(ExistsError, NotFoundError):  # came back, or its feed is gone
-                back.append(self._store.transaction(work).feed_id)
+            else:
+                kept = tuple(f for f in was.folder_ids if f in folder_ids)
+                wanted.append((was._replace(folder_ids=kept), removal.token))
+        for start in range(0, len(wanted), TOGETHER):
+            back += self._return_some(wanted[start : start + TOGETHER], now)
         return back
+
+    def _return_some(self, wanted: Sequence[tuple[Subscription, str]], now: dt.datetime) -> list[int]:
+        def work(session: Session) -> list[int]:
+            return [self._return(mine, token, now, session).feed_id for mine, token in wanted]
+
+        try:
+            return self._store.transaction(work)
+        except (ExistsError, NotFoundError):  # one came back just now, or its feed is gone
+            if len(wanted) == 1:
+                return []
+            half = len(wanted) // 2
+            return self._return_some(wanted[:half], now) + self._return_some(wanted[half:], now)
 
     def pause(self, user_id: int, feed_id: int, paused: bool, now: dt.datetime) -> bool:
         """Count a reader out of a feed's polls, or in again; return whether that changed anything."""

@@ -89,6 +89,11 @@ class WebsubGateway:
         if not self._websubs.readers(feed_id):
             self.leave(feed_id, now)
 
+    def leave_unread(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+        """The same for many feeds, most of which have no hub."""
+        for feed_id in self._websubs.current(feed_ids):
+            self.leave_if_unread(feed_id, now)
+
     # -- asking hubs
 
     def due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:

@@ -131,8 +131,7 @@ class ManagerService:
         require(actor, Permission.SUBSCRIPTION_EDIT)
         now, feeds = clock.now(), some_ids(feed_ids, "feed", FEEDS_MAX)
         token, gone = self._subscriptions.remove_many(actor.user_id, feeds, now + self._undo_ttl)
-        for feed_id in gone:
-            self._websubs.leave_if_unread(feed_id, now)
+        self._websubs.leave_unread(gone, now)
         self._events.follows(actor.user_id, removed=gone)
         log.info("unsubscribed_many", user_id=actor.user_id, count=len(gone))
         return token, len(gone)
