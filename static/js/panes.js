@@ -87,7 +87,8 @@ export async function go(url, { push = true, state = null } = {}) {
   const target = new URL(url, location.origin);
   const entry = target.searchParams.get("entry");
   const asked = new URL(target);
-  if (state?.snapshot) asked.searchParams.set("snapshot", state.snapshot), asked.searchParams.set("rows", Math.min(state.rows || 1, 1000));
+  if (state?.snapshot) asked.searchParams.set("snapshot", state.snapshot);
+  if (state?.rows) asked.searchParams.set("rows", Math.min(state.rows, 1000));
   mark(target.pathname);
   list.still();
   if (!(await load(asked.pathname + asked.search, "stream"))) return;
@@ -120,8 +121,11 @@ export async function look(changes) {
   const url = new URL(stream(), location.origin);
   for (const field of ["view", "density", "sort", "show"]) url.searchParams.delete(field);
   const same = !("sort" in changes) && !("show" in changes);
-  const selected = rows.current()?.dataset.id;
-  const state = same ? { snapshot: document.getElementById("rows")?.dataset.snapshot, selected } : {};
+  const all = list.all();
+  const row = rows.current();
+  // Of whole texts no more than lead to the chosen one.
+  const count = changes.view === "expanded" ? all.indexOf(row) + 11 : all.length;
+  const state = same ? { snapshot: list.pane().dataset.snapshot, rows: count, selected: row?.dataset.id } : {};
   history.replaceState({}, "", url);
   await go(url.href, { push: false, state });
 }

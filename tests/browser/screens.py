@@ -63,6 +63,11 @@ def _tag_edit(page: Page) -> None:
     page.locator(".tag-edit summary").first.click()
 
 
+def _view_menu(page: Page) -> None:
+    page.locator(".pane-list summary").first.click()
+    expect(page.locator(".menu-box button[value=panes]")).to_be_visible()
+
+
 def _marked(page: Page) -> None:
     page.keyboard.press("Shift+A")
     undo = page.locator(".toast button")
@@ -114,6 +119,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("tree", "/read"),
     Screen("list", "/read/all"),
     Screen("article", lambda demo: f"/read/all?entry={demo.entry}"),
+    Screen("view-list", "/read/all?view=list"),
+    Screen("view-expanded", "/read/all?view=expanded"),
+    Screen("view-menu", "/read/all", _view_menu),
+    Screen("rows-compact", "/read/all?view=list&density=compact"),
+    Screen("rows-cards", "/read/all?density=card"),
+    Screen("history-empty", "/history"),
     Screen("folder", lambda demo: f"/read/folder/{demo.folders['World']}"),
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("starred", "/read/starred"),
@@ -157,5 +168,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-server", "/admin/settings"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),
+    Screen("history", "/history"),
+    Screen("caught-up-unread", lambda demo: f"/read/folder/{demo.folders['Design']}?show=unread"),
     Screen("caught-up", lambda demo: f"/read/folder/{demo.folders['Design']}"),
 )

@@ -1,0 +1,205 @@
+"""Three views of a stream and their memory; borders that move; what can be taken back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.actor import Actor
+from tests.browser.conftest import PHONE, Site
+from tests.browser.test_list_rules import URLS, read_ones, subscribe, titles, unread
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+Eventually = Callable[..., object]
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    actor = add_user(site.services)
+    subscribe(site, actor, 40)
+    subscribe(site, actor, 4, URLS[1])
+    return actor
+
+
+def shown(page: Page, view: str, density: str) -> None:
+    pane = page.locator(".pane-list")
+    expect(pane).to_have_attribute("data-view", view)
+    expect(pane).to_have_attribute("data-density", density)
+
+
+def test_views_are_switched_by_keys_and_kept_per_stream(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    before = titles(page)
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text(before[0])
+    page.keyboard.press("2")
+    shown(page, "list", "cozy")
+    # The same rows, the same chosen one; it was read since and stays where it is.
+    assert titles(page) == before
+    assert read_ones(page) == before[:1]
+    expect(page.locator(".row[aria-current] h2")).to_contain_text(before[0])
+    expect(page.locator(".pane-article")).to_be_hidden()
+    page.keyboard.press("1")
+    shown(page, "expanded", "expanded")
+    expect(page.locator(".row .prose").first).to_contain_text("Text of")
+    page.locator(".tree a", has_text="Feed two").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    shown(page, "panes", "cozy")
+    page.reload()
+    shown(page, "panes", "cozy")
+    page.goto("/read/all")
+    shown(page, "expanded", "expanded")
+    page.keyboard.press("3")
+    shown(page, "panes", "cozy")
+
+
+def test_rows_have_the_height_of_their_density(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    for value, least, most in (("compact", 32, 33), ("cozy", 56, 57), ("card", 96, 98)):
+        page.locator(".pane-list summary").first.click()
+        page.locator(f".menu-box button[value={value}]").click()
+        expect(page.locator(".pane-list")).to_have_attribute("data-density", value)
+        heights = page.eval_on_selector_all("#rows .row", "(all) => all.map((row) => row.offsetHeight)")
+        assert all(least <= height <= most for height in heights), (value, set(heights))
+
+
+def test_an_entry_opens_over_the_list_and_leaves_it_in_place(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("2")
+    shown(page, "list", "cozy")
+    row = page.locator(".row h2 a").nth(30)
+    row.scroll_into_view_if_needed()
+    place = page.locator(".pane-list").evaluate("(pane) => pane.scrollTop")
+    assert place > 0
+    name = titles(page)[30]
+    row.click()
+    expect(page.locator("#entry-title")).to_have_text(name)
+    expect(page.locator("#entry-title")).to_be_focused()
+    expect(page.locator("#rows")).to_be_hidden()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text(titles(page)[31])
+    page.keyboard.press("k")
+    page.keyboard.press("Escape")
+    expect(page.locator("#rows")).to_be_visible()
+    expect(row).to_be_focused()
+    assert page.locator(".pane-list").evaluate("(pane) => pane.scrollTop") == pytest.approx(place, abs=60)
+
+
+def test_whole_texts_are_read_by_the_same_keys(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    page = visit(login="ann")
+    before = titles(page)
+    page.keyboard.press("1")
+    shown(page, "expanded", "expanded")
+    expect(page.locator("#rows .row")).to_have_count(10)
+    for name in before[:3]:
+        page.keyboard.press("j")
+        expect(page.locator(".row[aria-current] h2")).to_contain_text(name)
+    page.keyboard.press("m")
+    assert read_ones(page) == before[:2]
+    eventually(lambda: unread(site, ann) == 42)
+    # The chosen one stands at the top, under the bar.
+    top = page.locator(".row[aria-current]").evaluate("(row) => row.getBoundingClientRect().top")
+    assert 0 <= top <= 80
+    for name in before[3:12]:
+        page.keyboard.press("j")
+        expect(page.locator(".row[aria-current] h2")).to_contain_text(name)
+    expect(page.locator("#rows .row")).to_have_count(20)
+    page.keyboard.press("o")
+    expect(page.locator("#entry-title")).to_have_text(before[11])
+    page.keyboard.press("Escape")
+    expect(page.locator("#rows")).to_be_visible()
+
+
+def test_unread_only_keeps_what_is_read_until_one_returns(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    page = visit(login="ann")
+    page.locator(".tree a", has_text="Feed two").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    page.locator(".pane-list summary").first.click()
+    page.locator(".menu-box button[value=unread]").click()
+    expect(page.locator(".menu-box button[value=unread]")).to_have_attribute("aria-pressed", "true")
+    for name in titles(page):
+        page.keyboard.press(".")
+        expect(page.locator("#entry-title")).to_have_text(name)
+    assert len(titles(page)) == 4
+    expect(page.locator(".end-line")).to_be_visible()
+    eventually(lambda: unread(site, ann) == 40)
+    page.reload()
+    expect(page.locator(".caught-up")).to_contain_text("All caught up.")
+    expect(page.locator("#rows .row")).to_have_count(0)
+    page.get_by_role("link", name="Show what is read").click()
+    expect(page.locator("#rows .row")).to_have_count(4)
+    page.go_back()
+    page.get_by_role("button", name="Next unread feed").click()
+    expect(page.locator(".pane-list h1")).not_to_have_text("Feed two")
+
+
+def test_borders_move_by_pointer_and_arrows_and_stay(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    bar = page.get_by_role("separator", name="Width of the list")
+    width = "document.querySelector('.pane-list').offsetWidth"
+    before = page.evaluate(width)
+    box = bar.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 4, 400)
+    page.wait_for_load_state("networkidle")
+    page.mouse.down()
+    page.mouse.move(box["x"] + 104, 400, steps=4)
+    page.mouse.up()
+    assert page.evaluate(width) == pytest.approx(before + 100, abs=6)
+    bar.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(width) == pytest.approx(before + 52, abs=6)
+    now = page.evaluate(width)
+    expect(bar).to_have_attribute("aria-valuenow", str(now))
+    page.reload()
+    page.wait_for_function(f"(now) => {width} === now", arg=now)
+    # In a page written from the right, the arrow that widens is the other one.
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    bar.focus()
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(width) == now + 24
+    page.keyboard.press("Home")
+    assert page.evaluate(width) == 300
+
+
+def test_without_scripts_views_and_the_history_work_by_forms(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(js=False, login="ann")
+    page.locator(".pane-list summary").first.click()
+    page.get_by_role("button", name="Whole texts").click()
+    shown(page, "expanded", "expanded")
+    expect(page.locator(".row .prose")).to_have_count(10)
+    page.get_by_role("link", name="Load more").click()
+    expect(page.locator(".row .prose")).to_have_count(10)
+    page.locator(".row h2 a").first.click()
+    expect(page.locator("#entry-title")).to_be_visible()
+    page.get_by_role("link", name="Back to the list").click()
+    page.get_by_role("button", name="Mark all as read").click()
+    page.goto("/history")
+    expect(page.locator(".lines li")).to_contain_text("All entries: 44 entries marked as read")
+    page.get_by_role("button", name="Take back").click()
+    expect(page).to_have_url(re.compile("/history$"))
+    expect(page.locator("h2")).to_have_text("Nothing to take back")
+    assert unread(site, ann) == 44
+
+
+def test_on_a_phone_every_view_has_one_pane(visit: Visit, ann: Actor) -> None:
+    page = visit(size=PHONE, login="ann")
+    for view in ("list", "expanded", "panes"):
+        page.goto(f"/read/all?view={view}")
+        expect(page.locator("#rows")).to_be_visible()
+        expect(page.locator(".pane-article")).to_be_hidden()
+        page.locator(".row h2 a").nth(1).click()
+        expect(page.locator("#entry-title")).to_be_visible()
+        expect(page.locator("#rows")).to_be_hidden()
+        page.get_by_role("link", name="Back to the list").click()
+        expect(page.locator("#rows")).to_be_visible()
