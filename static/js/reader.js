@@ -43,10 +43,12 @@ async function page(by) {
 }
 
 async function feed(by) {
-  const links = [...document.querySelectorAll(".tree a[data-feed]")].filter((link) => link.checkVisibility?.() ?? true);
+  const links = [...document.querySelectorAll(".tree a[data-feed]")];
   const at = links.findIndex((link) => link.hasAttribute("aria-current"));
-  const ring = by > 0 ? links.slice(at + 1) : links.slice(0, at < 0 ? links.length : at).reverse();
-  const link = ring.find((one) => Number(one.dataset.unread) > 0);
+  // Round and round: after the last comes the first.
+  const ring = [...links.slice(at + 1), ...links.slice(0, Math.max(0, at))];
+  if (by < 0) ring.reverse();
+  const link = ring.find((one) => Number(one.dataset.unread) > 0 && one.dataset.feed !== links[at]?.dataset.feed);
   if (!link) return say(t("No other feed has unread entries")), false;
   await panes.go(link.href);
   return true;

@@ -203,3 +203,6 @@ def test_on_a_phone_every_view_has_one_pane(visit: Visit, ann: Actor) -> None:
         expect(page.locator("#rows")).to_be_hidden()
         page.get_by_role("link", name="Back to the list").click()
         expect(page.locator("#rows")).to_be_visible()
+    # The tree is not in sight, and still the next feed is found.
+    page.keyboard.press("Shift+J")
+    expect(page.locator(".pane-list h1")).to_have_text(re.compile("^Feed"))
