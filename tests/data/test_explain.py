@@ -22,6 +22,7 @@ from app.models.entry import EntryChange
 from app.models.feed import FetchRecord
 from app.models.fetched import Fetched
 from app.models.imports import ItemChange, ItemState
+from app.models.preferences import Preferences
 from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.websub import Heard, PushPull
 from tests.data.conftest import NOW, World, guid
@@ -109,6 +110,9 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     world.feeds.release("next", [feeds[4]])
     use_hubs(world, feeds[5])
     use_imports(world, alice)
+    everything, usual = StreamRef.parse("all"), Preferences()
+    services.streamviews.set(alice, everything, usual, {"view": "list"})
+    services.streamviews.get(alice, everything, usual, {})
     folders.rename(alice, outer.id, "Other")
     folders.restore(alice, folders.delete(alice, outer.id))
     subscriptions.restore(alice, subscriptions.unsubscribe(alice, feeds[0]))
