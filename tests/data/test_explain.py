@@ -102,6 +102,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     reading.undo(alice, mass.undo)
     reading.star(alice, page.rows[1].id, False)
     use_search_and_tags(world, alice, page.rows[2].id)
+    services.streamviews.set(alice, StreamRef.parse("all"), Preferences(), {"density": "card"})
     world.feeds.retain(feeds[0])
     world.feeds.move(feeds[1], "https://moved.example.org/feed")
     world.feeds.move(feeds[2], "https://f3.example.org/feed")

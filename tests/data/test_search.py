@@ -16,7 +16,7 @@ from app.gateways import textsearch
 from app.models.actor import Actor
 from app.models.entry import EntryChange, EntryKey, NewEntry
 from app.models.search import Searchable, Term, Wanted, Where
-from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.words import words
 from tests.data.conftest import NOW, World, guid
 
@@ -118,6 +118,10 @@ def test_read_starred_and_tagged_entries_are_told_apart(library: World, alice: A
     assert found(library, alice, 'tag:"for work"') == ["Sea level report"]
     assert found(library, alice, 'ice -tag:"FOR WORK"') == ["Ice hockey", "Ice cores"]
     assert found(library, alice, "is:starred tag:work") == []
+    both = reading.page(alice, StreamQuery(search("ice"), Sort.NEWEST, limit=9, show=Show.UNREAD))
+    assert len(both.rows) == 3, (
+        "who reads only what is unread still finds what he has read; is:unread says so"
+    )
 
 
 def test_folders_narrow_a_search(library: World, alice: Actor) -> None:
