@@ -7,6 +7,7 @@ import { t, tn } from "./words.js";
 const EVERY = 60000;
 let etag = null;
 let moves = 0;
+let missed = false; // told while nobody looked
 let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
 let onNewer = () => {};
@@ -56,6 +57,7 @@ function show({ total, feeds, folders, newer }) {
 }
 
 export async function refresh() {
+  missed = false;
   await settle();
   const before = moves;
   const { snapshot } = document.querySelector(".pane-list").dataset;
@@ -92,7 +94,8 @@ function told(kind, data) {
 
 function ask() {
   soon.at = Infinity;
-  if (!document.hidden) refresh();
+  if (document.hidden) missed = true;
+  else refresh();
 }
 
 export function start(newer, sent) {
@@ -100,6 +103,7 @@ export function start(newer, sent) {
   settle = sent;
   title();
   live.start(told);
-  setInterval(() => document.hidden || live.alive() || refresh(), EVERY);
+  // Its title counts too while nobody looks; once a minute is enough for that.
+  setInterval(() => (missed || !live.alive()) && refresh(), EVERY);
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
 }

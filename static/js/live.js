@@ -93,5 +93,5 @@ export function start(told) {
   tell = told;
   if (!navigator.locks || !globalThis.BroadcastChannel) return;
   join();
-  addEventListener("pageshow", (event) => event.persisted && join());
+  addEventListener("pageshow", (event) => event.persisted && (join(), tell("reset", {})));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 
@@ -11,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app.bootstrap import Services
 from app.config import Settings
-from app.models.actor import Actor
+from app.models.actor import Actor, Role
 from tests.browser.conftest import log_in
 from tests.data.test_imports import listed
 from tests.support import live
@@ -140,17 +141,117 @@ def test_new_entries_are_announced_at_once(
     expect(page).to_have_title(re.compile(r"^\(13\) "))
 
 
-def test_another_tab_goes_on_when_the_one_with_the_stream_is_closed(
+def test_eight_tabs_share_a_stream_and_another_goes_on_when_its_tab_is_closed(
     server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
 ) -> None:
+    """With a stream each the seventh would hang: browsers open six connections to a server (ux.md §2.4)."""
+    browser = device()
+    first = _open(browser)
+    _listens(first)
+    others = [_open(browser, first=False) for _ in range(7)]
+    elsewhere(lambda: _publish(services, ann, 12))
+    for page in (first, *others):
+        _unread(page, 12)
+    assert [page.evaluate("window.__opened") for page in (first, *others)] == [1] + [0] * 7
+    for page in others[1:]:
+        page.close()
+    first.close()
+    _listens(others[0])
+    elsewhere(lambda: _publish(services, ann, 14))
+    _unread(others[0], 14)
+
+
+_LEAVE = "dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))"
+_RETURN = "dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"
+
+
+def test_a_page_that_rests_in_the_browsers_memory_lets_another_listen(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    """Playwright turns that memory off, so its events are sent by hand."""
     browser = device()
     first = _open(browser)
     _listens(first)
     second = _open(browser, first=False)
-    first.close()
+    first.evaluate(_LEAVE)
     _listens(second)
     elsewhere(lambda: _publish(services, ann, 12))
     _unread(second, 12)
+    _unread(first, 10)
+    # Back again it asks for what has changed, and hears of the next by the other tab's stream.
+    first.evaluate(_RETURN)
+    _unread(first, 12)
+    elsewhere(lambda: _publish(services, ann, 13))
+    _unread(first, 13)
+    assert [page.evaluate("window.__opened") for page in (first, second)] == [1, 1]
+
+
+_HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_tab_that_nobody_looks_at_asks_once_a_minute(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    context = device()
+    context.clock.install()
+    page = _open(context)
+    with page.expect_response(lambda r: "/events" in r.url and r.status == 200, timeout=30_000):
+        context.clock.run_for(1500)
+    asked: list[str] = []
+    page.on("request", lambda r: asked.append(r.url) if "/api/counts" in r.url else None)
+    page.evaluate(_HIDE, True)
+    with page.expect_event("console", lambda m: m.text == "told"):
+        page.evaluate("""new BroadcastChannel("eventr-live").onmessage = () => console.log("told")""")
+        elsewhere(lambda: _publish(services, ann, 12))
+    context.clock.run_for(11_000)
+    assert not asked
+    context.clock.run_for(60_000)
+    expect(page).to_have_title(re.compile(r"^\(12\) "))
+    assert len(asked) == 1
+
+
+@pytest.fixture
+def network(
+    settings: Settings, ann: Actor, chromium: Browser, chromium_path: str
+) -> Iterator[tuple[Settings, Browser]]:
+    """A server that people reach by plain HTTP under a name of their network, and a browser there."""
+    own = dataclasses.replace(settings, base_url=f"http://reader.lan:{settings.port}")
+    part = live.web(own)
+    browser = chromium.browser_type.launch(
+        executable_path=chromium_path,
+        args=["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP reader.lan 127.0.0.1"],
+    )
+    yield own, browser
+    browser.close()
+    part.stop()
+
+
+def test_by_plain_http_on_a_name_counts_are_asked_for_each_minute(
+    network: tuple[Settings, Browser], services: Services, ann: Actor
+) -> None:
+    """There browsers have no locks, so no tab can lead: ux.md §2.4."""
+    own, browser = network
+    services.gateways.people.set_role(ann.user_id, Role.ADMIN)
+    context = browser.new_context(base_url=own.base_url, viewport={"width": 1440, "height": 900})
+    context.add_init_script(_WATCH)
+    context.clock.install()
+    page = _open(context)
+    assert page.evaluate("[isSecureContext, 'locks' in navigator]") == [False, False]
+    for unread, status in ((10, 200), (10, 304), (12, 200)):
+        if unread > 10:
+            elsewhere(lambda: _publish(services, ann, 12))
+        with page.expect_response(lambda r: "/api/counts" in r.url) as answer:
+            context.clock.run_for(60_000)
+        assert answer.value.status == status
+        _unread(page, unread)
+    assert page.evaluate("window.__opened") == 0
+    _quiet(page)
+    page.goto("/admin/settings")
+    expect(page.get_by_text("This server is reached by plain HTTP.")).to_be_visible()
+    context.close()
 
 
 def test_without_a_controller_counts_are_asked_for_and_with_one_again_told(
