@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime as dt
 import html
 import json
 import logging
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
-from app import clock
-from app.bootstrap import Services
+from app import clock, create_app
+from app.bootstrap import Services, build
 from app.models import keys
 from app.models.actor import Actor, Role
 from tests.support import demo, operations
@@ -55,6 +58,21 @@ def test_without_an_engine_the_screens_say_so(root: Visitor) -> None:
     assert "Nothing was counted yet" in page
     assert "No queue manager works" in root.get("/admin/jobs").text
     assert "There are no feeds yet" in root.get("/admin/feeds").text
+
+
+def test_while_redis_is_away_the_screens_say_so(services: Services, tmp_path: Path) -> None:
+    add_user(services, "root", Role.ADMIN)
+    away = dataclasses.replace(services.settings, redis_url=f"unix://{tmp_path}/none.sock")
+    with contextlib.closing(build(away)) as lost:
+        one = Visitor(create_app(away, lost).test_client())
+        one.log_in("root")
+        assert "Redis does not answer" in one.get("/admin").text
+        assert one.get("/admin/figures").status_code == 503
+        jobs = one.get("/admin/jobs")
+        assert jobs.status_code == 503
+        assert "The store does not answer" in jobs.text
+        assert one.get("/admin/feeds").status_code == 200
+        assert "It does not answer" in one.get("/admin/settings").text
 
 
 def test_what_changes_is_a_part_of_the_page(root: Visitor) -> None:
@@ -384,10 +402,6 @@ def test_V14_no_secret_is_on_the_screen_of_settings(services: Services, root: Vi
 
 
 def test_plain_http_under_a_name_is_said(services: Services) -> None:
-    import dataclasses
-
-    from app import create_app
-
     add_user(services, "root", Role.ADMIN)
     own = dataclasses.replace(services.settings, base_url="http://reader.lan")
     app = create_app(own, services)

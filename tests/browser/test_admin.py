@@ -1,0 +1,104 @@
+"""The screens of administrators in a browser: figures that move, charts, and all of it without scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import clock
+from app.bootstrap import Services
+from app.models.actor import Role
+from tests.browser.conftest import Site
+from tests.support import operations
+from tests.support.reader import add_user, elsewhere
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture
+def root(site: Site) -> str:
+    add_user(site.services, "root", Role.ADMIN)
+    return "root"
+
+
+def _fill(services: Services) -> str:
+    return elsewhere(lambda: operations.fill(services, clock.now()))
+
+
+def test_the_overview_moves_and_says_when_it_does_not(site: Site, visit: Visit, root: str) -> None:
+    page = visit(login=root, expect="503")
+    page.clock.install()
+    page.goto("/admin")
+    expect(page.locator("#live-state")).to_have_text("Figures move every five seconds")
+    expect(page.get_by_text("No queue manager works")).to_be_visible()
+    expect(page.locator("#chart-rate .key b")).to_have_text("0")
+    page.get_by_text("The last hour as a table").click()
+    _fill(site.services)
+    page.clock.run_for(5000)
+    # What changed is there; what was opened stays open, and nothing was loaded anew.
+    expect(page.get_by_text("No queue manager works")).to_have_count(0)
+    expect(page.get_by_role("region", name="Workers of farm")).to_contain_text("feeds.pull_system")
+    expect(page.locator("#chart-rate .key b")).not_to_have_text("0")
+    expect(page.get_by_role("region", name="The last hour", exact=True)).to_be_visible()
+    # Light becomes dark: the lines are drawn anew in the other colours.
+    _differ(page)
+    page.route("**/admin/figures", lambda route: route.fulfill(status=503, body="{}"))
+    page.clock.run_for(5000)
+    expect(page.locator("#live-state.off")).to_have_text("The figures do not come; trying again")
+    page.unroute("**/admin/figures")
+    page.clock.run_for(5000)
+    expect(page.locator("#live-state.on")).to_have_text("Figures move every five seconds")
+
+
+def _differ(page: Page) -> None:
+    """Expect the colours of a chart to change with those of the page."""
+    drawn = "document.querySelector('#chart-rate canvas').toDataURL()"
+    before = page.evaluate(drawn)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"(before) => {drawn} !== before", arg=before)
+
+
+def test_nobody_looks_nothing_is_asked(site: Site, visit: Visit, root: str) -> None:
+    page = visit(login=root)
+    page.clock.install()
+    page.goto("/admin")
+    expect(page.locator("#live-state.on")).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    page.clock.run_for(20_000)
+    assert not asked
+
+
+def test_without_scripts_everything_is_a_table_or_a_form(site: Site, visit: Visit, root: str) -> None:
+    dead = _fill(site.services)
+    add_user(site.services, "bob")
+    page = visit(login=root, js=False)
+    page.goto("/admin")
+    expect(page.get_by_role("region", name="Queues")).to_contain_text("feed-pull-sys")
+    expect(page.get_by_role("region", name="The last 48 hours")).to_be_visible()
+    expect(page.locator(".chart.day")).to_be_visible()
+    expect(page.locator(".plot")).to_have_count(6)
+    expect(page.locator(".plot").first).to_be_hidden()
+    page.get_by_role("link", name="Jobs").click()
+    row = page.get_by_role("listitem").filter(has_text=re.compile("^maintenance"))
+    row.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("maintenance is paused")).to_be_visible()
+    page.goto(f"/admin/jobs/{dead}")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.get_by_text("1 task is tried again")).to_be_visible()
+    page.get_by_text("All of these").click()
+    page.get_by_label(re.compile("Yes, all 2")).check()
+    page.get_by_role("button", name="Forget all").click()
+    expect(page.get_by_text("2 tasks are forgotten")).to_be_visible()
+    page.get_by_role("link", name="Users").click()
+    page.get_by_role("link", name="bob").click()
+    page.get_by_role("button", name="Make an admin").click()
+    expect(page.get_by_text("Is an admin now")).to_be_visible()
+    page.get_by_role("button", name="Make a link").click()
+    expect(page.get_by_label(re.compile("Link with which"))).to_have_value(
+        re.compile(r"/new-password\?token=")
+    )
