@@ -42,7 +42,7 @@ def test_the_overview_moves_and_says_when_it_does_not(site: Site, visit: Visit, 
     expect(page.get_by_text("No queue manager works")).to_have_count(0)
     expect(page.get_by_role("region", name="Workers of farm")).to_contain_text("feeds.pull_system")
     expect(page.locator("#chart-rate .key b")).not_to_have_text("0")
-    expect(page.get_by_role("region", name="The last hour", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="The last hour", exact=True)).to_contain_text("70%")
     # Light becomes dark: the lines are drawn anew in the other colours.
     _differ(page)
     page.route("**/admin/figures", lambda route: route.fulfill(status=503, body="{}"))

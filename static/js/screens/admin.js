@@ -94,9 +94,12 @@ async function ask() {
   if (!answer) return say(false, t("The figures do not come; trying again"));
   figures = answer.data;
   show();
-  await htmx.ajax("GET", "/admin", { target: "#now", source: "#now", swap: "innerMorph" });
+  await renew("now");
+  if (document.getElementById("twin").open) await renew("minutes");
   say(true, state.dataset.live);
 }
+
+const renew = (id) => htmx.ajax("GET", "/admin", { target: `#${id}`, source: `#${id}`, swap: "innerMorph" });
 
 async function live() {
   if (!document.hidden) await ask();

@@ -14,6 +14,8 @@ from app.web.render import fragment_for, template
 
 bp = Blueprint("overview", __name__)
 
+#: What changes from second to second, by the id of its element.
+_PARTS = ("now", "minutes")
 #: A minute that is younger says nothing, seconds.
 _TELLING = 20.0
 #: Figures of an hour that are drawn.
@@ -23,8 +25,8 @@ _HOURLY = ("feeds", "new", "feed_errors")
 @bp.get("")
 def page() -> str:
     """Everything as it is now; as part of a page only what changes from second to second."""
-    if fragment_for() == "now":
-        return template("pages/admin/now.html", **_now())
+    if fragment_for() in _PARTS:
+        return template(f"pages/admin/{fragment_for()}.html", **_now())
     values: dict[str, Any] = {**_now(), "hours": (), "day": None}
     if not values["problem"]:
         values |= {"hours": services().operations.hours(actor()), "day": _day()}
