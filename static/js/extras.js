@@ -47,7 +47,7 @@ export function start(act) {
     menus(event);
     const button = event.target.closest("button[data-embed], [data-key]");
     if (button?.dataset.embed) embed(button);
-    else if (button?.dataset.key) act(button.dataset.key);
+    else if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key)) event.preventDefault();
   });
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && document.activeElement?.closest("details.menu[open]");

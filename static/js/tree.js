@@ -3,7 +3,7 @@ import { say } from "./toast.js";
 import { t } from "./words.js";
 
 const pane = () => document.querySelector(".pane-tree");
-const links = () => [...document.querySelectorAll(".tree a[href]")].filter((a) => !a.closest("details:not([open])"));
+const links = () => [...document.querySelectorAll(".tree a[href]")].filter((a) => a.checkVisibility());
 const focused = () => document.activeElement?.closest(".tree a[href]") ?? null;
 const current = () => document.querySelector(".tree a[aria-current]");
 

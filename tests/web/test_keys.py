@@ -126,7 +126,7 @@ def _rows(page: str) -> dict[str, list[str]]:
 
 
 def _handled(page: str) -> dict[str, list[str]]:
-    (lines,) = re.findall(r'<meta name="keys" content="([^"]*)">', page)
+    (lines,) = re.findall(r'<meta name="keys" content="([^"]*)"', page)
     return {line.split()[0]: line.split()[1:] for line in lines.split("\n")}
 
 
