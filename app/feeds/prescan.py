@@ -136,8 +136,15 @@ _REACHES = {
 _REACHES_CELLS = {**_CELLS, "table": ("p", "li", "td", "th", "tr", "tbody", "thead", "tfoot", "caption")}
 
 
+#: Ampersands that begin no reference: each costs the parser a copy of what it has read so far.
+LONE_MOST = 50_000
+_LONE = re.compile(r"&(?!#?[0-9A-Za-z]{1,31};)")
+
+
 def hostile(html: str) -> bool:
     """Return whether an HTML parser would need more than its fair time or memory for this entry."""
+    if html.count("&") > LONE_MOST and len(_LONE.findall(html)) > LONE_MOST:
+        return True
     if "<" not in html:
         return False
     if _SUSPECT.search(html) and _has_many_attributes(html):

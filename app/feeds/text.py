@@ -39,8 +39,8 @@ _HIDDEN = re.compile(r"<(?:[!?]|script|style)", re.IGNORECASE)
 _TAG = re.compile(
     r"""</?([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])(?:(?:[^<>"']++|"[^"<]*"|'[^'<]*')*+>|[^<>]*>)"""
 )
-#: A tag as the sanitiser writes it, with ``>`` escaped in its attributes.
-_CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^>]*>")
+#: A tag as the sanitiser writes it, with ``<`` and ``>`` escaped in its attributes.
+_CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^<>]*>")
 #: Formatting that was escaped twice; a lone "<b>" is a title about HTML and stays.
 _ESCAPED_PAIR = re.compile(
     r"<(?P<name>b|i|u|em|strong|span|font|a|small|sub|sup)(?:\s[^<>]*)?>(?P<inner>[^<>]*)</(?P=name)\s*>",

@@ -257,6 +257,7 @@ EXPRESSIONS = dict(_expressions())
 ANCHORED = {
     "app.feeds.allowed._LOOPBACK",
     "app.feeds.fetch.refresh._TARGET",
+    "app.feeds.net._HOST",
     "app.feeds.net._SCHEME",
     "app.feeds.sites._ACCOUNT",
     "app.feeds.urls._BARE",

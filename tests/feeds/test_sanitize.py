@@ -489,6 +489,15 @@ UNITS = [
 ]
 
 
+@pytest.mark.parametrize("unit", ["&", "& ", "&a", "&#", "&;", "&unknown "])
+def test_X02_ampersands_that_begin_nothing_are_not_given_to_the_parser(unit: str) -> None:
+    """The parser's time grows with their square: a mebibyte of them took half a minute."""
+    assert prescan.hostile(unit * (prescan.LONE_MOST + 1))
+    assert not prescan.hostile(unit * prescan.LONE_MOST)
+    assert not prescan.hostile("&lt;&#38;&#x26;" * prescan.LONE_MOST)
+    assert clean("AT&T " * 60_000, BASE).startswith("<p>AT&amp;T AT&amp;T ")
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_X08_no_expression_backtracks(unit: str) -> None:
     assert isinstance(clean(unit * (MIB // len(unit)), BASE), str)
