@@ -42,7 +42,7 @@ types: $(VENV)/.dev  ## Types, strictly
 bench: $(VENV)/.dev  ## All benchmarks; writes bench/results.json
 	$(BIN)/python -m bench
 
-faults: $(VENV)/.dev  ## Kill all parts many times, long; writes docs/reliability.md (FAULTS_SEED=n repeats a run)
+faults: $(VENV)/.dev  ## Kill all parts many times, long; writes docs/reliability.md (FAULTS_SEED=n repeats it, ARGS=… does a part)
 	FAULTS=long $(BIN)/pytest tests/faults -p no:randomly $(ARGS)
 
 docs: $(VENV)/.run  ## Write the settings table anew

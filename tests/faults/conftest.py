@@ -1,7 +1,7 @@
 """One running system for all faults of a test process; each test ends with the checks R01–R05.
 
-``FAULTS=long`` runs the long form (``make faults``), which writes docs/reliability.md; ``FAULTS_SEED=n``
-repeats a run.
+``FAULTS=long`` runs the long form (``make faults``), which writes docs/reliability.md unless only some were
+asked for (``ARGS=…``); ``FAULTS_SEED=n`` repeats a run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,18 @@ def _running(request: pytest.FixtureRequest) -> Iterator[System]:
     running = System(home, seed, poll_max=30 if LONG else 2)
     try:
         yield running
-        if LONG and not request.session.testsfailed:
+        if LONG and not request.session.testsfailed and _is_whole(request.config):
             report.write(running)
     finally:
         running.close()
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether all faults were asked for: the page tells of a whole run, never of a part of it."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    left_out = terminal is None or terminal.stats.get("deselected")
+    return not left_out and [Path(each).name for each in config.args] == ["faults"]
 
 
 @pytest.fixture
