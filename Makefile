@@ -49,7 +49,7 @@ docs: $(VENV)/.run  ## Write the settings table anew
 	$(BIN)/eventr settings --markdown > docs/settings.md
 
 words: $(VENV)/.run  ## Collect the sentences to translate; new ones are added to each catalogue
-	$(BIN)/pybabel -q extract --mapping $(WORDS)/babel.cfg --keyword t --keyword tn:1,2 $(foreach e,$(SPOKEN),--keyword $(e)) --no-wrap --sort-by-file \
+	$(BIN)/pybabel -q extract --mapping $(WORDS)/babel.cfg --keyword t --keyword tn:1,2 --keyword lazy_gettext $(foreach e,$(SPOKEN),--keyword $(e)) --no-wrap --sort-by-file \
 	  --omit-header --add-location file --output $(WORDS)/messages.pot app static/js
 	for code in de ru ar; do test -f $(WORDS)/$$code.po || cp $(WORDS)/messages.pot $(WORDS)/$$code.po; \
 	  $(BIN)/pybabel -q update --input-file $(WORDS)/messages.pot --output-file $(WORDS)/$$code.po --locale $$code \

@@ -139,6 +139,6 @@ class PeopleGateway:
         try:
             key = bytes.fromhex(ident)
         except ValueError as e:
-            raise InvalidError(field="invite") from e
+            raise InvalidError("This is not an id.", field="invite") from e
         if len(key) != 8 or not self._invites.revoke(key):
             raise NotFoundError(invite=ident)

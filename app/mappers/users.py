@@ -28,10 +28,8 @@ from app.models.user import Credentials, NewUser, User
 Doc = dict[str, Any]
 
 _INDEX_NOT_FOUND = 27
-_TAKEN = {
-    "name": N_("This name is taken. Choose another one."),
-    "email": N_("This e-mail address belongs to another account."),
-}
+_NAME_TAKEN = N_("This name is taken. Choose another one.")
+_EMAIL_TAKEN = N_("This e-mail address belongs to another account.")
 
 
 def fold(text: str) -> str:
@@ -107,8 +105,9 @@ class UserMapper:
                 elif "first" in pattern:
                     return None
                 else:
-                    field = "name" if "name_key" in pattern else "email"
-                    raise ExistsError(_TAKEN[field], field=field) from e
+                    name = "name_key" in pattern
+                    taken = _NAME_TAKEN if name else _EMAIL_TAKEN
+                    raise ExistsError(taken, field="name" if name else "email") from e
             else:
                 return user_of(doc)
 
@@ -151,7 +150,7 @@ class UserMapper:
         try:
             self._users.update_one({"_id": user_id}, update)
         except DuplicateKeyError as e:
-            raise ExistsError(_TAKEN["name"], field="name") from e
+            raise ExistsError(_NAME_TAKEN, field="name") from e
 
     @translated
     def admins(self) -> int:

@@ -187,9 +187,14 @@ class KeyMap:
 
 
 def _taken(key: str, mine: str, other: str) -> InvalidError:
-    ids = {"field": "keys", "other": other, "action": str(ROWS[other].text), "mine": shown(mine)}
+    ids = {"field": "keys", "other": other}
+    action, pressed = str(ROWS[other].text), shown(mine)
     if key == mine:
-        return InvalidError("“%(mine)s” is the key of “%(action)s”.", **ids)
+        return InvalidError("“%(mine)s” is the key of “%(action)s”.", mine=pressed, action=action, **ids)
     return InvalidError(
-        "“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.", **ids, key=shown(key)
+        "“%(mine)s” does not go with “%(key)s”, the key of “%(action)s”.",
+        mine=pressed,
+        key=shown(key),
+        action=action,
+        **ids,
     )

@@ -99,7 +99,7 @@ def bulk() -> Response | tuple[str, int]:
     feed_ids = services().manager.found(actor(), _query(form)) if form.whole else list(form.feed)
     try:
         if not feed_ids:
-            raise InvalidError(_("Choose at least one feed first."))
+            raise InvalidError("Choose at least one feed first.")
         notice = _do(form, feed_ids)
     except InvalidError as e:
         return manager(Query(q=form.q, show=form.show, folder=form.folder, sort=form.sort), e), e.http_status
@@ -128,7 +128,7 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
 def _place(form: Bulk, feed_ids: list[int]) -> Notice:
     mode, folder_ids = PlaceMode(form.do), [form.into] if form.into else []
     if mode is not PlaceMode.MOVE and not folder_ids:
-        raise InvalidError(_("Choose a folder first."), field="into")
+        raise InvalidError("Choose a folder first.", field="into")
     token, count = services().folders.place(actor(), feed_ids, folder_ids, mode)
     words = {
         PlaceMode.ADD: ngettext("%(num)s feed added", "%(num)s feeds added", count),

@@ -9,7 +9,7 @@ from flask_babel import gettext as _
 
 from app.errors import ExistsError, InvalidError, TooLargeError
 from app.models.user import Notice
-from app.web import schemas
+from app.web import i18n, schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
 from app.web.redirects import safe_next
@@ -49,7 +49,7 @@ def change() -> Response:
     except (InvalidError, TooLargeError) as e:
         if wants_json():
             raise
-        return _back(e.message, safe_next(form.next))
+        return _back(i18n.said(e), safe_next(form.next))
     if wants_json():
         return jsonify(tags=[{"id": tag.id, "name": tag.name} for tag in tags])
     return make_response(redirect(safe_next(form.next), 303))
