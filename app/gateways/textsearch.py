@@ -18,9 +18,9 @@ from app.models.search import Found, Searchable, Term, Wanted
 #: Entries that hold a word up to which they are taken whole.
 FEW = 2000
 #: Keys that one window may bring; a fuller one is made shorter.
-BUSY = 4000
-#: Words whose number is counted to find the rarest.
-COUNTED = 4
+BUSY = 1500
+#: Words whose number is counted to find the rarest, and how far.
+COUNTED, COUNT_MOST = 4, 20_000
 #: The first window, and how much longer (or shorter) each next one is.
 FIRST_MS, GROWTH = 86_400_000, 8
 #: Documents looked at in one call.
@@ -56,7 +56,7 @@ class TextSearch:
 
     def _with_rarest(self, look: Look) -> tuple[Look, int]:
         """Return the look along the rarest of the longest words, and how many hold that."""
-        best, least = look.word, FEW + 1
+        best, least = look.word, COUNT_MOST
         for word in sorted(look.others, key=len, reverse=True)[:COUNTED]:
             number = self._searchables.count(dataclasses.replace(look, word=word), least)
             if number < least:

@@ -52,15 +52,22 @@ class Look:
     no_phrases: tuple[Term, ...] = ()
 
     @property
-    def query(self) -> Doc:
-        # By an expression: other conditions on ``words`` would let the planner walk another word.
-        checks: list[Doc] = []
-        if self.others:
-            checks.append({"$setIsSubset": [{"$literal": list(self.others)}, "$words"]})
+    def walked(self) -> Doc:
+        """What the index alone answers."""
+        return {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.query()}
+
+    @property
+    def checked(self) -> Doc:
+        """What only the documents answer."""
+        words: Doc = {"$all": [self.word, *self.others]}
         if self.without:
-            checks.append({"$eq": [{"$setIntersection": [{"$literal": list(self.without)}, "$words"]}, []]})
-        query: Doc = {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.query()}
-        return {**query, "$expr": {"$and": checks}} if checks else query
+            words["$nin"] = list(self.without)
+        return {**self.walked, "words": words}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to look at in documents."""
+        return not (self.others or self.without or self.phrases or self.no_phrases)
 
     def fits(self, doc: Doc) -> bool:
         """Return whether a document's phrases are as asked."""
@@ -116,24 +123,25 @@ class SearchableMapper:
     @translated
     def count(self, look: Look, most: int) -> int:
         """Return how many entries hold a word, counted up to ``most``; from the index alone."""
-        plain = dataclasses.replace(look, others=(), without=(), phrases=(), no_phrases=())
-        return self._table.count_documents(plain.query, limit=most, hint=INDEX)
+        return self._table.count_documents(look.walked, limit=most, hint=INDEX)
 
     @translated
     def find(self, look: Look, most: int) -> tuple[list[EntryKey], int]:
-        """Return the keys of up to ``most`` entries of the index, in no order, that are as asked.
+        """Look at up to ``most`` entries that hold the word, and return the keys of those that are as asked.
 
         Returns:
-            The keys, and how many documents the store gave: ``most`` means that there may be more.
+            The keys, in no order, and how many were looked at: ``most`` means that there may be more.
         """
-        shown = {**_KEY, "text": 1} if look.phrases or look.no_phrases else _KEY
-        docs = list(self._table.find(look.query, shown, limit=most, batch_size=most).hint(INDEX))
-        return [_key(d) for d in docs if look.fits(d)], len(docs)
+        docs = list(self._table.find(look.walked, _KEY, limit=most, batch_size=most).hint(INDEX))
+        if look.is_plain or not docs:
+            return [_key(d) for d in docs], len(docs)
+        return self.among([d["_id"] for d in docs], look), len(docs)
 
     @translated
     def among(self, ids: Sequence[int], look: Look) -> list[EntryKey]:
         """Return the keys of those of these entries that are as asked."""
-        docs = self._table.find({"_id": {"$in": list(ids)}, **look.query}, {**_KEY, "text": 1})
+        shown = {**_KEY, "text": 1} if look.phrases or look.no_phrases else _KEY
+        docs = self._table.find({**look.checked, "_id": {"$in": list(ids)}}, shown)
         return [_key(d) for d in docs.hint("_id_") if look.fits(d)]
 
 
