@@ -3,7 +3,7 @@ import { say } from "./toast.js";
 import { t } from "./words.js";
 
 const pane = () => document.querySelector(".pane-tree");
-const links = () => [...document.querySelectorAll(".tree a[href]")].filter((a) => a.checkVisibility());
+const links = () => [...document.querySelectorAll(".tree a[href]:not(.menu a)")].filter((a) => a.checkVisibility());
 const focused = () => document.activeElement?.closest(".tree a[href]") ?? null;
 const current = () => document.querySelector(".tree a[aria-current]");
 
@@ -27,7 +27,7 @@ function open() {
 
 function fold() {
   const folder = shown() && (focused() ?? current())?.closest(".folder");
-  const box = folder && folder.querySelector(":scope > details");
+  const box = folder && folder.querySelector(":scope > details:not(.menu)");
   if (!box) return false;
   if (box.contains(document.activeElement)) folder.querySelector(":scope > a").focus();
   box.open = !box.open;

@@ -193,7 +193,7 @@ def _screen(d: Desk) -> None:
 
 
 def _tree(d: Desk) -> None:
-    folder = d.page.locator(".folder").first.locator("details")
+    folder = d.page.locator(".folder").first.locator("> details:not(.menu)")
     words = d.page.locator(".tree a > span").all_inner_texts()
     press(d.page, "u")  # hidden, the tree comes back
     start, at = words.index("All entries"), words.index("Folder A")

@@ -32,13 +32,13 @@ function target(title, url, link) {
 
 // The tree of the page; on a screen without one, that of the reading page.
 async function gather() {
-  let links = document.querySelectorAll(".tree a[href]");
+  let links = document.querySelectorAll(".tree a[href]:not(.menu a)");
   if (!links.length) {
     const holder = document.createElement("div");
     holder.hidden = true;
     document.body.append(holder);
     await htmx.ajax("GET", "/read", { target: holder, select: ".pane-tree nav" });
-    links = holder.querySelectorAll(".tree a[href]");
+    links = holder.querySelectorAll(".tree a[href]:not(.menu a)");
     holder.remove();
   }
   const found = new Map();
