@@ -82,9 +82,10 @@ class _Indexed:
 
     def prepare(self, services: Any) -> None:
         """Create all indexes, if they are not there."""
+        database = services.store.database  # either way the services have their store from here on
         if self._indexes is None:
             services.ensure_indexes()
-            self._indexes = _indexes(services.store.database)
+            self._indexes = _indexes(database)
 
     def leave(self, database: Database[dict[str, Any]]) -> None:
         """Let the next test find it empty and with all indexes, or not at all."""
