@@ -103,7 +103,7 @@ def invite() -> str:
 @bp.get("/sessions")
 def session_list() -> str:
     """Where one is logged in."""
-    return section("sessions", sessions=services().accounts.sessions(actor()), current=session().key)
+    return section("sessions", sessions=services().accounts.sessions(actor()), mine=session().key)
 
 
 @bp.post("/sessions/end")
