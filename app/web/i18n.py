@@ -176,7 +176,9 @@ def pseudo(text: str) -> str:
         parts += [text[last : found.start()].translate(_ACCENTS), found.group()]
         last = found.end()
     parts.append(text[last:].translate(_ACCENTS))
-    return f"[{''.join(parts)}{'~' * max(1, len(text) * 2 // 5 - 2)}]"
+    more = max(1, len(text) * 2 // 5 - 2)
+    tail = " ".join("~" * min(9, more - at) for at in range(0, more, 10))
+    return f"[{''.join(parts)}{tail}]"
 
 
 @functools.cache

@@ -107,7 +107,7 @@ def _tree_menu(page: Page) -> None:
 
 def _tree_move(page: Page) -> None:
     _tree_menu(page)
-    page.get_by_role("button", name="Move to…").click()
+    page.locator(".tree-more .menu-box button").first.click()
     expect(page.locator(".tree-ask")).to_be_visible()
 
 

@@ -114,3 +114,19 @@ def test_nothing_is_cut_at_320_pixels_and_large_text(site: Site, visit: Visit) -
         for zoom in ("100%", "200%"):
             page.evaluate("(zoom) => { document.documentElement.style.fontSize = zoom; }", zoom)
             assert _too_wide(page) <= 0, (screen.name, zoom)
+
+
+@pytest.mark.parametrize("size", [WIDTHS["phone"], (320, 640)])
+def test_longer_words_push_nothing_off_the_screen(site: Site, visit: Visit, size: tuple[int, int]) -> None:
+    """The pseudo-locale: every sentence 40 % longer."""
+    filled = demo.fill(site.services)
+    site.services.accounts.set_preferences(filled.ann, {"language": "en-XA"})
+    page = visit(size=size, expect="404")
+    log_in(page, "ann")
+    found = []
+    for screen in SCREENS:
+        if not screen.stranger and screen.prepare is None:
+            screen.show(page, filled)
+            if (wider := _too_wide(page)) > 0:
+                found.append(f"{screen.name}: {wider} px too wide")
+    assert not found, "\n".join(found)
