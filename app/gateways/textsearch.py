@@ -16,7 +16,7 @@ from app.models.entry import EntryKey
 from app.models.search import Found, Searchable, Term, Wanted
 
 #: Entries that hold a word up to which they are taken whole.
-FEW = 2000
+FEW = 4000
 #: Keys that one window may bring; a fuller one is made shorter.
 BUSY = 1500
 #: Words whose number is counted to find the rarest, and how far.
