@@ -81,7 +81,7 @@ async function next() {
   const before = all().length;
   if (to < items.length) show(Math.max(0, items.length - MOST), items.length);
   const link = document.querySelector("#more a");
-  if (!link) return false;
+  if (!link) return follow(), false; // the end was asked for, what is looked at is shown again
   const focused = document.activeElement === link;
   link.setAttribute("aria-busy", "true");
   const place = link.parentElement;
