@@ -96,8 +96,8 @@ async function next() {
 }
 
 function announce(n, left) {
-  const words = left > 0 ? ["{n} more loaded, {left} left", "{n} more loaded, {left} left"] : ["{n} more loaded", "{n} more loaded"];
-  say(tn(...words, n, { left }));
+  if (left > 0) say(tn("{n} more loaded, {left} left", "{n} more loaded, {left} left", n, { left }));
+  else say(tn("{n} more loaded", "{n} more loaded", n));
 }
 
 function unloaded(link) {

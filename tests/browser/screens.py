@@ -22,6 +22,7 @@ class Screen:
         path: address, or what makes it of the demo's ids.
         prepare: done there before it is looked at.
         stranger: whether nobody is logged in.
+        covers: what an open menu lies upon at this moment, as a selector.
         expect: part of a console message that belongs to it.
     """
 
@@ -30,6 +31,7 @@ class Screen:
     prepare: Prepare | None = None
     stranger: bool = False
     expect: str = ""
+    covers: str = ""
 
     def show(self, page: Page, demo: Demo) -> None:
         """Go there."""
@@ -141,7 +143,6 @@ SCREENS: tuple[Screen, ...] = (
     Screen("add", "/add"),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
-    Screen("folders", "/folders"),
     Screen("welcome", "/welcome"),
     Screen("packs", "/packs"),
     Screen("pack", "/packs/science"),
@@ -152,7 +153,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("imports", "/imports"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
-    Screen("tree-menu", "/read", _tree_menu),
+    Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot"),
     Screen("tree-move", "/read", _tree_move),
     Screen("settings", "/settings"),
     *(
