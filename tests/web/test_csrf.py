@@ -25,16 +25,19 @@ FOR_PROGRAMS = {"websub.push"}
 def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     """Yield each route that takes a method, with an address that fits it."""
     examples = {"stream_id": 17, "feed_id": 17, "entry_id": 17, "folder_id": 17, "name": "x", "kind": "all"}
-    examples |= {"token": "x" * 43, "user_id": 17, "job_id": "x"}
-    adapter = app.url_map.bind("localhost")
+    examples |= {"token": "x" * 43, "user_id": 17, "job_id": "x", "tag_id": 17, "search_id": 17}
+    examples |= {"import_id": 17, "slug": "science"}
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()):
-            values = {name: examples[name] for name in rule.arguments if name != "act"}
+            given = dict(rule.defaults or {})
+            values = {name: examples[name] for name in rule.arguments if name not in ("act", *given)}
             if "stream_id" in rule.arguments:
-                values["kind"] = "feed"
+                values["kind"] = "feed" if "(feed" in rule.rule else "search"
             if "act" in rule.arguments:
                 values["act"] = re.search(r"any\((\w+)", rule.rule)[1]  # type: ignore[index]
-            yield rule, adapter.build(rule.endpoint, values, method)
+            built = rule.build({**values, **given}, append_unknown=False)
+            assert built is not None
+            yield rule, built[1]
 
 
 def test_W03_every_changing_route_refuses_forged_requests(app: Flask, ann: Visitor, visitor: Make) -> None:
