@@ -51,9 +51,16 @@ def servers() -> Iterator[embedded.Running]:
     home = Path(tempfile.mkdtemp(prefix=f"eventr-test-{os.getpid()}-", dir=_fast_folder()))
     try:
         with embedded.servers(Settings(home=home, embedded_cache=1 << 28)) as running:
+            _keep_what_expired(running.mongodb_uri)
             yield running
     finally:
         shutil.rmtree(home)
+
+
+def _keep_what_expired(uri: str) -> None:
+    """Let MongoDB remove nothing by its own clock: many tests live at another time."""
+    with pymongo.MongoClient[dict[str, Any]](uri) as client:
+        client.admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
 
 
 def _fast_folder() -> str | None:

@@ -24,7 +24,7 @@ from redis.retry import Retry
 
 from app import bootstrap, clock, logs
 from app.config import Settings
-from app.errors import StoreError
+from app.errors import DrainingError, StoreError
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.feed import DueFeed
@@ -247,7 +247,7 @@ def run(settings: Settings) -> int:
                 pulse.beat()
                 _sign(client, ident)
 
-            _work(settings, stop, updater, sign, lambda: _queue_more(services))
+            _work(settings, stop, updater, sign, lambda: queue_more(services))
         with contextlib.suppress(*_OUTAGE):
             updater.release()
             client.delete(keys.alive("updater", ident))
@@ -287,15 +287,19 @@ def _work(
         stop.wait(tick)
 
 
-def _queue_more(services: bootstrap.Services) -> None:
+def queue_more(services: bootstrap.Services) -> None:
     """Queue what pushes wait for, hubs to be asked, imports, the ended hour's report, news for the search.
 
     What is queued already stays one job.
     """
-    services.jobs.enqueue_many(services.websub.due(clock.now(), HUBS_AT_ONCE))
-    services.jobs.enqueue_many(services.importing.due())
-    services.jobs.enqueue_many(services.report.due(clock.now()))
-    services.jobs.enqueue_many(services.indexing.due(clock.now()))
+    for due in (
+        lambda now: services.websub.due(now, HUBS_AT_ONCE),
+        lambda _: services.importing.due(),
+        services.report.due,
+        services.indexing.due,
+    ):
+        with contextlib.suppress(DrainingError):  # the queues of the others take what is theirs
+            services.jobs.enqueue_many(due(clock.now()))
 
 
 def _sign(client: redis.Redis, ident: str) -> None:

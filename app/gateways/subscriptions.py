@@ -370,7 +370,7 @@ class SubscriptionGateway:
         undo = self._undos.get(user_id, token, now)
         if undo is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        if undo.before and not self._changed_by(undo):
+        if self._overtaken(undo):
             raise ConflictError("A later action changed the same feeds. Take that back first.", undo=token)
         for _ in range(ROUNDS):
             kept = self._changed_by(undo)
@@ -382,6 +382,11 @@ class SubscriptionGateway:
                 self._undos.remove(user_id, token)
                 return
         raise ConflictError(user_id=user_id)
+
+    def _overtaken(self, undo: Undo) -> bool:
+        """Whether later actions changed all that is left of what an action changed."""
+        left = self._subscriptions.of_user(undo.user_id, list(undo.before))
+        return bool(left) and all(mine.mass != undo.token for mine in left)
 
     def _changed_by(self, undo: Undo) -> list[Subscription]:
         found = self._subscriptions.of_user(undo.user_id, list(undo.before))

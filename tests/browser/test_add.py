@@ -50,6 +50,7 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Create account").click()
         expect(page).to_have_url(re.compile(r"/welcome$"))
+        expect(page.locator("html.js")).to_be_attached()
 
         page.get_by_label("Address of a site").fill("nothing at all")
         page.get_by_role("button", name="Find").click()

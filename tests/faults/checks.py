@@ -162,6 +162,13 @@ def unsettled(db: Documents) -> list[str]:
     return [f"lock: {feed['url']} is in the hands of {feed.get('claim_token')}" for feed in found]
 
 
+def unindexed(db: Documents) -> list[str]:
+    """Feeds with news that the search does not know yet: somebody will be sent for it."""
+    return [
+        f"search: {feed['url']} is not indexed" for feed in db.feeds.find({"index_at": {"$exists": True}})
+    ]
+
+
 def locks(client: redis.Redis, alive: Callable[[int], bool]) -> list[str]:
     """No lock outlives its owner: leases, registered workers and managers."""
     found: list[str] = []

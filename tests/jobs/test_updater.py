@@ -20,11 +20,12 @@ from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from queue_manager.dead import Dead
 from tests.jobs import support
+from tests.support.reader import add_user, follow
 from workers import endings
 from workers.desk import Desk
 from workers.endings import BadJobError, Report
 from workers.lease import Lease
-from workers.updater import Sight, Updater
+from workers.updater import Sight, Updater, queue_more
 
 WAITING = keys.queue(Queue.PULL_SYSTEM)
 
@@ -317,6 +318,20 @@ def test_a_queue_that_is_drained_gets_nothing(world: World) -> None:
     assert not world.queued()
     world.client.srem(keys.DRAINING, Queue.PULL_SYSTEM)
     assert _look(updater).queued == 8
+
+
+def test_a_drained_queue_keeps_no_other_work_back(world: World) -> None:
+    services, opml = world.services, b"<opml><body><outline xmlUrl='https://a.example/f'/></body></opml>"
+    ann = add_user(services, "ann")
+    follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])  # news for the search
+    found = services.imports.preview(ann, opml, "a.opml")
+    services.imports.choose_all(ann, found.id, True)
+    services.imports.start(ann, found.id)
+    world.client.flushall()
+    world.client.sadd(keys.DRAINING, Queue.IMPORT)
+    queue_more(services)
+    assert not world.client.exists(keys.queue(Queue.IMPORT))
+    assert world.client.llen(keys.queue(Queue.MAINTENANCE)) == 1
 
 
 def test_what_it_saw_is_in_redis(world: World) -> None:

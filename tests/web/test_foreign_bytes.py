@@ -35,6 +35,7 @@ _BODY = f"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><chan
 <enclosure url="https://e.example/{_ESCAPED}.mp3" type="{_ESCAPED}" length="7"/></item></channel></rss>"""
 #: What our routes answer with: pages and parts of our templates, counters, two fixed texts, our own files.
 _TYPES = {
+    "text/x-opml; charset=utf-8",
     "text/html; charset=utf-8",
     "application/json",
     "text/plain; charset=utf-8",
@@ -85,5 +86,7 @@ def test_H09_answers_are_made_of_templates_json_and_our_own_files(app: Flask) ->
     web = Path(static_files.__file__).parent
     found = {path.name for path in web.rglob("*.py") if re.search(ways, path.read_text("utf-8"))}
     # What a hub wants to hear again is plain text, visible ASCII, and short: see app.feeds.websub.
-    assert found == {"api.py", "websub.py"}, "static files answer with an asset, the counters with JSON"
+    # What is exported is written by us and goes out as a file to be kept, never to be shown.
+    known = {"api.py", "imports.py", "websub.py"}
+    assert found == known, "static files answer with an asset, the counters with JSON"
     assert app.static_folder is None
