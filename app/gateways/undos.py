@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.mappers.feeds import FeedMapper
-from app.mappers.removals import RemovalMapper
+from app.mappers.removals import MANY, RemovalMapper
 from app.mappers.snapshots import UndoMapper
 from app.models.history import ActionKind, MassAction
 from app.models.removal import Removal
@@ -30,13 +30,24 @@ class UndoGateway:
         feeds = [r.subscription.feed_id for r, _ in removals if r.subscription and not r.subscription.title]
         cards = self._feeds.cards(feeds)
         titles = {f: card.title or card.url for f, card in cards.items()}
-        removed = [_removed(removal, expires - ttl, titles) for removal, expires in removals]
+        together: dict[str, list[tuple[Removal, dt.datetime]]] = {}
+        for removal, expires in removals:
+            together.setdefault(removal.token.partition(MANY)[0], []).append((removal, expires - ttl))
+        removed = [_removed(token, some, titles) for token, some in together.items()]
         return sorted([*self._undos.actions(user_id, now), *removed], key=lambda a: a.at, reverse=True)
 
 
-def _removed(removal: Removal, at: dt.datetime, titles: Mapping[int, str]) -> MassAction:
+def _removed(
+    token: str, some: Sequence[tuple[Removal, dt.datetime]], titles: Mapping[int, str]
+) -> MassAction:
+    removal, at = some[0]
+    if removal.token != token:
+        return MassAction(f"feeds.{token}", ActionKind.FEEDS, "", len(some), at)
     if removal.folder:
-        return MassAction(f"folder.{removal.token}", ActionKind.FOLDER, removal.folder.name, 0, at)
+        return MassAction(f"folder.{token}", ActionKind.FOLDER, removal.folder.name, 0, at)
+    if removal.moved:
+        return MassAction(f"place.{token}", ActionKind.MOVED_FOLDER, removal.moved.name, 0, at)
     was = removal.subscription
-    name = (was.title or titles.get(was.feed_id, "")) if was else ""
-    return MassAction(f"feed.{removal.token}", ActionKind.FEED, name, 0, at)
+    if was is None:
+        return MassAction(f"place.{token}", ActionKind.MOVED, "", len(removal.places), at)
+    return MassAction(f"feed.{token}", ActionKind.FEED, was.title or titles.get(was.feed_id, ""), 0, at)

@@ -20,6 +20,9 @@ from app.models.folder import Folder
 from app.models.removal import Place, Removal
 from app.models.subscription import ReadState, Subscription, from_words
 
+#: Between the token of many and a feed's id; no token holds it.
+MANY = "~"
+
 
 class RemovalMapper:
     """Document ↔ :class:`Removal`. Every query carries ``user_id``."""
@@ -37,13 +40,13 @@ class RemovalMapper:
         self, token: str, gone: Sequence[Subscription], expires: dt.datetime, session: Session
     ) -> None:
         """Keep subscriptions that go together."""
-        docs = [_doc(Removal(f"{token}~{s.feed_id}", s.user_id, s), expires) for s in gone]
+        docs = [_doc(Removal(f"{token}{MANY}{s.feed_id}", s.user_id, s), expires) for s in gone]
         self._removals.insert_many(docs, session=session)
 
     @translated
     def many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
         """Return a user's removals of one token of many that have not expired."""
-        prefix = {"$regex": f"^{re.escape(token)}~"}
+        prefix = {"$regex": f"^{re.escape(token)}{MANY}"}
         found = self._removals.find({"user_id": user_id, "token": prefix, "expires": {"$gt": now}})
         return [_removal(doc) for doc in found]
 

@@ -14,7 +14,10 @@ class ActionKind(enum.StrEnum):
     ABOVE = "above"
     BELOW = "below"
     FEED = "feed"
+    FEEDS = "feeds"
     FOLDER = "folder"
+    MOVED = "moved"
+    MOVED_FOLDER = "moved-folder"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class MassAction:
 
     Attributes:
         undo: the token that takes it back, as ``/undo`` wants it.
-        about: of marks the stream's text form; of what was removed its name.
-        count: entries that became read; 0 for what was removed.
+        about: of marks the stream's text form; of one feed or folder its name.
+        count: entries that became read; feeds that were moved or left together; else 0.
     """
 
     undo: str

@@ -125,6 +125,29 @@ def test_the_history_holds_a_day_of_actions(world: World, alice: Actor, bob: Act
         assert services.marking.history(alice) == []
 
 
+def test_moves_and_many_at_once_are_each_one_line_of_the_history(world: World, alice: Actor) -> None:
+    services = world.services
+    one, two = follow(world, alice, [1], [2])
+    folder = services.folders.create(alice, "Folder")
+    inner = services.folders.create(alice, "Inner")
+    start = clock.now()
+    steps = (
+        lambda: "place." + services.folders.move_feed(alice, one, source=None, target=folder.id),
+        lambda: "place." + services.folders.move(alice, inner.id, parent=folder.id),
+        lambda: "feeds." + services.manager.unsubscribe(alice, [one, two])[0],
+    )
+    tokens = []
+    for n, step in enumerate(steps):
+        with clock.set_source(lambda n=n: start + n * dt.timedelta(minutes=1)):
+            tokens.append(step())
+    found = services.marking.history(alice)
+    assert [action.undo for action in found] == tokens[::-1]
+    assert [action.kind for action in found] == [ActionKind.FEEDS, ActionKind.MOVED_FOLDER, ActionKind.MOVED]
+    assert [(action.about, action.count) for action in found] == [("", 2), ("Inner", 0), ("", 1)]
+    assert services.manager.restore(alice, tokens[2].removeprefix("feeds.")) == 2
+    assert len(services.marking.history(alice)) == 2
+
+
 def test_of_two_actions_on_one_feed_the_later_is_taken_back_first(world: World, alice: Actor) -> None:
     services, (feed_id,) = world.services, follow(world, alice, [1, 2])
     first = services.reading.mark_all(alice, ALL)

@@ -9,7 +9,7 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.models.history import ActionKind, MassAction
-from app.models.stream import StreamRef, Tree
+from app.models.stream import REF_MAX, StreamRef, Tree
 from app.models.streamview import FIELDS
 from app.web import schemas
 from app.web.context import actor, person, services
@@ -24,7 +24,7 @@ bp = Blueprint("look", __name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    stream: str = text(max=256)
+    stream: str = text(max=REF_MAX)
     view: str = text(max=16, default="")
     density: str = text(max=16, default="")
     sort: str = text(max=16, default="")
@@ -64,8 +64,15 @@ def _words(action: MassAction, tree: Tree) -> str:
     name = action.about
     if action.kind is ActionKind.FEED:
         return str(_("Unsubscribed from %(name)s", name=name))
+    if action.kind is ActionKind.FEEDS:
+        words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", action.count)
+        return str(words)
     if action.kind is ActionKind.FOLDER:
         return str(_("Folder %(name)s deleted", name=name))
+    if action.kind is ActionKind.MOVED_FOLDER:
+        return f"{name}: {_('Folder moved')}"
+    if action.kind is ActionKind.MOVED:
+        return str(ngettext("%(num)s feed moved", "%(num)s feeds moved", action.count))
     head = head_of(tree, StreamRef.parse(name))
     done = str(ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", action.count))
     return str(_("%(name)s: %(done)s", done=done, name=head.title)) if head else done
