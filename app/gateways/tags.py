@@ -17,6 +17,8 @@ from app.models.tag import Mark, SavedSearch, Tag, key_of
 
 #: Rounds in which the same user's other devices may come between.
 ROUNDS = 8
+#: Entries from which a deleted tag is taken at once.
+PURGED = 200
 SAME = "There is a tag with this name already. Merge the two instead."
 
 
@@ -62,8 +64,11 @@ class TagGateway:
         Raises:
             NotFoundError: he has none with this id.
         """
-        tag = next((t for t in self.of_user(user_id) if t.id == tag_id), None)
-        if tag is None:
+        return self._alive(user_id, tag_id)
+
+    def _alive(self, user_id: int, tag_id: int, session: Session | None = None) -> Tag:
+        tag = next((t for t in self._tags.of_user(user_id, session) if t.id == tag_id), None)
+        if tag is None or tag.deleted_at is not None:
             raise NotFoundError("You have no such tag.", tag_id=tag_id)
         return tag
 
@@ -162,8 +167,13 @@ class TagGateway:
         Raises:
             NotFoundError: he has no such tag.
         """
-        tag = self.get(user_id, tag_id)
-        self._store.transaction(lambda session: self._tags.hide(user_id, tag_id, now, session))
+
+        def work(session: Session) -> Tag:
+            tag = self._alive(user_id, tag_id, session)
+            self._tags.hide(user_id, tag_id, now, session)
+            return tag
+
+        tag = self._store.transaction(work)
         self.purge(user_id, now)
         return tag
 
@@ -176,18 +186,20 @@ class TagGateway:
         """
         if tag_id == into:
             raise InvalidError("Choose another tag to merge into.", field="into")
-        source, target = self.get(user_id, tag_id), self.get(user_id, into)
 
-        def work(session: Session) -> None:
+        def work(session: Session) -> tuple[Tag, Tag]:
+            # Read here: another device may have merged or deleted one of them just now.
+            source, target = (self._alive(user_id, t, session) for t in (tag_id, into))
             marks = self._marks.tagged(user_id, tag_id, session)
             added = [m.entry_id for m in marks if into not in m.tags]
             self._marks.add_tag(user_id, tag_id, into, session)
             self._tags.count(user_id, into, len(added), session)
             self._tags.hide(user_id, tag_id, now, session, merged={"into": into, "added": added})
+            return source, target
 
-        self._store.transaction(work)
+        both = self._store.transaction(work)
         self.purge(user_id, now)
-        return source, target
+        return both
 
     def restore(self, user_id: int, tag_id: int) -> None:
         """Bring a deleted or merged tag back; where its name is taken by now, with a number.
@@ -195,16 +207,17 @@ class TagGateway:
         Raises:
             NotFoundError: it was too long ago, or is there already.
         """
-        tag = next((t for t in self._tags.of_user(user_id) if t.id == tag_id), None)
-        if tag is None or tag.deleted_at is None:
-            raise NotFoundError("This can no longer be undone.", tag_id=tag_id)
 
         def work(session: Session) -> None:
+            mine = self._tags.of_user(user_id, session)
+            tag = next((t for t in mine if t.id == tag_id), None)
+            if tag is None or tag.deleted_at is None:
+                raise NotFoundError("This can no longer be undone.", tag_id=tag_id)
             if tag.merged:
                 into, added = tag.merged
                 self._marks.take_tag(user_id, into, added, session)
                 self._tags.count(user_id, into, -len(added), session)
-            taken = {key_of(t.name) for t in self._tags.of_user(user_id, session) if not t.deleted_at}
+            taken = {key_of(t.name) for t in mine if not t.deleted_at}
             free = (f"{tag.name} ({n})" for n in range(2, len(taken) + 3))
             fresh = (
                 tag.name if key_of(tag.name) not in taken else next(f for f in free if key_of(f) not in taken)
@@ -214,17 +227,24 @@ class TagGateway:
         self._store.transaction(work)
 
     def purge(self, user_id: int, now: dt.datetime) -> None:
-        """Remove for good what was deleted so long ago that it cannot come back."""
+        """Remove for good what was deleted so long ago that it cannot come back.
+
+        Somebody waits for this: of a tag with many entries some go now, and the others the next time.
+        """
         before = now - self._undo_ttl
         for tag in self._tags.of_user(user_id):
-            if tag.deleted_at is not None and tag.deleted_at < before:
-                self._remove(tag)
+            if tag.deleted_at is not None and tag.deleted_at < before and not self._remove(tag):
+                return
 
-    def _remove(self, tag: Tag) -> None:
-        """Take a tag from its entries, one after the other; what a crash leaves goes the next time."""
-        for mark in self._marks.tagged(tag.user_id, tag.id):
+    def _remove(self, tag: Tag) -> bool:
+        """Take a tag from its entries, one after the other; False: there are more."""
+        marks = self._marks.tagged(tag.user_id, tag.id, limit=PURGED)
+        for mark in marks:
             self._store.transaction(functools.partial(self._drop, mark, tag))
+        if len(marks) == PURGED:
+            return False
         self._store.transaction(functools.partial(self._tags.remove, tag.user_id, tag.id))
+        return True
 
     def _drop(self, mark: Mark, tag: Tag, session: Session) -> None:
         if len(mark.tags) > 1:

@@ -124,10 +124,22 @@ class MarkMapper:
         return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d[time])) for d in found]
 
     @translated
-    def tagged(self, user_id: int, tag: int, session: Session | None = None) -> list[Mark]:
-        """Return all marks with a tag."""
-        found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session)
+    def tagged(self, user_id: int, tag: int, session: Session | None = None, *, limit: int = 0) -> list[Mark]:
+        """Return all marks with a tag, or so many."""
+        found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session, limit=limit)
         return [_mark(d) for d in found]
+
+    @translated
+    def some(self, user_id: int, limit: int, session: Session) -> list[Mark]:
+        """Return some of a user's marks, in no order."""
+        found = self._marks.find({"user_id": user_id}, _MARK, limit=limit, session=session)
+        return [_mark(d) for d in found]
+
+    @translated
+    def remove(self, user_id: int, entry_ids: Sequence[int], session: Session) -> None:
+        """Delete the marks of these entries, stars and tags."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
+        self._marks.delete_many(query, session=session)
 
     @translated
     def add_tag(self, user_id: int, tag: int, to: int, session: Session) -> None:

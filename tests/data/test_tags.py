@@ -175,6 +175,50 @@ def test_what_cannot_come_back_any_more_is_gone(
     }
 
 
+def test_two_devices_that_take_a_merge_back_count_once(
+    services: Services, alice: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = services.tags
+    a, b = tags.change(alice, entries[0], add=["a", "b"])
+    tags.change(alice, entries[1], add=["a"])
+    tags.merge(alice, a.id, b.id)
+    store, once = services.gateways.tags._store, list[bool]()
+    transaction = store.transaction
+
+    def late(work: Any) -> Any:
+        if not once:
+            once.append(True)
+            tags.restore(alice, a.id)  # the other device comes between looking and writing
+        return transaction(work)
+
+    monkeypatch.setattr(store, "transaction", late)
+    with pytest.raises(NotFoundError):
+        tags.restore(alice, a.id)
+    assert names(services, alice) == {"a": 2, "b": 1}
+    once.clear()
+    monkeypatch.setattr(store, "transaction", transaction)
+    tags.merge(alice, a.id, b.id)
+    with pytest.raises(NotFoundError):
+        tags.merge(alice, a.id, b.id)
+    tags.restore(alice, a.id)
+    assert names(services, alice) == {"a": 2, "b": 1}
+
+
+def test_a_large_tag_goes_piece_by_piece(
+    services: Services, alice: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch, db: Database[Any]
+) -> None:
+    monkeypatch.setattr("app.gateways.tags.PURGED", 2)
+    for entry in entries:
+        [tag] = services.tags.change(alice, entry, add=["a"])
+    services.tags.delete(alice, tag.id)
+    left, later = list[tuple[int, int]](), clock.now() + dt.timedelta(days=30)
+    with clock.set_source(lambda: later):
+        for _ in range(3):
+            services.gateways.tags.purge(alice.user_id, clock.now())
+            left.append((db.marks.count_documents({}), db.tags.count_documents({})))
+    assert left == [(3, 1), (1, 1), (0, 0)]
+
+
 _STEP = st.tuples(
     st.sampled_from(["tag", "untag", "star", "unstar"]), st.integers(0, 2), st.sampled_from("abc")
 )
