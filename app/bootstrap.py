@@ -15,7 +15,7 @@ import datetime as dt
 
 import redis
 
-from app import embedded
+from app import clock, embedded
 from app.budgets import RedisBudget
 from app.checks import examine
 from app.config import Settings
@@ -29,6 +29,7 @@ from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
+from app.gateways.erasing import ErasingGateway
 from app.gateways.exports import ExportGateway
 from app.gateways.feedlists import FeedListGateway
 from app.gateways.feeds import FeedGateway
@@ -168,9 +169,12 @@ class Gateways:
         self.entries = EntryGateway(
             store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
         )
-        self.accounts = AccountGateway(m.users, m.sessions, m.invites, m.erasure, settings)
+        self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
+        )
+        self.erasing = ErasingGateway(
+            store, self.people, self.subscriptions, self.websubs, m.marks, m.entries, m.erasure
         )
         self.feedlists = FeedListGateway(m.feedlists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
@@ -312,7 +316,7 @@ class Services:
     def importing(self) -> ImportRunner:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
-        return ImportRunner(g.imports, g.subscriptions, g.feeds, self.jobs, self.events, s)
+        return ImportRunner(g.imports, g.subscriptions, g.feeds, g.erasing, self.jobs, self.events, s)
 
     @once
     def packs(self) -> PackService:
@@ -373,7 +377,7 @@ class Services:
     @once
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
-        return AccountService(self.gateways.accounts, self.gateways.subscriptions, self.hasher, self.limiter)
+        return AccountService(self.gateways.accounts, self.gateways.erasing, self.hasher, self.limiter)
 
     # -- administration
     @once
@@ -405,6 +409,9 @@ class Services:
     # -- the whole
     def ensure_indexes(self) -> None:
         """Create all indexes; safe to call again and from several processes at once."""
+        if "searchables.words" in indexes.missing(self.store.database):
+            # The first start with a search: what was stored before is to be found too.
+            self.indexing.rebuild(clock.now())
         indexes.ensure(self.store.database)
         m = self.mappers
         for mapper in (m.users, m.sessions, m.invites, m.resets, m.discoveries):

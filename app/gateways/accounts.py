@@ -11,7 +11,6 @@ from typing import Any
 
 from app import clock
 from app.config import Settings
-from app.mappers.erasure import ErasureMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.users import UserMapper
@@ -36,13 +35,11 @@ class AccountGateway:
         users: UserMapper,
         sessions: SessionMapper,
         invites: InviteMapper,
-        erasure: ErasureMapper,
         settings: Settings,
     ) -> None:
         self._users = users
         self._sessions = sessions
         self._invites = invites
-        self._erasure = erasure
         self._idle = dt.timedelta(seconds=settings.session_idle)
         self._max = dt.timedelta(seconds=settings.session_max)
 
@@ -88,14 +85,6 @@ class AccountGateway:
             ExistsError: the name is taken.
         """
         self._users.set_identity(user_id, name, email)
-
-    def admins(self) -> int:
-        """Return how many users administrate this server."""
-        return self._users.admins()
-
-    def erase(self, user_id: int) -> None:
-        """Delete a user and all that is his; his subscriptions have ended before, for feeds count them."""
-        self._erasure.erase(user_id)
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store some settings of a user, as models/preferences.py reads them; the others stay."""

@@ -161,6 +161,10 @@ class ImportGateway:
             raise NotFoundError(import_id=import_id)
         return found
 
+    def is_there(self, one: Import) -> bool:
+        """Return whether an import was not removed."""
+        return self._imports.get(one.user_id, one.id) is not None
+
     def of_user(self, user_id: int, limit: int) -> list[Import]:
         """Return a user's newest imports."""
         return self._imports.of_user(user_id, limit)
@@ -306,30 +310,33 @@ class ImportGateway:
     def folder_ids(self, running: Import, used: Iterable[int]) -> dict[int, int]:
         """Return place → folder of the user for these places and those of empty folders, made where missing.
 
-        What lies deeper than folders may is put into the deepest that may be.
+        What lies deeper than folders may is put into the deepest that may be; where he has as many folders
+        as he may, what would lie in a new one lies above it, and what would lie nowhere has no place here.
         """
         if not running.keep_folders:
             return self._one_folder(running)
         wanted, above = paths(running.folders), {*used, *running.empty}
         mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(running.user_id)}
-        found: dict[tuple[str, ...], int] = {}
+        found: dict[tuple[str, ...], int | None] = {}
         for place in sorted(above):
             path = wanted[place][:DEPTH]
             for depth in range(1, len(path) + 1):
                 if path[:depth] not in found:
                     parent = found.get(path[: depth - 1])
                     found[path[:depth]] = self._folder(running.user_id, path[depth - 1], parent, mine)
-        return {place: found[wanted[place][:DEPTH]] for place in above}
+        places = {place: found[wanted[place][:DEPTH]] for place in above}
+        return {place: folder for place, folder in places.items() if folder is not None}
 
     def _one_folder(self, running: Import) -> dict[int, int]:
         if not running.into:
             return {}
         mine = {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(running.user_id)}
-        return {-1: self._folder(running.user_id, running.into, None, mine)}
+        folder = self._folder(running.user_id, running.into, None, mine)
+        return {} if folder is None else {-1: folder}
 
     def _folder(
         self, user_id: int, name: str, parent: int | None, mine: dict[tuple[int | None, str], int]
-    ) -> int:
+    ) -> int | None:
         key = (parent, name.casefold())
         if key not in mine:
             try:
@@ -337,6 +344,8 @@ class ImportGateway:
             except ExistsError:
                 # Made a moment ago, by him or by whoever worked on this before.
                 mine |= {(f.parent, f.name.casefold()): f.id for f in self._folders.of_user(user_id)}
+            except InvalidError:
+                return parent  # he has as many as he may; his feeds come all the same
         return mine[key]
 
 

@@ -84,13 +84,24 @@ class PeopleGateway:
         if disabled:
             self._sessions.remove_of_user(user_id)
 
-    def _change(self, user_id: int, changes: dict[str, Any]) -> None:
-        shrinks = changes.get("disabled") or changes.get("role") == Role.USER.value
+    def leave(self, user_id: int) -> None:
+        """Note that an account is being deleted.
 
+        Raises:
+            As :meth:`set_role`.
+        """
+        self._change(user_id, {"leaving": True})
+
+    def stays(self, user_id: int) -> bool:
+        """Return whether there is this account, and nobody deletes it."""
+        return self._people.stays(user_id)
+
+    def _change(self, user_id: int, changes: dict[str, Any]) -> None:
         def work(session: Session) -> None:
-            if self._people.change(user_id, changes, session) is None:
+            was = self._people.change(user_id, changes, session)
+            if was is None:
                 raise NotFoundError(user_id=user_id)
-            if shrinks and not self._people.count_admins(session):
+            if was.role is Role.ADMIN and not self._people.count_admins(session):
                 raise ConflictError("This is the last admin. Make somebody else an admin first.")
 
         self._store.transaction(work)

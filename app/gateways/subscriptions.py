@@ -126,6 +126,10 @@ class SubscriptionGateway:
             self._subscriptions.edit(user_id, feed_id, changes)
         return self.get(user_id, feed_id)
 
+    def unname(self, user_id: int, feed_id: int, title: str) -> None:
+        """Let a subscription go by the feed's own name, if it goes by this one."""
+        self._subscriptions.unname(user_id, feed_id, title)
+
     def remove(self, user_id: int, feed_id: int, expires: dt.datetime) -> str:
         """Unsubscribe; stars stay.
 
@@ -195,6 +199,13 @@ class SubscriptionGateway:
             chunk = feed_ids[start : start + TOGETHER]
             gone += self._store.transaction(partial(self._remove_some, user_id, chunk, token, expires))
         return token, gone
+
+    def remove_all(self, user_id: int, now: dt.datetime) -> list[int]:
+        """Unsubscribe from everything for good; return the feeds."""
+        gone = list[int]()
+        while feed_ids := self.feed_ids(user_id):  # an import may add some at this moment
+            gone += self.remove_many(user_id, feed_ids, now)[1]
+        return gone
 
     def _remove_some(
         self, user_id: int, feed_ids: Sequence[int], token: str, expires: dt.datetime, session: Session

@@ -16,6 +16,7 @@ def owned() -> tuple[str, ...]:
     """Return the collections that are found by user: whoever adds one, indexes it so."""
     return (
         "sessions",
+        "resets",
         *(name for name, indexes in INDEXES.items() if any("user_id" in i.document["key"] for i in indexes)),
     )
 
@@ -25,6 +26,12 @@ class ErasureMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._database = database
+
+    @translated
+    def stop(self, user_id: int) -> None:
+        """Forget a user's imports: whoever works on one finds that out with his next note."""
+        for name in ("imports", "import_parts"):
+            self._database[name].delete_many({"user_id": user_id})
 
     @translated
     def erase(self, user_id: int) -> None:

@@ -89,7 +89,12 @@ class PeopleMapper:
         return user_of(doc) if doc else None
 
     @translated
+    def stays(self, user_id: int) -> bool:
+        """Return whether there is this account, and nobody deletes it."""
+        return bool(self._users.count_documents({"_id": user_id, "leaving": None}, limit=1))
+
+    @translated
     def count_admins(self, session: Session) -> int:
-        """Return how many admins can log in."""
-        query = {"role": Role.ADMIN.value, "disabled": {"$ne": True}}
+        """Return how many admins can log in and stay."""
+        query = {"role": Role.ADMIN.value, "disabled": {"$ne": True}, "leaving": None}
         return self._users.count_documents(query, session=session)

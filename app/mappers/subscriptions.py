@@ -150,6 +150,12 @@ class SubscriptionMapper:
         )
 
     @translated
+    def unname(self, user_id: int, feed_id: int, title: str) -> None:
+        """Take a user's own title away where it is still this one."""
+        query = {"user_id": user_id, "feed_id": feed_id, "title": title}
+        self._subscriptions.update_one(query, {"$set": {"title": ""}})
+
+    @translated
     def place(
         self,
         user_id: int,

@@ -153,11 +153,6 @@ class UserMapper:
             raise ExistsError(_NAME_TAKEN, field="name") from e
 
     @translated
-    def admins(self) -> int:
-        """Return how many users administrate this server."""
-        return self._users.count_documents({"role": Role.ADMIN.value, "disabled": {"$ne": True}})
-
-    @translated
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store the settings in ``changes``, checked already; the others stay."""
         stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 
 from app import clock, logs
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
-from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.erasing import ErasingGateway
 from app.models import preferences
 from app.models.actor import Actor, Permission, Role
 from app.models.user import NewUser, Notice, Session, User
@@ -29,12 +28,12 @@ class AccountService:
     def __init__(
         self,
         accounts: AccountGateway,
-        subscriptions: SubscriptionGateway,
+        erasing: ErasingGateway,
         hasher: Hasher,
         limiter: Limiter,
     ) -> None:
         self._accounts = accounts
-        self._subscriptions = subscriptions
+        self._erasing = erasing
         self._hasher = hasher
         self._limiter = limiter
 
@@ -88,13 +87,13 @@ class AccountService:
             RateLimitedError: too many wrong passwords.
         """
         user = self._confirmed(actor, password, "confirm")
-        if user.role is Role.ADMIN and self._accounts.admins() == 1:
-            raise ConflictError("Nobody else administrates this server. Make somebody an admin first.")
+        try:
+            self._erasing.begin(user.id)
+        except ConflictError as e:
+            words = "Nobody else administrates this server. Make somebody an admin first."
+            raise ConflictError(words) from e
         self._accounts.end_sessions(user.id)
-        for feed_id in self._subscriptions.feed_ids(user.id):
-            with contextlib.suppress(NotFoundError):
-                self._subscriptions.remove(user.id, feed_id, clock.now())
-        self._accounts.erase(user.id)
+        self._erasing.finish(user.id, clock.now())
         log.info("user_deleted", user_id=user.id)
 
     def _user(self, actor: Actor) -> User:

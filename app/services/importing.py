@@ -8,7 +8,6 @@ results only tell when to look.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import time
 from collections import Counter
@@ -17,7 +16,8 @@ from typing import Any, Protocol
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import EventrError, ExistsError, NotFoundError, StoreError
+from app.errors import EventrError, ExistsError, StoreError
+from app.gateways.erasing import ErasingGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.imports import ImportGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -66,6 +66,7 @@ class ImportRunner:
         imports: ImportGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
+        erasing: ErasingGateway,
         jobs: JobPort,
         events: EventPort,
         settings: Settings,
@@ -73,6 +74,7 @@ class ImportRunner:
         self._imports = imports
         self._subscriptions = subscriptions
         self._feeds = feeds
+        self._erasing = erasing
         self._jobs = jobs
         self._events = events
         self._settings = settings
@@ -126,6 +128,10 @@ class ImportRunner:
 
     def _end(self, work: _Work) -> Import | None:
         if work.lost:
+            user_id = work.running.user_id
+            if not self._imports.is_there(work.running) and self._erasing.is_begun(user_id):
+                # This last step may have come behind the deletion of his account (G02).
+                self._erasing.finish(user_id, clock.now())
             return None
         done = self._imports.end(work.running, work.run, clock.now())
         if done is not None:
@@ -225,10 +231,12 @@ class _Work:
         user_id, now = self.running.user_id, clock.now()
         if item.state is ItemState.RETRY and item.feed_id:
             return item.feed_id, False
-        feed = self._feeds.get_or_create(item.url, now=now, title=item.title)
+        # What his file calls a feed is his own: others who follow it are never shown that (V08, W22).
+        feed = self._feeds.get_or_create(item.url, now=now)
+        name = "" if item.title in (feed.title, item.url) else item.title
         folder_ids = self._folders_of(item)
         try:
-            self._subscriptions.add(Subscription(0, user_id, feed.id, "", folder_ids), feed, now)
+            self._subscriptions.add(Subscription(0, user_id, feed.id, name, folder_ids), feed, now)
         except ExistsError:
             self._add_folders(feed.id, folder_ids)
             return feed.id, False
@@ -237,7 +245,8 @@ class _Work:
     def _folders_of(self, item: ImportItem) -> tuple[int, ...]:
         if not self.running.keep_folders:
             return tuple(self._folders.values())
-        return tuple(dict.fromkeys(self._folders[place] for place in item.folders))
+        places = [place for place in item.folders if place in self._folders]
+        return tuple(dict.fromkeys(self._folders[place] for place in places))
 
     def _add_folders(self, feed_id: int, folder_ids: Sequence[int]) -> None:
         mine = self._subscriptions.get(self.running.user_id, feed_id)
@@ -294,7 +303,7 @@ class _Work:
         if end is None:
             return ItemChange(ItemState.FAILED, "gone", asked.feed_id)
         if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
-            return self._failed(asked.item, asked.feed_id, end)
+            return _failed(asked.feed_id, end)
         if (
             end.read
             and not end.error
@@ -304,11 +313,7 @@ class _Work:
         if now - asked.since < self._patience:
             return None
         # Its host lets nobody ask that often, or is stopped: it comes by itself, later.
-        return (
-            self._failed(asked.item, asked.feed_id, end)
-            if end.error
-            else ItemChange(ItemState.ADDED, None, asked.feed_id)
-        )
+        return _failed(asked.feed_id, end) if end.error else ItemChange(ItemState.ADDED, None, asked.feed_id)
 
     def _ask_again(self, now: float) -> None:
         """Queue once more what nobody has told anything of: its job was lost, or put off by its host."""
@@ -318,19 +323,14 @@ class _Work:
             del self._jobs_of[job]
         self._pull(sorted(late))
 
-    def _failed(self, item: ImportItem, feed_id: int, end: FeedEnd) -> ItemChange:
-        self._name(item, feed_id, end)
-        return ItemChange(ItemState.FAILED, end.error, feed_id)
-
     def _added(self, item: ImportItem, feed_id: int, end: FeedEnd) -> ItemChange:
         self._name(item, feed_id, end)
         return ItemChange(ItemState.ADDED, None, feed_id)
 
     def _name(self, item: ImportItem, feed_id: int, end: FeedEnd) -> None:
-        """Keep the name that the file gives a feed where it differs from the feed's own."""
-        if item.title and item.title not in (end.title, item.url) and item.state is not ItemState.RETRY:
-            with contextlib.suppress(NotFoundError):  # he has unsubscribed meanwhile
-                self._subscriptions.edit(self.running.user_id, feed_id, {"title": item.title})
+        """Let a feed go by its own name, now that it is known, where the file says the same."""
+        if item.title and item.title == end.title and item.state is not ItemState.RETRY:
+            self._subscriptions.unname(self.running.user_id, feed_id, item.title)
 
     # -- writing
 
@@ -346,3 +346,7 @@ class _Work:
         if changes and time.monotonic() - self._told >= TELL:
             self._told = time.monotonic()
             self._events.progress(found.user_id, found.id, found.report(clock.now()))
+
+
+def _failed(feed_id: int, end: FeedEnd) -> ItemChange:
+    return ItemChange(ItemState.FAILED, end.error, feed_id)

@@ -293,6 +293,66 @@ def test_files_per_hour_are_limited(services: Services, alice: Actor) -> None:
         services.imports.preview(alice, listed(("a", ())), "x")
 
 
+def test_who_has_all_folders_he_may_have_gets_the_feeds(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gateways.folders.MOST", 1)
+    body = listed(("a", ("One", "Two")), ("b", ("Three",)))
+    one = services.imports.preview(alice, body, "x.opml")
+    services.imports.start(alice, one.id)
+    assert run(services, one, Pulling(services, feeds("a", "b")))["added"] == 2
+    [folder] = services.folders.list(alice)
+    placed = {s.folder_ids for s in services.gateways.subscriptions.of_user(alice.user_id)}
+    assert placed == {(folder.id,), ()}
+
+
+def test_W22_what_a_file_calls_a_feed_is_shown_to_nobody_else(
+    services: Services, alice: Actor, bob: Actor
+) -> None:
+    body = opml.write("x", [Outline(f"{HOST}/{n}", f"My {n}", None, ()) for n in "ab"])
+    body = body.replace(b"My a", b"Feed a")
+    one = services.imports.preview(alice, body, "x.opml")
+    services.imports.start(alice, one.id)
+    run(services, one, Pulling(services, feeds("a")))
+    for name in "ab":
+        services.subscriptions.subscribe(bob, f"{HOST}/{name}")
+    assert {f.title for f in services.reading.tree(alice).feeds} == {"Feed a", "My b"}
+    assert {f.title for f in services.reading.tree(bob).feeds} == {"Feed a", f"{HOST}/b"}
+    mine = services.gateways.subscriptions.of_user(alice.user_id)
+    assert sorted(s.title for s in mine) == ["", "My b"], "the first goes by the feed's own name"
+
+
+def test_G02_of_who_leaves_during_an_import_nothing_is_left(
+    services: Services, alice: Actor, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erasing = services.gateways.erasing
+    one = services.imports.preview(alice, listed(("a", ("News",)), ("b", ())), "x.opml")
+    services.imports.start(alice, one.id)
+    account = {
+        "_id": alice.user_id,
+        "name": "alice",
+        "email": "a@b.c",
+        "role": "user",
+        "created": clock.now(),
+    }
+    db.users.insert_one(account)
+    subscriptions = services.gateways.subscriptions
+    add = subscriptions.add
+
+    def late(*args: Any) -> Any:
+        if erasing.is_begun(alice.user_id):
+            return add(*args)
+        erasing.begin(alice.user_id)
+        erasing.finish(alice.user_id, clock.now())
+        return add(*args)
+
+    monkeypatch.setattr(subscriptions, "add", late)
+    assert run(services, one, Pulling(services, feeds("a", "b")))["state"] == "left"
+    for name in ("users", "subscriptions", "folders", "imports", "import_parts", "removals"):
+        assert not db[name].count_documents({}), name
+    assert {f["subscribers"] for f in db.feeds.find()} == {0}
+
+
 def test_addresses_that_can_never_be_fetched_fail_at_once(services: Services, alice: Actor) -> None:
     urls = [
         "http://127.0.0.1/x",

@@ -11,10 +11,12 @@ import pytest
 
 from app import clock
 from app.bootstrap import Services
+from app.errors import ConflictError
 from app.mappers.erasure import owned
 from app.models.actor import Actor, Role
 from app.models.preferences import Preferences
 from app.models.stream import StreamRef
+from tests.support.importing import previewed
 from tests.support.reader import PASSWORD, add_user, follow
 from tests.web.conftest import Visitor
 
@@ -170,6 +172,9 @@ def test_G02_of_a_deleted_account_nothing_is_left(
     services.reading.star(actor, page.rows[0].id, True)
     services.reading.mark_all(actor, StreamRef.parse("all"), snapshot=page.snapshot)
     services.subscriptions.unsubscribe(actor, feed_ids[0])
+    services.gateways.people.reset_link(actor.user_id)
+    services.tags.change(actor, page.rows[1].id, add=["kept"])
+    previewed(services, actor)
     ann.post("/settings/reading", READING)
     done = ann.post("/settings/delete", {"confirm": PASSWORD})
     assert (done.status_code, done.headers["Location"]) == (303, "/?gone=1")
@@ -177,6 +182,7 @@ def test_G02_of_a_deleted_account_nothing_is_left(
         for doc in db[name].find():
             assert not _mentions(doc, {actor.user_id, "ann", "ann@example.org"}), name
     assert {f["subscribers"] for f in db.feeds.find()} == {1}, "bob reads them still"
+    assert {e.get("stars", 0) for e in db.entries.find()} == {0}, "nobody keeps them from going"
     for one in (ann, elsewhere):
         assert one.get("/read/all").headers["Location"].startswith("/login")
     assert "deleted" in visitor().get("/?gone=1").text
@@ -209,6 +215,23 @@ def test_the_last_admin_stays(services: Services, visitor: Make) -> None:
     assert "Nobody else administrates this server" in refused.text
     services.accounts.create_user(Actor(0, Role.ADMIN), "a@example.org", "other", PASSWORD, Role.ADMIN)
     assert root.post("/settings/delete", {"confirm": PASSWORD}).status_code == 303
+
+
+def test_of_two_admins_who_leave_at_once_one_stays(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = add_user(services, "one", Role.ADMIN), add_user(services, "two", Role.ADMIN)
+    finish = services.gateways.erasing.finish
+
+    def second(*args: Any) -> None:
+        monkeypatch.setattr(services.gateways.erasing, "finish", finish)
+        with pytest.raises(ConflictError, match="Nobody else"):
+            services.accounts.delete(two, PASSWORD)
+        finish(*args)
+
+    monkeypatch.setattr(services.gateways.erasing, "finish", second)
+    services.accounts.delete(one, PASSWORD)
+    assert services.gateways.accounts.user(two.user_id) is not None
 
 
 # -- the language of strangers

@@ -1,0 +1,69 @@
+"""The end of an account: everything of a user goes, and what others count of him is counted down (G02).
+
+It is begun in the account's document, so that a crash leaves something to go on from, and whoever works
+for that user at that moment, an import above all, finds out and clears up after himself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from app.gateways.people import PeopleGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.websubs import WebsubGateway
+from app.mappers.entries import EntryMapper
+from app.mappers.erasure import ErasureMapper
+from app.mappers.marks import MarkMapper
+from app.mappers.store import Session, Store
+
+#: Marks that go in one transaction.
+TOGETHER = 100
+
+
+class ErasingGateway:
+    """Deletes accounts; each step can be done again."""
+
+    def __init__(
+        self,
+        store: Store,
+        people: PeopleGateway,
+        subscriptions: SubscriptionGateway,
+        websubs: WebsubGateway,
+        marks: MarkMapper,
+        entries: EntryMapper,
+        erasure: ErasureMapper,
+    ) -> None:
+        self._store, self._people = store, people
+        self._subscriptions, self._websubs = subscriptions, websubs
+        self._marks, self._entries = marks, entries
+        self._erasure = erasure
+
+    def begin(self, user_id: int) -> None:
+        """Note that an account goes.
+
+        Raises:
+            NotFoundError: there is no such account.
+            ConflictError: nobody would be left who may change anything.
+        """
+        self._people.leave(user_id)
+
+    def is_begun(self, user_id: int) -> bool:
+        """Return whether an account goes or is gone."""
+        return not self._people.stays(user_id)
+
+    def finish(self, user_id: int, now: dt.datetime) -> None:
+        """Delete a user and all that is his."""
+        # First what others work on for him, so that they stop; then what counts him as a reader.
+        self._erasure.stop(user_id)
+        self._websubs.leave_unread(self._subscriptions.remove_all(user_id, now), now)
+        while self._store.transaction(lambda session: self._unmark(user_id, session)):
+            pass
+        self._erasure.erase(user_id)
+
+    def _unmark(self, user_id: int, session: Session) -> int:
+        """Take some of his marks from entries, which count them: retention keeps what has one."""
+        marks = self._marks.some(user_id, TOGETHER, session)
+        for mark in marks:
+            self._entries.star(mark.feed_id, mark.entry_id, -1, session)
+        self._marks.remove(user_id, [mark.entry_id for mark in marks], session)
+        return len(marks)
