@@ -65,6 +65,10 @@ class IndexingGateway:
         """Note that the search knows these entries."""
         self._feeds.indexed(feed)
 
+    def later(self, feed: Unindexed, at: dt.datetime) -> None:
+        """Let a feed wait until then, unless there is news again."""
+        self._feeds.postpone(feed, at)
+
     def again(self, now: dt.datetime) -> int:
         """Let all feeds be read anew; return how many."""
         return self._feeds.unindex(now)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pymongo
 from bson.int64 import Int64
 from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.mappers.errors import translated
+from app.mappers.indexes import BUILD_SECONDS
 from app.mappers.store import Doc
 from app.models.feed import Unindexed
 
@@ -38,10 +40,17 @@ class IndexMarkMapper:
         self._feeds.update_one(query, {**done, "$unset": {"index_at": ""}})
 
     @translated
+    def postpone(self, feed: Unindexed, at: dt.datetime) -> None:
+        """Let a feed wait until then, unless there is news again."""
+        self._feeds.update_one({"_id": feed.id, "index_at": feed.index_at}, {"$set": {"index_at": at}})
+
+    @translated
     def unindex(self, now: dt.datetime) -> int:
         """Let the search read all feeds anew; return how many."""
         update = {"$set": {"index_at": now}, "$unset": {"indexed_upto": "", "indexed_at": ""}}
-        return self._feeds.update_many({"_id": {"$gt": 0}, "last_seq": {"$gt": 0}}, update).modified_count
+        with pymongo.timeout(BUILD_SECONDS):  # all feeds of the server, in one statement
+            done = self._feeds.update_many({"_id": {"$gt": 0}, "last_seq": {"$gt": 0}}, update)
+        return done.modified_count
 
 
 def _unindexed(doc: Doc) -> Unindexed:

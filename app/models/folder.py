@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Iterable, Sequence
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -20,6 +21,19 @@ class Folder:
     name: str
     parent: int | None = None
     order: str = ""
+
+
+def inside(folders: Sequence[Folder], tops: Iterable[int]) -> set[int]:
+    """Return these folders and all that lie in them."""
+    children: dict[int | None, list[int]] = {}
+    for folder in folders:
+        children.setdefault(folder.parent, []).append(folder.id)
+    found, waiting = set[int](), list(tops)
+    while waiting:
+        if (folder_id := waiting.pop()) not in found:
+            found.add(folder_id)
+            waiting += children.get(folder_id, ())
+    return found
 
 
 class PlaceMode(enum.StrEnum):

@@ -12,6 +12,7 @@ from app.gateways.streams import KeyPage, StreamGateway, cut
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
 from app.models.entry import EntryKey
+from app.models.folder import inside
 from app.models.search import Found, Name, SearchQuery, Wanted, is_seen, parse
 from app.models.stream import Cursor, Looked, Page, Segment, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import Subscription
@@ -65,17 +66,16 @@ class Finder:
         self, user_id: int, mine: Sequence[Subscription], names: Iterable[Name]
     ) -> list[Subscription]:
         folders = self._folders.of_user(user_id)
-        inside: dict[bool, set[int]] = {True: set(), False: set()}
+        found: dict[bool, set[int]] = {True: set(), False: set()}
         for name in names:
-            for folder in folders:
-                if name.text in fold(folder.name):
-                    inside[name.wanted].update(self._folders.below(user_id, folder.id))
+            meant = [folder.id for folder in folders if name.text in fold(folder.name)]
+            found[name.wanted] |= inside(folders, meant)
         wanted = any(name.wanted for name in names)
         return [
             s
             for s in mine
-            if (not wanted or inside[True].intersection(s.folder_ids))
-            and not inside[False].intersection(s.folder_ids)
+            if (not wanted or found[True].intersection(s.folder_ids))
+            and not found[False].intersection(s.folder_ids)
         ]
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
@@ -109,17 +109,20 @@ class Finder:
         return dataclasses.replace(page, rows=rows, looked=Looked(query.terms, query.notes))
 
     def _wanted(self, snapshot: Snapshot, query: SearchQuery) -> Wanted:
-        feeds = snapshot.feeds
+        feeds, ids = snapshot.feeds, self._ids(snapshot.user_id, query)
         return Wanted(
+            # What is kept for its marks lies below a feed's first number.
             feeds={
-                f.feed_id: (f.first_seq, f.last_seq) for f in feeds.values() if f.total and _may(f, query)
+                f.feed_id: (f.first_seq if ids is None else 1, f.last_seq)
+                for f in feeds.values()
+                if f.total and _may(f, query)
             },
             newest=max((f.newest for f in feeds.values()), default=0),
             terms=query.terms,
             without=query.without,
             since=None if query.since is None else _millis(query.since),
             until=None if query.until is None else _millis(query.until) - 1,
-            ids=self._ids(snapshot.user_id, query),
+            ids=ids,
             newest_first=snapshot.sort is not Sort.OLDEST,
         )
 
@@ -145,7 +148,7 @@ class Finder:
         """Leave out what the engine does not know: read states, and marks that must not be there."""
         keys, feeds = found.keys, snapshot.feeds
         if query.read is not None:
-            keys = [k for k in keys if feeds[k.feed_id].state.is_read(k.seq) is query.read]
+            keys = [k for k in keys if _is_read(feeds[k.feed_id], k.seq) is query.read]
         unwanted = [n.text for n in query.tags if not n.wanted]
         if query.starred is False or unwanted:
             marks = self._streams.marks(snapshot.user_id, keys)
@@ -160,6 +163,10 @@ class Finder:
 def _may(feed: SourceFeed, query: SearchQuery) -> bool:
     """Return whether a feed can have anything of the read state that is asked for."""
     return query.read is not False or feed.unread > 0
+
+
+def _is_read(feed: SourceFeed, seq: int) -> bool:
+    return seq < feed.first_seq or feed.state.is_read(seq)
 
 
 def _named(title: str, names: Iterable[Name]) -> bool:

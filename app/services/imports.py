@@ -58,9 +58,7 @@ class ImportService:
             RateLimitedError: too many files within the hour.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        throttle(
-            self._limiter, f"import:{actor.user_id}", limit=self._settings.imports_per_hour, window=_HOUR
-        )
+        self._throttle(actor)
         found = self._imports.read(body)
         kept = self._imports.add(
             actor.user_id, found, a_text(name[:NAME_MAX], "name", empty=True), clock.now()
@@ -68,13 +66,19 @@ class ImportService:
         log.info("import_previewed", user_id=actor.user_id, import_id=kept.id, **kept.counts)
         return kept
 
+    def _throttle(self, actor: Actor) -> None:
+        who, limit = f"import:{actor.user_id}", self._settings.imports_per_hour
+        throttle(self._limiter, who, limit=limit, window=_HOUR)
+
     def begin(self, actor: Actor, found: SubscriptionList, name: str) -> Import:
         """Import a list at once, as it is.
 
         Raises:
             InvalidError: there is nothing in it that he has not got.
+            RateLimitedError: too many lists within the hour.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
+        self._throttle(actor)
         kept = self._imports.add(actor.user_id, found, a_text(name, "name", empty=True), clock.now())
         try:
             return self.start(actor, kept.id)

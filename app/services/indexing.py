@@ -10,12 +10,16 @@ import datetime as dt
 import time
 
 from app import logs
+from app.errors import StoreError
 from app.gateways.indexing import IndexingGateway
+from app.models.feed import Unindexed
 from app.models.jobs import Job, Queue, Task
 from app.ports import SearchPort
 
 log = logs.get(__name__)
 
+#: When a feed that could not be indexed is tried again.
+LATER = dt.timedelta(hours=1)
 #: Feeds looked up at once.
 FEEDS = 50
 
@@ -36,16 +40,27 @@ class IndexService:
         end, done = time.monotonic() + seconds, {"feeds": 0, "entries": 0}
         while feeds := self._gateway.due(now, FEEDS):
             for feed in feeds:
-                for batch in self._gateway.entries(feed):
-                    self._search.index(batch)
-                    done["entries"] += len(batch)
-                self._search.remove(feed.id, feed.first_seq, self._gateway.kept(feed))
-                self._gateway.done(feed)
+                done["entries"] += self._index(feed, now)
                 done["feeds"] += 1
                 if time.monotonic() >= end:
                     return done
         log.info("indexed", **done)
         return done
+
+    def _index(self, feed: Unindexed, now: dt.datetime) -> int:
+        number = 0
+        try:
+            for batch in self._gateway.entries(feed):
+                self._search.index(batch)
+                number += len(batch)
+            self._search.remove(feed.id, feed.first_seq, self._gateway.kept(feed))
+            self._gateway.done(feed)
+        except StoreError:
+            raise
+        except Exception:  # a fault of ours; the feeds behind it in the line must not wait for it
+            log.error("index_failed", feed_id=feed.id, exc_info=True)
+            self._gateway.later(feed, now + LATER)
+        return number
 
     def rebuild(self, now: dt.datetime) -> int:
         """Let everything be indexed anew; return of how many feeds."""

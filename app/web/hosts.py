@@ -53,6 +53,8 @@ def check_body(request: Request, settings: Settings, *, takes_file: bool = False
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired
     most = settings.max_request_bytes
+    # Not for a long line of fields: each of its two million empty ones would be kept as an object.
+    takes_file = takes_file and request.mimetype == "multipart/form-data"
     if takes_file:
         most += settings.opml_max_bytes
         request.max_content_length = request.max_form_memory_size = most

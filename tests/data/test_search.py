@@ -177,9 +177,13 @@ def test_what_a_crash_left_is_indexed_the_next_time(
 ) -> None:
     gateway = library.services.gateways.indexing
     library.store(library.feed("nature"), [say(9, "Fresh")])
+
+    def killed(*_: object) -> None:
+        raise SystemExit
+
     with monkeypatch.context() as patch:
-        patch.setattr(gateway, "done", lambda feed: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
+        patch.setattr(gateway, "done", killed)
+        with pytest.raises(SystemExit):
             index(library)
     assert index(library)["entries"] == 1
     assert found(library, alice, "fresh") == ["Fresh"]
@@ -203,6 +207,40 @@ def test_all_can_be_made_anew(library: World, alice: Actor, db: Database[Any]) -
     assert len(found(library, alice, "ice")) == 3
 
 
+def test_the_first_start_with_a_search_indexes_what_was_there_before(
+    library: World, alice: Actor, db: Database[Any]
+) -> None:
+    db.searchables.drop()
+    with clock.set_source(lambda: NOW):
+        library.services.ensure_indexes()
+    assert index(library)["entries"] == 6
+    assert len(found(library, alice, "ice")) == 3
+    library.services.ensure_indexes()
+    assert index(library)["feeds"] == 0, "once"
+
+
+def test_a_feed_that_cannot_be_indexed_holds_no_other_up(
+    library: World, alice: Actor, db: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway, bad = library.services.gateways.indexing, library.feed("sport")
+    entries = gateway.entries
+
+    def broken(feed: Any) -> Any:
+        if feed.id == bad:
+            raise ValueError("a fault of ours")
+        return entries(feed)
+
+    db.searchables.delete_many({})
+    library.services.indexing.rebuild(NOW)
+    monkeypatch.setattr(gateway, "entries", broken)
+    assert index(library)["feeds"] == 3
+    assert {d["feed_id"] for d in db.searchables.find()} == {library.feed("nature"), library.feed("other")}
+    monkeypatch.setattr(gateway, "entries", entries)
+    assert index(library, NOW + dt.timedelta(minutes=59))["feeds"] == 0
+    assert index(library, NOW + dt.timedelta(hours=1))["feeds"] == 1
+    assert db.searchables.count_documents({}) == 6
+
+
 def test_retention_takes_entries_out_but_not_marked_ones(
     library: World, alice: Actor, db: Database[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +253,9 @@ def test_retention_takes_entries_out_but_not_marked_ones(
     index(library)
     assert {d["_id"] for d in db.searchables.find({"feed_id": nature, "seq": {"$lt": 3}})} <= {oldest}
     assert db.searchables.count_documents({"feed_id": nature, "seq": 2}) == 0
+    title = services.reading.article(alice, oldest).entry.title
+    assert found(library, alice, "tag:keep") == [title], "it is found by its mark"
+    assert found(library, alice, "tag:keep is:unread") == []
     assert services.reading.article(alice, oldest).tags[0].name == "keep"
 
 

@@ -7,7 +7,7 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.errors import EventrError, ExistsError, InvalidError, TooLargeError
+from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError, TooLargeError
 from app.models.actor import Permission
 from app.models.user import Notice
 from app.web import schemas
@@ -59,7 +59,7 @@ def subscribe(slug: str) -> Response | tuple[str, int]:
     form = schemas.form(request, Choice)
     try:
         found = services().packs.subscribe(actor(), slug, None if form.all else form.pick)
-    except InvalidError as e:
+    except (InvalidError, RateLimitedError) as e:
         return _show(slug, e), e.http_status
     return make_response(redirect(f"/imports/{found.id}", 303))
 
