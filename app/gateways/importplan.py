@@ -44,7 +44,8 @@ class _Planner:
 
     def items(self, feeds: Sequence[Outline], have: Have) -> list[ImportItem]:
         ordered = sorted(feeds, key=lambda feed: self._folders.place(feed.folders))
-        keys = [url_key(feed.url) for feed in ordered]
+        # What is too long to be an address is not taken apart like one.
+        keys = [url_key(feed.url) if len(feed.url) <= URL_MAX else feed.url for feed in ordered]
         first: dict[str, int] = {}
         places: dict[str, dict[int, None]] = {}
         for index, (key, feed) in enumerate(zip(keys, ordered, strict=True)):

@@ -285,6 +285,17 @@ def _items(services: Services, alice: Actor, body: bytes) -> Any:
     return services.imports.items(alice, services.imports.preview(alice, body, "x").id)
 
 
+def test_X02_an_outline_of_very_many_attributes_or_of_one_long_address_is_read_at_once(
+    services: Services, alice: Actor
+) -> None:
+    many = b" ".join(b'a%d="1"' % number for number in range(300_000))
+    url = f"{HOST}/{'%41' * 500_000}".encode()
+    for outline in (b'<outline text="x" xmlUrl="https://a.example/f" %s/>' % many,
+                    b'<outline text="x" xmlUrl="%s"/>' % url):  # fmt: skip
+        body = b'<opml version="2.0"><body>%s</body></opml>' % outline
+        assert services.imports.preview(alice, body, "x.opml").total == 1
+
+
 def test_files_per_hour_are_limited(services: Services, alice: Actor) -> None:
     services.imports._settings = dataclasses.replace(services.settings, imports_per_hour=2)
     for _ in range(2):

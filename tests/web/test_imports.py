@@ -202,3 +202,10 @@ def test_what_is_exported_has_a_name_and_is_a_file(ann: Visitor) -> None:
         r'attachment; filename="eventr-\d{4}-\d\d-\d\d\.opml"', answer.headers["Content-Disposition"]
     )
     assert opml.read(answer.data).feeds[0].folders == ("News",)
+
+
+def test_W16_only_a_form_with_a_file_may_be_as_long_as_one(services: Services, ann: Visitor) -> None:
+    body = listed(("a", ()))
+    long = body.replace(b"</body>", b" " * services.settings.max_request_bytes + b"</body>")
+    assert ann.post("/imports", {"pasted": long.decode()}).status_code == 413
+    the_import(send(ann, "/imports", long))
