@@ -158,3 +158,24 @@ def test_pause_and_address_by_forms(
     assert done.status_code == 303
     assert "Address changed." in ann.get(done.headers["Location"]).text
     assert feeds[0] not in {f.feed_id for f in services.reading.tree(reader).feeds}
+
+
+def test_the_history_says_in_words_what_was_moved_and_left(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    folder = services.folders.create(reader, "Mine")
+    inner = services.folders.create(reader, "Inner")
+    assert ann.post("/folders/place", {"feed": str(feeds[0]), "target": str(folder.id)}).status_code == 303
+    ann.post(f"/folders/{inner.id}/move", {"parent": str(folder.id)})
+    ann.post("/subscriptions", {"do": "unsubscribe", "feed": [str(feeds[1]), str(feeds[2])]})
+    page = ann.get("/history").text
+    for words in ("1 feed moved", "Inner: Folder moved", "Unsubscribed from 2 feeds"):
+        assert words in page
+    tokens = list(dict.fromkeys(re.findall(r'name="token" value="([^"]+)"', page)))  # one in a toast too
+    assert len(tokens) == 3
+    for token in tokens:
+        assert ann.post("/undo", {"token": token, "next": "/history"}).status_code == 303
+    assert "Nothing to take back" in ann.get("/history").text
+    tree = services.reading.tree(reader)
+    assert len(tree.feeds) == 3
+    assert {f.name for f in tree.folders} == {"Mine", "Inner"}
