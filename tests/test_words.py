@@ -119,6 +119,19 @@ def test_an_untranslated_word_is_found(source: str) -> None:
     assert not untranslated("<p class='go'>{{ _('Hello') }} · <kbd>Esc</kbd> {{ x }}</p>")
 
 
+# -- scripts
+_SAID = re.compile(r'\bt\("[^"]*"|\btn\("[^"]*", "[^"]*"|^\s*//.*$|\bnew Error\("[^"]*"\)', re.M)
+_UNSAID = re.compile(
+    r'"[A-Z][a-z]+ [^"]*"|(?:\b(?:say|toast)\(|textContent[:=]\s*|[Tt]itle[:=]\s*)"[A-Z][^"]*"'
+)
+
+
+@pytest.mark.parametrize("path", sorted((REPO / "static/js").rglob("*.js")), ids=lambda path: path.name)
+def test_every_word_of_a_script_can_be_translated(path: Path) -> None:
+    source = re.sub(r"\s*([:=])\s*", r"\1", _SAID.sub("", path.read_text("utf-8")))
+    assert not _UNSAID.findall(source)
+
+
 # -- errors
 _RAISED = {kind.__name__ for kind in errors.EventrError.__subclasses__()} - {
     "SettingsError", "StartupError", "FeedError"
@@ -190,9 +203,16 @@ def _same_places(message: Message, text: str) -> bool:
 
 
 # -- directions
+#: Four values in a row: top, right, bottom, left.
+_FOUR = re.compile(r"(?:^|[;{\s])(?:padding|margin|inset|border-width)\s*:\s*([^;{}]+)")
+_VALUE = re.compile(r"[\w.%-]+\([^()]*(?:\([^()]*\)[^()]*)*\)|\S+")
+
+
 def physical(css: str) -> list[str]:
     """Return what of a stylesheet names a side of the screen instead of one of the text."""
-    return [match[1] for match in _SIDES.finditer(re.sub(r"/\*.*?\*/", "", css, flags=re.S))]
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.S)
+    fours = [values for match in _FOUR.finditer(css) if len(values := _VALUE.findall(match[1])) == 4]
+    return [match[1] for match in _SIDES.finditer(css)] + [" ".join(v) for v in fours if v[1] != v[3]]
 
 
 @pytest.mark.parametrize("path", sorted((REPO / "static/css").rglob("*.css")), ids=lambda p: p.name)
@@ -201,8 +221,15 @@ def test_styles_follow_the_direction_of_the_text(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "css", ["a { margin-left: 1px }", "a{left:0}", "a { float: right; }", "a{text-align:left}"]
+    "css",
+    [
+        "a { margin-left: 1px }",
+        "a{left:0}",
+        "a { float: right; }",
+        "a{text-align:left}",
+        "a { padding: 0 var(--x) 0 1px; }",
+    ],
 )
 def test_a_side_of_the_screen_is_found(css: str) -> None:
     assert physical(css)
-    assert not physical("a { margin-inline-start: 1px; inset-block-start: 0; text-align: start }")
+    assert not physical("a { margin-inline-start: 1px; inset-block-start: 0; margin: 0 1px 2px 1px }")

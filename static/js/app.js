@@ -4,13 +4,13 @@ import "./zone.js";
 import { act, later, register, to } from "./actions.js";
 import * as focus from "./focus.js";
 import * as keys from "./keys.js";
+import { offline } from "./net.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
 import * as tree from "./tree.js";
 import * as extras from "./extras.js";
-import { t } from "./words.js";
 
-const failed = () => toasts.toast(t("The server does not answer. Check your connection."));
+const failed = () => toasts.toast(offline());
 
 function search() {
   const field = document.getElementById("q");

@@ -11,6 +11,7 @@ let missed = false; // told while nobody looked
 let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
 let onNewer = () => {};
+let onUnknown = async () => {};
 
 export function write(link, count) {
   const number = link.querySelector("b");
@@ -48,7 +49,11 @@ function title() {
   if (all) document.title = document.title.replace(/^(\(\d+\) )?/, total ? `(${total}) ` : "");
 }
 
-function show({ total, feeds, folders, newer }) {
+// Whether something is counted that came from elsewhere: another device, an import.
+const unknown = (ids, kind) => Object.keys(ids).some((id) => !document.querySelector(`.tree a[data-${kind}="${id}"]`));
+
+async function show({ total, feeds, folders, newer }) {
+  if (unknown(feeds, "feed") || unknown(folders, "folder")) await onUnknown();
   for (const link of document.querySelectorAll(".tree a[data-feed]")) write(link, feeds[link.dataset.feed] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
@@ -66,7 +71,7 @@ export async function refresh() {
   // What was marked meanwhile is not in this answer; its own event asks again.
   if (!answer || moves !== before) return;
   etag = answer.etag;
-  show(answer.data);
+  await show(answer.data);
 }
 
 export function forget() {
@@ -98,8 +103,9 @@ function ask() {
   else refresh();
 }
 
-export function start(newer, sent) {
+export function start(newer, grown, sent) {
   onNewer = newer;
+  onUnknown = grown;
   settle = sent;
   title();
   live.start(told);

@@ -7,14 +7,21 @@ function menus(event) {
   }
 }
 
-function folders() {
-  const closed = new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+const left = () => new Set(JSON.parse(localStorage.getItem(KEY) ?? "[]"));
+
+export function fold() {
+  const closed = left();
   for (const details of document.querySelectorAll(".folder > details")) {
     if (closed.has(details.parentElement.dataset.id)) details.open = false;
   }
+}
+
+function folders() {
+  fold();
   // Caught on its way, as it does not bubble: folders may come later.
   const toggled = ({ target }) => {
     if (!target.matches(".folder > details")) return;
+    const closed = left();
     closed[target.open ? "delete" : "add"](target.parentElement.dataset.id);
     localStorage.setItem(KEY, JSON.stringify([...closed]));
   };
@@ -24,8 +31,12 @@ function folders() {
 // What moves things in the tree is loaded when somebody comes near it.
 function tools() {
   const tree = document.getElementById("tree");
-  const load = () => void import(tree.dataset.tool);
-  for (const kind of ["pointerover", "focusin"]) tree?.addEventListener(kind, load, { once: true });
+  let asked = false;
+  const load = () => {
+    if (!asked) import(tree.dataset.tool).catch(() => (asked = false));
+    asked = true;
+  };
+  for (const kind of ["pointerover", "focusin"]) tree?.addEventListener(kind, load);
 }
 
 // A video asks its site for nothing before it is wanted (H07).

@@ -1,5 +1,7 @@
 // Talking to the server: small posts that answer in JSON, fragments that htmx puts into the page.
+import { toast } from "./toast.js";
 import { csrf } from "./trusted.js";
+import { t } from "./words.js";
 
 export class Failure extends Error {
   constructor(status, message) {
@@ -8,16 +10,16 @@ export class Failure extends Error {
   }
 }
 
-const OFFLINE = "The server does not answer. Check your connection.";
+export const offline = () => t("The server does not answer. Check your connection.");
 
 export async function post(url, fields, keepalive = false) {
   const body = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
   const headers = { "X-CSRF-Token": csrf(), Accept: "application/json" };
   const response = await fetch(url, { method: "POST", body, headers, keepalive }).catch(() => null);
-  if (!response) throw new Failure(0, OFFLINE);
+  if (!response) throw new Failure(0, offline());
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Failure(response.status, answer.message ?? OFFLINE);
+  if (!response.ok) throw new Failure(response.status, answer.message ?? offline());
   return answer;
 }
 
@@ -28,16 +30,22 @@ export async function get(url, etag) {
   return { etag: response.headers.get("ETag"), data: await response.json() };
 }
 
-// A newer load of the same place ends an older one that is still under way.
+// A newer load of the same place ends an older one that is still under way, which then answers null;
+// false: the server did not answer, which is said.
 const loading = new Map();
 
 export async function load(url, id) {
   const turn = Symbol(id);
   loading.set(id, turn);
   const place = document.getElementById(id);
+  let came = true;
+  const lost = ({ target }) => target === place && (came = false);
   place.setAttribute("aria-busy", "true");
+  place.addEventListener("htmx:error", lost);
   await htmx.ajax("GET", url, { target: `#${id}`, source: place });
-  if (loading.get(id) !== turn) return false;
+  place.removeEventListener("htmx:error", lost);
+  if (loading.get(id) !== turn) return null;
   place.removeAttribute("aria-busy");
-  return true;
+  if (!came) toast(offline());
+  return came;
 }

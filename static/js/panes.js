@@ -5,6 +5,7 @@ import { load, post } from "./net.js";
 import * as queue from "./queue.js";
 import * as rows from "./rows.js";
 import { say, toast } from "./toast.js";
+import { t } from "./words.js";
 
 export const reader = () => document.querySelector(".reader");
 const article = () => document.getElementById("article");
@@ -49,12 +50,26 @@ export async function open(row, { push = true } = {}) {
   }
   pane("article");
   remember();
-  if (await load(address(id), "article")) {
-    article().scrollTop = 0;
-    rows.sync(id);
-    entitle();
-    if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
-  }
+  const came = await load(address(id), "article");
+  if (came === null) return;
+  if (!came) again(row);
+  article().scrollTop = 0;
+  rows.sync(id);
+  entitle();
+  if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
+}
+
+// In place of an entry that did not come: never the text of another one.
+function again(row) {
+  const box = document.createElement("div");
+  const words = document.createElement("p");
+  const button = document.createElement("button");
+  box.className = "empty";
+  words.textContent = t("This entry did not load.");
+  Object.assign(button, { type: "button", className: "btn", textContent: t("Try again") });
+  button.addEventListener("click", () => open(row, { push: false }));
+  box.append(words, button);
+  article().replaceChildren(box);
 }
 
 // A step to a row: opens it, unless its whole text is in the list.
@@ -80,6 +95,7 @@ export function close({ push = true } = {}) {
 
 export async function go(url, { push = true, state = null } = {}) {
   await queue.send();
+  const before = push ? location.href : stream();
   if (push) {
     remember();
     history.pushState({}, "", url);
@@ -91,7 +107,8 @@ export async function go(url, { push = true, state = null } = {}) {
   if (state?.rows) asked.searchParams.set("rows", Math.min(state.rows, 1000));
   mark(target.pathname);
   list.still();
-  if (!(await load(asked.pathname + asked.search, "stream"))) return;
+  const came = await load(asked.pathname + asked.search, "stream");
+  if (!came) return came === false && stay(before);
   pane(entry ? "article" : "list");
   bring(list.pane());
   mark(target.pathname);
@@ -103,6 +120,19 @@ export async function go(url, { push = true, state = null } = {}) {
   if (row) place(row, state);
   entitle();
   remember();
+}
+
+// The list that did not come: the one that is there stays, with its address.
+function stay(url) {
+  history.replaceState({}, "", url);
+  mark();
+}
+
+// A list that the server refuses is told of by the page of that error.
+function refused(event) {
+  if (event.target.id !== "stream" || event.detail.ctx.response.status < 400) return;
+  event.preventDefault();
+  location.reload();
 }
 
 function place(row, state) {
@@ -130,7 +160,7 @@ export async function look(changes) {
   await go(url.href, { push: false, state });
 }
 
-function mark(path) {
+export function mark(path = new URL(stream(), location.origin).pathname) {
   for (const link of document.querySelectorAll(".tree a[data-stream]")) {
     if (new URL(link.href).pathname === path) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -167,6 +197,7 @@ export function start() {
   if (localStorage.getItem("eventr.panes")) bring(document.querySelector(".split"));
   bring(list.pane());
   addEventListener("popstate", restore);
+  document.addEventListener("htmx:after:request", refused);
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");
   const row = openId() && list.byId(openId());

@@ -1,5 +1,6 @@
 // What keys and buttons of the reading screen do; the words are those of the table of keys.
 import * as counts from "./counts.js";
+import { fold } from "./extras.js";
 import { post } from "./net.js";
 import * as list from "./list.js";
 import * as panes from "./panes.js";
@@ -215,6 +216,15 @@ function arrivals() {
   });
 }
 
+// The tree as it is now, with the focus where it was; folders stay as they were left.
+async function grow() {
+  const focused = document.activeElement?.closest("#tree nav a")?.getAttribute("href");
+  await htmx.ajax("GET", "/read", { target: "#tree nav", select: "#tree nav", swap: "outerHTML" });
+  fold();
+  panes.mark();
+  if (focused) document.querySelector(`#tree nav a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}
+
 export function start() {
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
@@ -222,5 +232,5 @@ export function start() {
   list.start();
   rows.start();
   panes.start();
-  counts.start(newer, queue.send);
+  counts.start(newer, grow, queue.send);
 }

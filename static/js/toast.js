@@ -1,4 +1,6 @@
 // Messages that go by themselves, and what can be taken back.
+import { t } from "./words.js";
+
 const STAY = 15000;
 const undos = [];
 
@@ -24,7 +26,7 @@ function undoButton(box, undo) {
   const button = document.createElement("button");
   const once = { run: undo, box };
   button.type = "button";
-  button.textContent = "Undo";
+  button.textContent = t("Undo");
   button.addEventListener("click", () => take(once));
   undos.push(once);
   return button;
@@ -51,7 +53,7 @@ async function take(once) {
 export function undoLast() {
   const last = undos.at(-1);
   if (last) take(last);
-  else say("Nothing to undo");
+  else say(t("Nothing to undo"));
 }
 
 export function start() {

@@ -284,6 +284,7 @@ def test_read_feeds_leave_the_tree_when_the_reader_goes_on(site: Site, visit: Vi
     two.click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed two")
     expect(one).to_be_hidden()
+    expect(page.locator(".tree").get_by_role("link", name="Search")).to_be_visible()
     # Nothing else is unread: marking all stays here and says so, and the feed stays while it is shown.
     page.keyboard.press("Shift+A")
     expect(page.locator(".toast")).to_contain_text("2 entries marked as read")

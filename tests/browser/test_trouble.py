@@ -1,0 +1,69 @@
+"""What does not come, is no more, or came from elsewhere: said, and nothing is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.actor import Actor
+from tests.browser.conftest import Site
+from tests.browser.test_list_rules import URLS, subscribe
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    return add_user(site.services)
+
+
+def test_what_does_not_come_is_said_and_nothing_is_lost(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", expect="Failed to fetch")
+    page.wait_for_load_state("networkidle")
+    page.route("**/read/**", lambda route: route.abort())
+    page.locator(".tree a[data-feed]").first.click()
+    expect(page.locator(".toast")).to_contain_text("The server does not answer")
+    expect(page.locator(".tree a[aria-current]")).to_have_text(re.compile("All entries"))
+    expect(page.locator(".pane-list h1")).to_have_text("All entries")
+    assert page.url.endswith("/read/all")
+    page.keyboard.press("j")
+    expect(page.locator("#article")).to_contain_text("This entry did not load.")
+    page.unroute("**/read/**")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#entry-title")).to_be_visible()
+    expect(page.locator("#stream")).not_to_have_attribute("aria-busy", "true")
+
+
+def test_a_list_that_is_no_more_is_told_of(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 1)
+    gone = subscribe(site, ann, 2, URLS[1])
+    page = visit(login="ann", expect="404")
+    page.wait_for_load_state("networkidle")
+    site.services.subscriptions.unsubscribe(ann, gone)
+    page.locator(f".tree a[data-feed='{gone}']").click()
+    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    assert page.url.endswith(f"/read/feed/{gone}")
+
+
+def test_the_tree_gets_what_came_from_elsewhere(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 1)
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+    focused = page.locator(".tree a[href='/read/starred']")
+    focused.focus()
+    folder = site.services.folders.create(ann, "News")
+    other = subscribe(site, ann, 2, URLS[1])
+    site.services.subscriptions.edit(ann, other, folder_ids=[folder.id])
+    # As when somebody looks at the page again.
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator(f".folder a[data-feed='{other}'] b")).to_have_text("2")
+    expect(page.locator(f"a[data-folder='{folder.id}'] b")).to_have_text("2")
+    expect(page.locator(".tree a[data-all] b")).to_have_text("3")
+    expect(focused).to_be_focused()
+    expect(page.locator(".tree a[aria-current]")).to_have_count(1)
+    expect(page.locator(".tree a[data-all]")).to_have_attribute("aria-current", "page")
