@@ -53,7 +53,7 @@ function entry(words, run) {
 
 function fill(item) {
   const folder = tree.isFolder(item);
-  const details = make("a", { href: `/feeds/${tree.idOf(item)}`, textContent: t("Feed details") });
+  const details = make("a", { href: `/feeds/${tree.idOf(item)}`, textContent: t("About this feed") });
   box.replaceChildren(
     entry(t("Move to…"), () => choosePlace(item)),
     entry(t("Rename…"), () => rename(item)),

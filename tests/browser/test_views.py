@@ -177,7 +177,7 @@ def test_borders_move_by_pointer_and_arrows_and_stay(visit: Visit, ann: Actor) -
 def test_without_scripts_views_and_the_history_work_by_forms(site: Site, visit: Visit, ann: Actor) -> None:
     page = visit(js=False, login="ann")
     page.locator(".pane-list summary").first.click()
-    page.get_by_role("button", name="Whole texts").click()
+    page.get_by_role("button", name="Expanded").click()
     shown(page, "expanded", "expanded")
     expect(page.locator(".row .prose")).to_have_count(10)
     page.get_by_role("link", name="Load more").click()

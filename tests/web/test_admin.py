@@ -51,6 +51,12 @@ def test_every_screen_shows_an_engine_at_work(services: Services, visitor: Make,
             assert one.get(path).status_code == 200, path
 
 
+def test_admins_alone_are_shown_the_way(root: Visitor, ann: Visitor) -> None:
+    for path in ("/read/all", "/settings", "/subscriptions"):
+        assert 'href="/admin"' in root.get(path).text
+        assert 'href="/admin"' not in ann.get(path).text
+
+
 def test_without_an_engine_the_screens_say_so(root: Visitor) -> None:
     page = root.get("/admin").text
     for words in ("No queue manager works", "No updater works", "No controller works"):

@@ -44,6 +44,7 @@ def test_every_section_shows_the_way_to_all_others(ann: Visitor) -> None:
         assert page.count('aria-current="page"') >= 1
         for name in ("reading", "display", "keys", "account", "sessions"):
             assert f'href="/settings/{name}"' in page
+        assert 'href="/imports"' in page
 
 
 def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> None:

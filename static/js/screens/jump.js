@@ -19,7 +19,8 @@ const PLACES = () => [
   [t("Search"), "/search"],
   [t("Tags"), "/tags"],
   [t("Add a feed"), "/add"],
-  [t("Folders and feeds"), "/folders"],
+  [t("Subscriptions"), "/subscriptions"],
+  [t("Import and export"), "/imports"],
   [t("Settings"), "/settings"],
   [t("Keys"), "/settings/keys"],
 ];
