@@ -38,7 +38,6 @@ export function open(item) {
   fill(item);
   menu.open = true;
   box.querySelector("button, a").focus();
-  box.scrollIntoView({ block: "nearest" });
 }
 
 function entry(words, run) {
@@ -200,6 +199,7 @@ function dissolve(item) {
 export function start(place) {
   // As it opens by its own button: the list is that of the item it stands beside.
   summary.addEventListener("click", () => menu.open || fill(tree.itemOf(holder)));
+  menu.addEventListener("toggle", () => menu.open && box.scrollIntoView({ block: "nearest" }));
   for (const kind of ["pointerover", "focusin"]) {
     place.addEventListener(kind, (event) => attach(tree.itemOf(event.target)));
   }
