@@ -2,6 +2,7 @@
 import "./trusted.js";
 import "./zone.js";
 import { act, later, register, to } from "./actions.js";
+import * as counts from "./counts.js";
 import * as focus from "./focus.js";
 import * as keys from "./keys.js";
 import { offline } from "./net.js";
@@ -42,4 +43,6 @@ if (document.querySelector(".reader")) {
   later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
   focus.start();
   reader.start();
+} else if (document.getElementById("import-chip") && !document.getElementById("job")) {
+  counts.follow();
 }

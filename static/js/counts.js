@@ -87,6 +87,9 @@ function chip({ id, state, done, goal }) {
   else link.remove();
 }
 
+// Beside the reader the import is all that is told; its own page listens by itself.
+export const follow = () => live.start((kind, data) => kind === "import" && chip(data));
+
 // A thousand readers of one feed do not all ask in the same moment.
 function told(kind, data) {
   const { spread_ms: spread = 0 } = data;

@@ -297,6 +297,10 @@ def test_an_import_is_told_on_every_page(
     _listens(page)
     tell(1)
     expect(page.locator("#import-chip")).to_have_text("Import 1 of 3")
+    page.goto("/settings")
+    _listens(page)
+    tell(2)
+    expect(page.locator("#import-chip")).to_have_text("Import 2 of 3")
     # Beside its own page, which asks by itself now and then: here it may not.
     page.route("**/api/imports/*", lambda route: route.abort())
     page.goto(f"/imports/{kept.id}")
