@@ -154,7 +154,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("imports", "/imports"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
-    Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot"),
+    Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot, #tree nav > .tree"),
     Screen("tree-move", "/read", _tree_move),
     Screen("settings", "/settings"),
     *(

@@ -33,6 +33,10 @@ def test_what_does_not_come_is_said_and_nothing_is_lost(site: Site, visit: Visit
     assert page.url.endswith("/read/all")
     page.keyboard.press("j")
     expect(page.locator("#article")).to_contain_text("This entry did not load.")
+    # A load that takes its time is drawn over the panes, which stay where they are.
+    page.locator("#stream").evaluate("(stream) => stream.setAttribute('aria-busy', 'true')")
+    assert page.locator("#article").evaluate("(pane) => pane.getBoundingClientRect().top") == 0
+    page.locator("#stream").evaluate("(stream) => stream.removeAttribute('aria-busy')")
     page.unroute("**/read/**")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("#entry-title")).to_be_visible()
