@@ -41,7 +41,7 @@ def settings(settings: Settings, web_site: RawServer) -> Settings:
 
 
 def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: RawServer) -> None:
-    page = visit(expect="422")
+    page = visit(expect="400")
     with manager.running(site.services.settings):
         page.goto("/")
         page.get_by_role("link", name="Set up this server").click()
