@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -246,6 +247,16 @@ def test_a_connection_that_does_not_close_keeps_nobody_waiting(
             eventually(lambda line=line: not line._needed.is_set(), 30)
 
 
+@pytest.fixture
+def torn() -> Iterator[None]:
+    """Collect a client that was torn away from its connection within the test that does it."""
+    yield
+    gc.collect()
+
+
+_LEAKS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
 def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
     """Close a reader that has a line, and see that nothing of the line is left."""
     line = reader._thread
@@ -257,6 +268,8 @@ def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.usefixtures("torn")
+@_LEAKS
 def test_a_line_ends_though_its_cancellation_was_swallowed(
     settings: Settings,
     jobs: RedisJobs,
@@ -285,6 +298,8 @@ def test_a_line_ends_though_its_cancellation_was_swallowed(
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.usefixtures("torn")
+@_LEAKS
 def test_what_a_second_cancellation_leaves_is_ended_as_well(
     settings: Settings,
     jobs: RedisJobs,

@@ -162,11 +162,10 @@ def unsettled(db: Documents) -> list[str]:
     return [f"lock: {feed['url']} is in the hands of {feed.get('claim_token')}" for feed in found]
 
 
-def unindexed(db: Documents) -> list[str]:
+def unindexed(db: Documents, now: dt.datetime) -> list[str]:
     """Feeds with news that the search does not know yet: somebody will be sent for it."""
-    return [
-        f"search: {feed['url']} is not indexed" for feed in db.feeds.find({"index_at": {"$exists": True}})
-    ]
+    found = db.feeds.find({"index_at": {"$lte": now}})
+    return [f"search: {feed['url']} is not indexed" for feed in found]
 
 
 def locks(client: redis.Redis, alive: Callable[[int], bool]) -> list[str]:

@@ -298,7 +298,7 @@ class System:
         self.wait_sound(
             lambda: checks.unsettled(self.db) + checks.claimed(self.db, clock.now()), "every feed is in order"
         )
-        self.wait_sound(lambda: checks.unindexed(self.db), "the search knows everything")
+        self.wait_sound(lambda: checks.unindexed(self.db, clock.now()), "the search knows everything")
         self.client.sadd(keys.DRAINING, str(Queue.PULL_SYSTEM))
         try:
             self.wait_sound(lambda: checks.stuck_jobs(self.client), "all jobs have ended")
