@@ -32,6 +32,16 @@ Run = Callable[..., live.Part]
 Inside = Callable[..., None]
 
 
+#: Tests here tear clients away from their connections: what is left of these is collected where they did it.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def _torn() -> Iterator[None]:
+    yield
+    gc.collect()
+
+
 @pytest.fixture
 def jobs(settings: Settings, redis_client: redis.Redis) -> Iterator[RedisJobs]:
     with contextlib.closing(RedisJobs(settings)) as port:
@@ -247,16 +257,6 @@ def test_a_connection_that_does_not_close_keeps_nobody_waiting(
             eventually(lambda line=line: not line._needed.is_set(), 30)
 
 
-@pytest.fixture
-def torn() -> Iterator[None]:
-    """Collect a client that was torn away from its connection within the test that does it."""
-    yield
-    gc.collect()
-
-
-_LEAKS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
 def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
     """Close a reader that has a line, and see that nothing of the line is left."""
     line = reader._thread
@@ -268,8 +268,6 @@ def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.usefixtures("torn")
-@_LEAKS
 def test_a_line_ends_though_its_cancellation_was_swallowed(
     settings: Settings,
     jobs: RedisJobs,
@@ -298,8 +296,6 @@ def test_a_line_ends_though_its_cancellation_was_swallowed(
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.usefixtures("torn")
-@_LEAKS
 def test_what_a_second_cancellation_leaves_is_ended_as_well(
     settings: Settings,
     jobs: RedisJobs,
