@@ -104,7 +104,7 @@ class ImportRunner:
             async for outcome in waiter.await_many(tickets, PAUSE):
                 ended.add(outcome.id)
             work.hear(ended)
-            if not tickets:
+            if not tickets:  # nothing tells when a host lets its feeds be asked again: only the clock
                 await asyncio.sleep(PAUSE if work.waits else 0)
         done = await asyncio.to_thread(self._end, work)
         await asyncio.to_thread(self._next)
