@@ -145,11 +145,6 @@ class AccountService:
         require(actor, Permission.USER_EDIT_SELF)
         return self._accounts.end_sessions(actor.user_id, but=current.key)
 
-    def invite(self, actor: Actor) -> str:
-        """Make an invitation and return its token, which is shown this once."""
-        require(actor, Permission.USER_CREATE)
-        return self._accounts.invite(actor.user_id)
-
     def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:
         """Make an account for somebody else (admin and command line), who may log in by his address too.
 

@@ -306,7 +306,7 @@ def test_W21_closed_means_closed_after_the_first(services: Services) -> None:
 def test_W21_an_invitation_is_good_once(services: Services, db: Any) -> None:
     invite = _with(services, signup="invite")
     admin = add_user(services, "root", Role.ADMIN)
-    token = invite.accounts.invite(admin)
+    token = invite.people.invite(admin)
     assert token not in repr(list(db.invites.find()))
     with pytest.raises(ExistsError):
         invite.sign_in.sign_up(_form("root", invite=token), HOME)
@@ -315,7 +315,7 @@ def test_W21_an_invitation_is_good_once(services: Services, db: Any) -> None:
     assert outcomes == {None: 1, ForbiddenError: 7}
     assert db.users.count_documents({}) == 2
     with pytest.raises(ForbiddenError):
-        invite.accounts.invite(add_user(services, "plain"))
+        invite.people.invite(add_user(services, "plain"))
 
 
 def _sign_up(services: Services, name: str, token: str) -> type[EventrError] | None:

@@ -116,7 +116,7 @@ def test_W10_links_to_hand_on_hold_the_public_address(services: Services, visito
     add_user(services, "root", Role.ADMIN)
     admin = visitor()
     admin.log_in("root")
-    link = admin.post("/settings/invite", X_Forwarded_Host="evil.example").text
+    link = admin.post("/admin/invites", X_Forwarded_Host="evil.example").text
     assert f"http://{services.settings.host}:{services.settings.port}/signup?invite=" in link
     assert "evil" not in link
 

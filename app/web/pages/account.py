@@ -9,10 +9,9 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
-from app.models.actor import Permission
 from app.models.user import Notice
 from app.web import schemas, sessions
-from app.web.context import actor, services, session, web
+from app.web.context import actor, services, session
 from app.web.pages.settings import section
 from app.web.schemas import text
 
@@ -53,8 +52,7 @@ def page() -> str:
 
 def _page(wrong: str = "", error: EventrError | None = None, **values: object) -> str:
     """Render the page; ``wrong`` is the form that ``error`` belongs to."""
-    may_invite = actor().may(Permission.USER_CREATE)
-    return section("account", wrong=wrong, error=error, may_invite=may_invite, **values)
+    return section("account", wrong=wrong, error=error, **values)
 
 
 @bp.post("/identity")
@@ -90,14 +88,6 @@ def delete() -> Response | tuple[str, int]:
         return _page("delete", e), e.http_status
     sessions.end()
     return make_response(redirect("/?gone=1", 303))
-
-
-@bp.post("/invite")
-def invite() -> str:
-    """Make an invitation; its link is shown this once."""
-    schemas.form(request, schemas.Empty)
-    token = services().accounts.invite(actor())
-    return _page(invite=f"{web().base_url}/signup?invite={token}")
 
 
 @bp.get("/sessions")
