@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import hypothesis
 import psutil
 import pymongo
 import pytest
@@ -33,6 +34,9 @@ Eventually = Callable[..., Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # How long an example takes is up to what else the machine does: times are for the benchmark.
+    hypothesis.settings.register_profile("eventr", deadline=None)
+    hypothesis.settings.load_profile("eventr")
     # A setting of the developer's shell must not change what is tested.
     for name in [n for n in os.environ if n.startswith("EVENTR_") and n not in _FOR_TESTS]:
         del os.environ[name]
@@ -195,12 +199,15 @@ def chromium(chromium_path: str) -> Iterator[Any]:
     Per module and not per session: as long as playwright runs, its thread counts as one with a
     running event loop, and tests that use ``asyncio.run`` would fail.
     """
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    # As long as all else waits: on a busy machine a page takes its time.
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         # No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
         browser = playwright.chromium.launch(
-            executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium_path,
+            args=["--no-sandbox", "--disable-dev-shm-usage", *os.environ.get("CARGS", "").split()],
         )
         yield browser
         browser.close()

@@ -233,3 +233,22 @@ def test_styles_follow_the_direction_of_the_text(path: Path) -> None:
 def test_a_side_of_the_screen_is_found(css: str) -> None:
     assert physical(css)
     assert not physical("a { margin-inline-start: 1px; inset-block-start: 0; margin: 0 1px 2px 1px }")
+
+
+_MIRRORED = re.compile(r"(?:\[dir\b|:dir\(|:lang\(|\[lang\b)[^{}]*\{([^{}]*)")
+_COLOURING = re.compile(
+    r"\b(?:color|background|fill|stroke|opacity|filter|mix-blend-mode|shadow|border|outline)\b"
+)
+
+
+def coloured(css: str) -> list[str]:
+    """Return what of a stylesheet changes a colour with the direction or language."""
+    return [body.strip() for body in _MIRRORED.findall(css) if _COLOURING.search(body)]
+
+
+def test_colours_know_no_direction() -> None:
+    """So that contrast need be looked at in one direction only (tests/browser/test_screens.py)."""
+    for path in (REPO / "static/css").rglob("*.css"):
+        assert coloured(path.read_text("utf-8")) == [], path
+    assert coloured('[dir="rtl"] a, b { scale: -1 1; background-color: red }')
+    assert not coloured('a { color: red } [dir="rtl"] a { text-align: end; } b { color: red }')

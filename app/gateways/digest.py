@@ -171,6 +171,8 @@ class Digester:
         errors = feed.errors + 1
         history = schedule.History.from_doc(feed.history)
         plan = self._plan(history, now, Hints(errors=errors, retry_after=fetched.retry_after))
+        if _is_overtaken(feed, fetched, now):
+            return _digest(feed, fetched, now, plan, FeedFields(), error=error.word)
         fields = FeedFields(
             # "Gone" is the one word that ends polling: the server says it will never come back.
             next_check_at=None if error.word == "gone" else plan.next_check_at,
@@ -216,6 +218,16 @@ def record_of(fetched: Fetched, now: dt.datetime, new: int = 0, error: str | Non
     """Return the line of the fetch log for an answer; its request's key is the feed."""
     key = fetched.request.key
     return FetchRecord(key, now, fetched.status, fetched.ms, fetched.wire_bytes, new, error)
+
+
+def _is_overtaken(feed: Feed, fetched: Fetched, now: dt.datetime) -> bool:
+    """Whether a feed answered somebody else after a fetch began that failed, and so is well again.
+
+    As when a process wakes up that was frozen while it asked. What tells of the time to come counts still.
+    """
+    telling = fetched.retry_after is not None or (fetched.error is not None and fetched.error.word == "gone")
+    begun = now - dt.timedelta(milliseconds=fetched.ms)
+    return not telling and feed.checked_at is not None and feed.checked_at > begun
 
 
 def crashed(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:

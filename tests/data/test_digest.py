@@ -141,6 +141,29 @@ def test_retry_after_is_kept_with_an_error() -> None:
     assert result.plan.next_check_at - NOW >= 2 * HOUR
 
 
+@pytest.mark.parametrize(
+    ("checked", "fetched", "kept"),
+    [
+        (-10, {"error": FetchError("timeout")}, True),
+        (-40, {"error": FetchError("timeout")}, False),
+        (None, {"error": FetchError("timeout")}, False),
+        # These say how it will be, not how it was.
+        (-10, {"error": FetchError("gone"), "status": 410}, False),
+        (-10, {"error": FetchError("http_429"), "retry_after": 7200}, False),
+    ],
+)
+def test_a_failure_is_no_news_when_the_feed_answered_another_meanwhile(
+    checked: int | None, fetched: dict[str, object], kept: bool
+) -> None:
+    """As of a worker that was frozen while it asked, and wakes up after the next one has answered."""
+    known = feed(checked_at=None if checked is None else NOW + dt.timedelta(seconds=checked))
+
+    result = digest(known, answer(ms=30_000, **fetched))
+
+    assert (result.update.fields == FeedFields()) is kept
+    assert result.record.error is not None
+
+
 def test_success_clears_the_error() -> None:
     known = feed(errors=3, error="timeout", error_detail="x", error_since=NOW - HOUR)
 

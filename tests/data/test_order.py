@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.gateways.places import room
 from app.models.order import LONG, between, spread
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), max_size=200))
 def test_a_key_lies_between_its_neighbours(places: list[int]) -> None:
     keys: list[str] = []
@@ -30,7 +29,6 @@ def test_no_key_lies_before_what_it_comes_after(low: str, high: str) -> None:
         between(low, high)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5000))
 def test_a_spread_is_even_short_and_leaves_room(count: int) -> None:
     keys = spread(count)
@@ -49,7 +47,6 @@ def test_hundreds_of_moves_to_either_end_stay_short() -> None:
     assert max(len(last), len(first)) <= LONG
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=60, max_size=120), st.booleans())
 def test_a_line_of_any_moves_keeps_its_order_and_short_keys(moves: list[int], ties: bool) -> None:
     """Against a plain list: whatever has no key, equal keys or too long ones is numbered anew."""

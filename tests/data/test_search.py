@@ -296,7 +296,7 @@ def _naive(entries: list[Searchable], wanted: Wanted) -> list[EntryKey]:
     return sorted((k for k in keys if wanted.includes(k)), key=wanted.order)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=st.lists(_entry, min_size=1, max_size=40), limit=st.integers(1, 8))
 def test_the_engine_finds_what_a_naive_search_finds(
     services: Any, monkeypatch: pytest.MonkeyPatch, data: st.DataObject, rows: list[Any], limit: int

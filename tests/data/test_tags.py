@@ -224,7 +224,7 @@ _STEP = st.tuples(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(_STEP, max_size=12))
 def test_counts_and_marks_agree_with_sets(
     services: Services, alice: Actor, entries: list[int], db: Database[Any], steps: list[tuple[str, int, str]]

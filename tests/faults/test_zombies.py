@@ -30,6 +30,7 @@ pytestmark = pytest.mark.timeout(3000)
 
 RSS = b"<rss version='2.0'><channel><title>%s</title><item><guid>1</guid></item></channel></rss>"
 _STARTED = re.compile(r"worker_started worker=(\S+) group=\S+ pid=(\d+)")
+_GOES_ON = {"index_at", "indexed_at", "indexed_upto", "written_by", "next_check_at", "checked_at", "history"}
 #: How long a host stays frozen after others took over its work, seconds; in the long form its claim runs
 #: out by itself.
 FROZEN = 120.0 if LONG else 0.0
@@ -122,7 +123,8 @@ def test_F08_a_frozen_host_is_replaced_and_its_late_writes_are_refused(system: S
         for ident in held:
             late = f"ending_refused worker={name} job_id={ident}"
             system.wait(lambda text=late: text in system.up.log("manager"), "its end is refused")
-        assert system.db.feeds.find_one({"_id": feed_id}) == before, "and so is what it read"
+        now = system.db.feeds.find_one({"_id": feed_id})
+        assert _content(now) == _content(before), "and so is what it read"
         assert system.db.entries.count_documents({"feed_id": feed_id}) == 1
 
 
@@ -144,6 +146,14 @@ def _at_rest(system: System, feed_id: int) -> Any:
 
     system.wait(quiet, "nobody polls the feed")
     return rests()
+
+
+def _content(feed: dict[str, Any]) -> dict[str, Any]:
+    """Return a feed without what goes on: the search's marks, and the times of polls.
+
+    The frozen worker may hold another job of the same feed, which asks when it wakes up.
+    """
+    return {key: value for key, value in feed.items() if key not in _GOES_ON}
 
 
 @contextlib.contextmanager

@@ -105,7 +105,7 @@ _pieces = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(_pieces, max_size=16).map("".join))
 def test_H02_mixed_up_markup_is_stable_too(markup: str) -> None:
     once = clean(markup, BASE)
