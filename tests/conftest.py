@@ -207,7 +207,7 @@ def chromium(chromium_path: str) -> Iterator[Any]:
         # No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
         browser = playwright.chromium.launch(
             executable_path=chromium_path,
-            args=["--no-sandbox", "--disable-dev-shm-usage", *os.environ.get("CARGS", "").split()],
+            args=["--no-sandbox", "--disable-dev-shm-usage"],
         )
         yield browser
         browser.close()
@@ -215,9 +215,9 @@ def chromium(chromium_path: str) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def eventually() -> Eventually:
-    """``eventually(predicate, timeout=10)``: wait until it returns something true, and return that."""
+    """``eventually(predicate, timeout=30)``: wait until it returns something true, and return that."""
 
-    def wait(predicate: Callable[[], T], timeout: float = 10.0, message: str = "") -> T:
+    def wait(predicate: Callable[[], T], timeout: float = 30.0, message: str = "") -> T:
         pause = threading.Event()
         deadline = time.monotonic() + timeout
         while not (value := predicate()):
