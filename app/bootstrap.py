@@ -354,7 +354,7 @@ class Services:
     def discovery(self) -> DiscoveryService:
         """Finding the feeds behind an address."""
         g = self.gateways
-        return DiscoveryService(g.discoveries, g.feeds, self.jobs, self.settings)
+        return DiscoveryService(g.discoveries, g.feeds, g.subscriptions, self.jobs, self.settings)
 
     # -- accounts
     @once

@@ -43,6 +43,7 @@ class FoundFeed:
         last_published: of its newest entry, None when it gives no dates.
         per_week: entries a week since the oldest one shown, None when it cannot be told.
         feed_id: the stored feed, when it is known here already.
+        readers: how many read it here; mine: whether who asks is one of them. Known in answers only.
     """
 
     url: str
@@ -53,6 +54,8 @@ class FoundFeed:
     last_published: dt.datetime | None
     per_week: float | None
     feed_id: int | None = None
+    readers: int = 0
+    mine: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return it with JSON values only; the time as RFC 3339."""

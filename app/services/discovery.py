@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -11,6 +12,7 @@ from app.config import Settings
 from app.errors import NotFoundError, feed_message, outside_word
 from app.gateways.discoveries import DiscoveryGateway, addresses
 from app.gateways.feeds import FeedGateway
+from app.gateways.subscriptions import SubscriptionGateway
 from app.models.actor import Actor, Permission
 from app.models.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
 from app.models.feed import Feed
@@ -28,10 +30,16 @@ class DiscoveryService:
     """Discoveries for people, and the search itself for the worker."""
 
     def __init__(
-        self, discoveries: DiscoveryGateway, feeds: FeedGateway, jobs: JobPort, settings: Settings
+        self,
+        discoveries: DiscoveryGateway,
+        feeds: FeedGateway,
+        subscriptions: SubscriptionGateway,
+        jobs: JobPort,
+        settings: Settings,
     ) -> None:
         self._discoveries = discoveries
         self._feeds = feeds
+        self._subscriptions = subscriptions
         self._jobs = jobs
         self._settings = settings
 
@@ -49,10 +57,10 @@ class DiscoveryService:
         now = clock.now()
         for url in addresses(address):
             if (known := self._feeds.find(url)) is not None and known.last_seq:
-                return Discovery(0, address, feeds=(_known(known),))
+                return Discovery(0, address, feeds=self._offered(actor, [_known(known)]))
         row = self._discoveries.ask(address, now)
         if row.result is not None:
-            return _answer(actor, row.key, row.result)
+            return self._answer(actor, row.key, row.result)
         return self._await(actor, row, self._settings.discovery_wait if wait is None else wait)
 
     def look(self, actor: Actor, key: int) -> Discovery:
@@ -66,7 +74,7 @@ class DiscoveryService:
         if row is None:
             raise NotFoundError(key=key)
         if row.result is not None:
-            return _answer(actor, row.key, row.result)
+            return self._answer(actor, row.key, row.result)
         return self._await(actor, row, 0)
 
     async def run(self, key: int, fetcher: Any, progress: Callable[..., None]) -> dict[str, Any]:
@@ -96,22 +104,33 @@ class DiscoveryService:
     def _ended(self, actor: Actor, row: StoredDiscovery, outcome: Outcome) -> Discovery:
         stored = self._discoveries.get(row.key, clock.now())
         if stored is not None and stored.result is not None:
-            return _answer(actor, row.key, stored.result)
+            return self._answer(actor, row.key, stored.result)
         # The job itself failed (crash, time limit): nothing is stored, so the next try searches anew.
         word = outcome.error or "timeout"
         message = outcome.message or "Looking for feeds failed on our side. Try again in a minute."
         return Discovery(row.key, row.address, error=word, message=message)
 
+    def _answer(self, actor: Actor, key: int, result: Discovered) -> Discovery:
+        if result.error is None:
+            return Discovery(key, result.address, feeds=self._offered(actor, result.feeds))
+        # Who is no administrator learns nothing about what listens where (S13).
+        word = outside_word(result.error, admin=actor.may(Permission.ADMIN_SEE))
+        return Discovery(key, result.address, error=word, message=feed_message(word))
+
+    def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
+        """Say of each feed who reads it here: what was found may be older than the answer."""
+        stored = [self._feeds.find(feed.url) for feed in found]
+        ids = [known.id for known in stored if known]
+        mine = {own.feed_id for own in self._subscriptions.of_user(actor.user_id, ids)} if ids else set()
+        return tuple(
+            dataclasses.replace(feed, feed_id=known.id, readers=known.subscribers, mine=known.id in mine)
+            if known
+            else feed
+            for feed, known in zip(found, stored, strict=True)
+        )
+
     def _step(self, ticket: Ticket) -> str:
         return str(self._jobs.status(ticket.id).progress.get("step", ""))
-
-
-def _answer(actor: Actor, key: int, result: Discovered) -> Discovery:
-    if result.error is None:
-        return Discovery(key, result.address, feeds=result.feeds)
-    # Who is no administrator learns nothing about what listens where (S13).
-    word = outside_word(result.error, admin=actor.may(Permission.ADMIN_SEE))
-    return Discovery(key, result.address, error=word, message=feed_message(word))
 
 
 def _known(feed: Feed) -> FoundFeed:

@@ -100,6 +100,17 @@ def test_nothing_found_is_a_sentence_and_is_forgotten_soon(services: Any, world:
         assert services.discovery.discover(READER, "http://blog.example/none", wait=0).wait is True
 
 
+def test_an_answer_says_who_reads_a_feed_now_however_old_the_search(services: Any, world: World) -> None:
+    key = services.discovery.discover(READER, "http://blog.example/", wait=0).key
+    work(services, world, key)
+    (found,) = services.discovery.look(READER, key).feeds
+    assert (found.feed_id, found.readers, found.mine) == (None, 0, False)
+    feed_id = services.subscriptions.subscribe(READER, found.url).subscription.feed_id
+    for actor, mine in ((READER, True), (ADMIN, False)):
+        (found,) = services.discovery.look(actor, key).feeds
+        assert (found.feed_id, found.readers, found.mine) == (feed_id, 1, mine)
+
+
 def test_found_feeds_count_two_hours(services: Any, world: World) -> None:
     key = services.discovery.discover(READER, "http://blog.example/", wait=0).key
     work(services, world, key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import lxml.html
 import pytest
@@ -11,7 +12,7 @@ from app import clock, errors
 from app.bootstrap import Services
 from app.models.actor import Actor
 from app.models.feed import FetchRecord
-from tests.support.reader import pull, rss
+from tests.support.reader import add_user, pull, rss
 from tests.web.conftest import Visitor
 
 JSON = {"Accept": "application/json"}
@@ -179,3 +180,22 @@ def test_the_history_says_in_words_what_was_moved_and_left(
     tree = services.reading.tree(reader)
     assert len(tree.feeds) == 3
     assert {f.name for f in tree.folders} == {"Mine", "Inner"}
+
+
+def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
+    services: Services, ann: Visitor, visitor: Callable[[], Visitor], feeds: list[int]
+) -> None:
+    found = ann.post("/add", {"address": "https://ada.example/feed"}).text
+    assert "1 reader here" in found
+    assert "You read it already." in found
+    assert f'href="/read/feed/{feeds[0]}"' in found
+    assert 'action="/subscribe"' in found
+    assert ">Subscribe<" not in found
+    add_user(services, "bob")
+    bob = visitor()
+    bob.log_in("bob")
+    found = bob.post("/add", {"address": "https://ada.example/feed"}).text
+    assert "1 reader here" in found
+    assert "You read it already." not in found
+    assert lxml.html.fromstring(found).xpath("//input[@name='url' and @checked]")
+    assert ">Subscribe<" in found
