@@ -255,7 +255,7 @@ class ImportGateway:
         held = set(slots.values()) - gone
         late = now - dt.timedelta(seconds=SILENT)
         silent = [a for a in active if a.id in held and (a.touched is None or a.touched < late)]
-        waiting = [a for a in active if a.id not in held]
+        waiting = _in_turn(active, held)
         return silent + waiting[: max(0, self._places - len(held))]
 
     def begin(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
@@ -347,6 +347,17 @@ class ImportGateway:
             except InvalidError:
                 return parent  # he has as many as he may; his feeds come all the same
         return mine[key]
+
+
+def _in_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[ActiveImport]:
+    """Return what waits, first that of people who have the fewest: one with ten holds nobody up."""
+    running = Counter(a.user_id for a in active if a.id in held)
+    waiting = [a for a in active if a.id not in held]
+    rounds: dict[int, int] = {}
+    for one in waiting:
+        rounds[one.id] = running[one.user_id]
+        running[one.user_id] += 1
+    return sorted(waiting, key=lambda one: rounds[one.id])
 
 
 def _chosen(item: ImportItem, *, ticked: bool) -> ItemChange | None:

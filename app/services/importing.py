@@ -209,7 +209,11 @@ class _Work:
         changes: dict[int, ItemChange] = {}
         fresh: dict[int, ImportItem] = {}
         added: list[int] = []
+        left = self._left(items)
         for item in items:
+            if item.feed_id in left:
+                changes[item.index] = ItemChange(ItemState.SKIPPED, None, item.feed_id)
+                continue
             try:
                 feed_id, new = self._follow(item)
             except StoreError:
@@ -225,6 +229,12 @@ class _Work:
         if added:
             self._events.follows(self.running.user_id, added=added)
         return changes | self._ask(fresh)
+
+    def _left(self, items: Sequence[ImportItem]) -> set[int]:
+        """Return the feeds to be tried again that he has unsubscribed from since."""
+        again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
+        mine = self._subscriptions.of_user(self.running.user_id, again) if again else []
+        return set(again) - {one.feed_id for one in mine}
 
     def _follow(self, item: ImportItem) -> tuple[int, bool]:
         """Subscribe to an outline's feed; twice is the same as once."""

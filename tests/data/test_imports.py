@@ -221,6 +221,34 @@ def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Se
     assert [job.args["import_id"] for job in services.importing.due()] == [started[10].id]
 
 
+def test_who_waits_with_many_imports_holds_nobody_up(services: Services, alice: Actor, bob: Actor) -> None:
+    gateway, now = services.gateways.imports, clock.now()
+
+    def started(who: Actor) -> Import:
+        return services.imports.start(who, services.imports.preview(who, listed(("a", ())), "x").id)
+
+    many = [started(alice) for _ in range(14)]
+    late = started(bob)
+    for one in many[:9]:
+        assert gateway.begin(one.user_id, one.id, "run", now)
+    assert [job.args["import_id"] for job in services.importing.due()] == [late.id]
+    services.imports.cancel(bob, late.id)
+    assert [job.args["import_id"] for job in services.importing.due()] == [many[9].id]
+
+
+def test_a_feed_that_was_left_since_is_not_tried_again(services: Services, alice: Actor) -> None:
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ())), "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, {}))
+    left = services.imports.failures(alice, kept.id)[0].feed_id
+    assert left is not None
+    services.subscriptions.unsubscribe(alice, left)
+    waiter = Pulling(services, feeds("a", "b"))
+    run(services, services.imports.retry(alice, kept.id), waiter, "second")
+    assert left not in waiter.pulled
+    assert services.imports.get(alice, kept.id).counts == {"added": 1, "skipped": 1}
+    assert left not in services.gateways.subscriptions.feed_ids(alice.user_id)
+
+
 def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:
     body = listed(*((f"n{number}", ("F",)) for number in range(1200)))
     kept = services.imports.preview(alice, body, "x")
