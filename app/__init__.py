@@ -25,15 +25,26 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
     from flask import Flask
 
     from app import bootstrap
-    from app.web import compress, context, errors, headers, hosts, i18n, keyfile, pages, render, sessions
-    from app.web.assets import Assets
+    from app.web import (
+        assets,
+        compress,
+        context,
+        errors,
+        headers,
+        hosts,
+        i18n,
+        keyfile,
+        pages,
+        render,
+        sessions,
+    )
 
     app = Flask(__name__, static_folder=None, template_folder="web/templates")
     base_url = settings.own_origin
     app.extensions["eventr"] = context.Web(
         settings=settings,
         services=services or bootstrap.build(settings),
-        assets=Assets(),
+        assets=assets.load(),
         secret_key=keyfile.secret_key(settings),
         base_url=base_url,
     )

@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import hypothesis
+import jinja2
 import psutil
 import pymongo
 import pytest
 import redis
+from flask import Flask
+from jinja2.bccache import Bucket
 from pymongo.database import Database
 
 from app import embedded
@@ -35,13 +38,31 @@ Eventually = Callable[..., Any]
 
 def pytest_configure(config: pytest.Config) -> None:
     # How long an example takes is up to what else the machine does: times are for the benchmark.
-    hypothesis.settings.register_profile("eventr", deadline=None)
+    # To explain a failure it follows each line that is run, which takes longer than a test may.
+    phases = set(hypothesis.Phase) - {hypothesis.Phase.explain}
+    hypothesis.settings.register_profile("eventr", deadline=None, phases=phases)
     hypothesis.settings.load_profile("eventr")
+    # Hundreds of tests make an application of their own: each template is compiled once for all of them.
+    Flask.jinja_options = {"bytecode_cache": _Compiled()}
     # A setting of the developer's shell must not change what is tested.
     for name in [n for n in os.environ if n.startswith("EVENTR_") and n not in _FOR_TESTS]:
         del os.environ[name]
     # What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _Compiled(jinja2.BytecodeCache):
+    """Compiled templates, kept in memory; a changed one has another checksum."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
 
 
 _FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}

@@ -395,9 +395,12 @@ class SubscriptionGateway:
         raise ConflictError(user_id=user_id)
 
     def _overtaken(self, undo: Undo) -> bool:
-        """Whether later actions changed all that is left of what an action changed."""
-        left = self._subscriptions.of_user(undo.user_id, list(undo.before))
-        return bool(left) and all(mine.mass != undo.token for mine in left)
+        """Whether later actions changed all that is left of what an action changed.
+
+        A feed that was left and subscribed to again knows of no action.
+        """
+        masses = {mine.mass for mine in self._subscriptions.of_user(undo.user_id, list(undo.before))}
+        return bool(masses - {None}) and undo.token not in masses
 
     def _changed_by(self, undo: Undo) -> list[Subscription]:
         found = self._subscriptions.of_user(undo.user_id, list(undo.before))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import hashlib
 import json
@@ -79,3 +80,9 @@ def _read(path: Path) -> str:
 def _vendored(folder: Path) -> dict[str, Path]:
     listed = json.loads(_read(folder / "vendor.json"))
     return {entry["serve_as"]: folder / entry["folder"] / entry["file"] for entry in listed}
+
+
+@functools.cache
+def load() -> Assets:
+    """Return the static files of this process, read when they are first asked for."""
+    return Assets()

@@ -158,3 +158,13 @@ def test_of_two_actions_on_one_feed_the_later_is_taken_back_first(world: World, 
     services.reading.undo(alice, second.undo)
     services.reading.undo(alice, first.undo)
     assert not any(states(services, alice).values())
+
+
+def test_a_feed_that_was_left_and_taken_again_has_nothing_to_take_back(world: World, alice: Actor) -> None:
+    services, (feed_id,) = world.services, follow(world, alice, [1, 2])
+    marked = services.reading.mark_all(alice, ALL)
+    services.subscriptions.unsubscribe(alice, feed_id)
+    services.subscriptions.subscribe(alice, services.gateways.feeds.get(feed_id).url)
+    before = states(services, alice)
+    services.reading.undo(alice, marked.undo)
+    assert states(services, alice) == before
