@@ -233,6 +233,12 @@ class Services:
 
     # -- reading
     @once
+    def finder(self) -> Finder:
+        """Searches as lists."""
+        g, patience = self.gateways, self.settings.search_patience
+        return Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags, patience=patience)
+
+    @once
     def reading(self) -> ReadingService:
         """Counts, streams, articles, marks."""
         g, s = self.gateways, self.settings
@@ -243,7 +249,7 @@ class Services:
             g.entries,
             g.streams,
             g.tags,
-            Finder(g.search, g.subscriptions, g.streams, g.folders, g.tags, patience=s.search_patience),
+            self.finder,
             g.undos,
             self.events,
             page_size=s.page_size,
@@ -260,6 +266,8 @@ class Services:
         return MarkingService(
             g.subscriptions,
             g.streams,
+            self.finder,
+            g.entries,
             g.undos,
             self.events,
             most=s.mark_range_max,

@@ -253,7 +253,9 @@ class Settings:
     )
     search_words: int = _row(1000, "Different words of an entry that can be found", _between(16, 10_000))
     stream_views_max: int = _row(2000, "Streams of one user whose view is remembered", _between(1, 1e6))
-    mark_range_max: int = _row(5000, "Rows above which “above” and “below” are marked", _between(1, 100_000))
+    mark_range_max: int = _row(
+        5000, "Rows of a list that “mark above” and “below” look at", _between(1, 100_000)
+    )
     snapshot_ttl: int = _row(86400, "How long an unread-on-top snapshot is kept", _between(60, 1e6))
     undo_ttl: int = _row(86400, "How long a mass action can be undone", _between(60, 1e6))
 

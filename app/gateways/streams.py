@@ -22,9 +22,6 @@ from app.models.stream import MARKED, Cursor, Segment, Show, Snapshot, Sort, Sou
 from app.models.subscription import Subscription
 from app.models.tag import Mark
 
-#: Keys read at a time on the way down a list.
-STRIDE = 500
-
 EXPIRED = "This list is older than a day. Reload it."
 
 
@@ -177,27 +174,6 @@ class StreamGateway:
             if len(keys) > limit or len(found) < size:
                 return cut(keys[: limit + 1], limit, cursor)
             size *= 2  # more than a page of stars in one millisecond: an import
-
-    def above(self, snapshot: Snapshot, entry_id: int, most: int) -> list[EntryKey]:
-        """Return the keys of a list from its top to an entry, which is the last of them.
-
-        Raises:
-            NotFoundError: it is not among the first ``most``.
-        """
-        found: list[EntryKey] = []
-        cursor: Cursor | None = None
-        while len(found) < most:
-            page = self.keys(snapshot, cursor, min(STRIDE, most - len(found)))
-            place = next((n for n, key in enumerate(page.keys, 1) if key.id == entry_id), None)
-            found += page.keys[:place]
-            cursor = page.cursor
-            if place is not None:
-                return found
-            if cursor is None:
-                break
-        raise NotFoundError(
-            "This entry is not among the first %(most)s of its list.", most=most, entry_id=entry_id
-        )
 
     def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from app import clock, logs
-from app.errors import InvalidError
+from app.errors import InvalidError, NotFoundError
+from app.gateways.entries import EntryGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import EntryKey
 from app.models.history import ActionKind, MassAction
-from app.models.stream import MassMarked, StreamKind, StreamRef
+from app.models.stream import MARKED, MassMarked, Snapshot, StreamKind, StreamRef
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id
+from app.services.finding import Finder
 
 log = logs.get(__name__)
 
 TOKEN_MAX = 64
+#: Keys of a list that are read at once.
+STRIDE = 500
 #: Lists of all that some feeds hold: below an entry lies everything that is not above it.
 WHOLE_FEEDS = (StreamKind.ALL, StreamKind.FEED, StreamKind.FOLDER)
 
@@ -29,7 +33,7 @@ class MarkingService:
     """Marks what is above or below an entry in a list as read; each can be taken back for a day.
 
     Args:
-        most: rows from the top of a list to the entry.
+        most: rows of a list that it looks at, from its top.
         undo_ttl: seconds.
     """
 
@@ -37,6 +41,8 @@ class MarkingService:
         self,
         subscriptions: SubscriptionGateway,
         streams: StreamGateway,
+        finder: Finder,
+        entries: EntryGateway,
         undos: UndoGateway,
         events: EventPort,
         *,
@@ -45,6 +51,8 @@ class MarkingService:
     ) -> None:
         self._subscriptions = subscriptions
         self._streams = streams
+        self._finder = finder
+        self._entries = entries
         self._undos = undos
         self._events = events
         self._most = most
@@ -55,26 +63,36 @@ class MarkingService:
 
         Raises:
             NotFoundError: the list has expired, or the entry is not among its first rows.
-            InvalidError: the list does not hold whole feeds.
+            InvalidError: the list is of another stream.
         """
-        rows = self._above(actor, ref, snapshot, entry_id)[:-1]
+        above, _, _ = self._split(self._list(actor, ref, snapshot), an_id(entry_id, "entry"))
         now = clock.now()
-        marked, _ = self._subscriptions.mark_found(actor.user_id, rows, now + self._undo_ttl)
+        marked, _cards = self._subscriptions.mark_found(
+            actor.user_id, self._placed(actor, ref, above), now + self._undo_ttl
+        )
         self._done(actor, ActionKind.ABOVE, ref, marked, now)
         return marked
 
     def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarked:
         """Mark all rows below an entry as read, however far the list goes on.
 
+        Of marked and found entries it looks at the first rows, as above.
+
         Raises:
             As :meth:`mark_above`.
         """
-        rows = self._above(actor, ref, snapshot, entry_id)
+        found = self._list(actor, ref, snapshot)
+        above, key, rest = self._split(found, an_id(entry_id, "entry"))
         now = clock.now()
-        _, seen = self._streams.lasts(actor.user_id, snapshot, now)
-        marked, _ = self._subscriptions.mark_all(
-            actor.user_id, list(seen), seen, now + self._undo_ttl, keep=_numbers(rows)
-        )
+        if ref.kind in WHOLE_FEEDS:
+            seen = {feed.feed_id: feed.last_seq for feed in found.feeds.values()}
+            marked, _cards = self._subscriptions.mark_all(
+                actor.user_id, list(seen), seen, now + self._undo_ttl, keep=_numbers([*above, key])
+            )
+        else:
+            marked, _cards = self._subscriptions.mark_found(
+                actor.user_id, self._placed(actor, ref, list(rest)), now + self._undo_ttl
+            )
         self._done(actor, ActionKind.BELOW, ref, marked, now)
         return marked
 
@@ -83,15 +101,43 @@ class MarkingService:
         require(actor, Permission.ENTRY_MARK)
         return self._undos.history(actor.user_id, clock.now(), self._undo_ttl)
 
-    def _above(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> list[EntryKey]:
+    def _list(self, actor: Actor, ref: StreamRef, snapshot: str) -> Snapshot:
         require(actor, Permission.ENTRY_MARK)
-        if ref.kind not in WHOLE_FEEDS:
-            raise InvalidError("The entries of this list are marked one by one.", field="stream")
         token = a_text(snapshot, "snapshot", most=TOKEN_MAX)
         found = self._streams.snapshot(actor.user_id, token, clock.now())
         if found.ref != ref:
             raise InvalidError("This list was another one. Reload it.", field="snapshot")
-        return self._streams.above(found, an_id(entry_id, "entry"), self._most)
+        return found
+
+    def _split(self, found: Snapshot, entry_id: int) -> tuple[list[EntryKey], EntryKey, Iterator[EntryKey]]:
+        """Return the rows above an entry, itself, and those below it."""
+        rows, above = self._rows(found), list[EntryKey]()
+        for key in rows:
+            if key.id == entry_id:
+                return above, key, rows
+            above.append(key)
+        raise NotFoundError(
+            "This entry is not among the first %(most)s of its list.", most=self._most, entry_id=entry_id
+        )
+
+    def _rows(self, found: Snapshot) -> Iterator[EntryKey]:
+        pages = self._finder if found.ref.kind is StreamKind.SEARCH else self._streams
+        left, cursor = self._most, None
+        while left > 0:
+            page = pages.keys(found, cursor, min(STRIDE, left))
+            yield from page.keys
+            left, cursor = left - len(page.keys), page.cursor
+            if cursor is None:
+                return
+
+    def _placed(self, actor: Actor, ref: StreamRef, keys: Sequence[EntryKey]) -> Sequence[EntryKey]:
+        """Return rows with their numbers in their feeds, which marks do not know."""
+        if ref.kind not in MARKED or not keys:
+            return keys
+        try:
+            return self._entries.locate(actor.user_id, [key.id for key in keys])
+        except NotFoundError:
+            return []  # all of them are of feeds he has left
 
     def _done(
         self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarked, now: dt.datetime

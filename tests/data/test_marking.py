@@ -12,7 +12,7 @@ from app.bootstrap import Services
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.history import ActionKind
-from app.models.stream import Show, Sort, StreamQuery, StreamRef
+from app.models.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
 from tests.data.conftest import NOW, World
 
 ALL = StreamRef.parse("all")
@@ -79,6 +79,41 @@ def test_what_was_marked_since_a_mark_below_stays(world: World, alice: Actor) ->
     services.reading.mark(alice, [three], False)
     services.reading.undo(alice, undo)
     assert list(states(services, alice).values()) == [True, False, False, False]
+
+
+@pytest.mark.parametrize("kind", ["starred", "tag", "search"])
+def test_marked_and_found_entries_are_marked_in_parts_as_well(world: World, alice: Actor, kind: str) -> None:
+    services, (one, two) = world.services, follow(world, alice, [1, 3, 5], [2, 4, 6])
+    ids = list(states(services, alice))
+    chosen = ids if kind == "search" else ids[:5]
+    if kind == "starred":
+        for entry in reversed(chosen):
+            services.reading.star(alice, entry, True)
+        ref = StreamRef.parse("starred")
+    elif kind == "tag":
+        for entry in reversed(chosen):
+            services.tags.change(alice, entry, add=["Later"])
+        ref = StreamRef(StreamKind.TAG, services.tags.all(alice)[0].id)
+    else:
+        services.indexing.run(NOW, 30.0)
+        ref = StreamRef(StreamKind.SEARCH, query="entry")
+    page = services.reading.page(alice, StreamQuery(ref, Sort.NEWEST, limit=2))
+    listed = [row.id for row in services.reading.page(alice, StreamQuery(ref, Sort.NEWEST)).rows]
+    assert set(listed) == set(chosen)
+    above = services.marking.mark_above(alice, ref, page.snapshot, listed[2])
+    assert {i for i, read in states(services, alice).items() if read} == set(listed[:2])
+    services.reading.undo(alice, above.undo)
+    below = services.marking.mark_below(alice, ref, page.snapshot, listed[2])
+    assert below.count == len(listed) - 3
+    assert {i for i, read in states(services, alice).items() if read} == set(listed[3:])
+    services.reading.undo(alice, below.undo)
+    assert not any(states(services, alice).values())
+    # Of feeds that he has left there is nothing to mark.
+    for feed_id in (one, two):
+        services.subscriptions.unsubscribe(alice, feed_id)
+    if kind != "search":
+        page = services.reading.page(alice, StreamQuery(ref, Sort.NEWEST))
+        assert services.marking.mark_below(alice, ref, page.snapshot, page.rows[0].id).count == 0
 
 
 def test_a_part_needs_its_list(world: World, alice: Actor, bob: Actor) -> None:
