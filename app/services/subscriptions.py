@@ -144,7 +144,10 @@ class SubscriptionService:
         if folder_ids is not None:
             changes["folder_ids"] = some_ids(folder_ids, "folder_ids", FOLDERS_MAX)
             self._folders.check(actor.user_id, changes["folder_ids"])
-        return self._subscriptions.edit(actor.user_id, an_id(feed_id, "feed_id"), changes)
+        edited = self._subscriptions.edit(actor.user_id, an_id(feed_id, "feed_id"), changes)
+        if changes:
+            self._events.counts(actor.user_id)
+        return edited
 
     def pause(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
         """Pause a subscription, or let it go on: a feed that nobody unpaused reads is not polled.

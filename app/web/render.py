@@ -16,7 +16,7 @@ from app.models.feed import FetchRecord
 from app.models.imports import Import
 from app.models.preferences import Preferences
 from app.models.stream import Tree
-from app.web import chart, embeds, finding, i18n, keynames, keys, present, treeview
+from app.web import chart, embeds, finding, i18n, keynames, keys, present, treeview, views
 from app.web.context import services, user, web
 from app.web.csrf import FIELD
 from app.web.sessions import csrf_token
@@ -62,6 +62,7 @@ def install(app: Flask) -> None:
         feed_message=feed_words,
         feed_fix=lambda word: _(feed_fix(seen_word(word))),
         nested_tree=nested_tree,
+        tree_shape=views.shape,
         player=embeds.player,
         tile=treeview.tile_html,
         search_ref=finding.stream_of,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator, Sequence
 
 from flask_babel import gettext as _
@@ -54,3 +55,13 @@ def feeds(tree: Tree) -> Iterator[TreeFeed]:
             if feed.feed_id not in seen:
                 seen.add(feed.feed_id)
                 yield feed
+
+
+def shape(tree: Tree) -> str:
+    """Return a word that changes with what the tree shows beside counts: feeds, names, places, troubles."""
+    lines = [f"{f.id} {f.parent} {f.name} {_named(f.feeds)}" for f in folders(tree)]
+    return hashlib.sha256("\n".join([*lines, _named(tree.feeds)]).encode()).hexdigest()[:12]
+
+
+def _named(feeds: Sequence[TreeFeed]) -> str:
+    return " ".join(f"{f.feed_id} {f.title} {bool(f.error):d}" for f in feeds)

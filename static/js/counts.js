@@ -7,6 +7,7 @@ import { t, tn } from "./words.js";
 const EVERY = 60000;
 let etag = null;
 let moves = 0;
+let changing = 0;
 let missed = false; // told while nobody looked
 let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
@@ -49,11 +50,33 @@ function title() {
   if (all) document.title = document.title.replace(/^(\(\d+\) )?/, total ? `(${total}) ` : "");
 }
 
-// Whether something is counted that came from elsewhere: another device, an import.
-const unknown = (ids, kind) => Object.keys(ids).some((id) => !document.querySelector(`.tree a[data-${kind}="${id}"]`));
+const tree = () => document.querySelector("#tree nav");
 
-async function show({ total, feeds, folders, newer }) {
-  if (unknown(feeds, "feed") || unknown(folders, "folder")) await onUnknown();
+// The tree is changed here: the shape it has then is shown already, and answers on the way do not know it.
+export async function own(change) {
+  changing += 1;
+  try {
+    return await change;
+  } finally {
+    changing -= 1;
+    moves += 1;
+    if (tree()) tree().dataset.shape = "";
+  }
+}
+
+export const busy = () => changing || document.querySelector("#tree .dragged, #tree .menu[open], dialog[open]");
+
+// Names, places and feeds that another device or an import has changed.
+async function reshape(shape) {
+  const known = tree()?.dataset.shape;
+  if (known === "" && !changing) tree().dataset.shape = shape;
+  if (!known || known === shape) return;
+  if (!busy()) await onUnknown();
+  if (tree().dataset.shape !== shape) etag = null; // later
+}
+
+async function show({ total, feeds, folders, newer, shape }) {
+  await reshape(shape);
   for (const link of document.querySelectorAll(".tree a[data-feed]")) write(link, feeds[link.dataset.feed] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);

@@ -212,17 +212,26 @@ function arrivals() {
     const link = document.querySelector(".tree a[aria-current]");
     const title = document.querySelector("#stream h1");
     if (link && title) call(link, title.textContent);
+    counts.own();
     counts.refresh();
   });
 }
 
-// The tree as it is now, with the focus where it was; folders stay as they were left.
+// The tree as it is now, with the focus where it was; folders stay as they were left. Not under somebody's hand.
+const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
 async function grow() {
   const focused = document.activeElement?.closest("#tree nav a")?.getAttribute("href");
+  const stays = [...document.querySelectorAll("#tree a.stay")].map((link) => link.getAttribute("href"));
+  document.addEventListener("htmx:before:swap", leave);
   await htmx.ajax("GET", "/read", { target: "#tree nav", select: "#tree nav", swap: "outerHTML" });
+  document.removeEventListener("htmx:before:swap", leave);
   fold();
   panes.mark();
-  if (focused) document.querySelector(`#tree nav a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  for (const link of document.querySelectorAll("#tree a[href]")) {
+    const href = link.getAttribute("href");
+    if (stays.includes(href)) link.classList.add("stay");
+    if (href === focused) link.focus({ preventScroll: true });
+  }
 }
 
 export function start() {

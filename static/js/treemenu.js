@@ -1,4 +1,5 @@
 // What can be done with a feed or folder of the tree: a button beside it and the menu key open the same list.
+import * as counts from "./counts.js";
 import { post } from "./net.js";
 import * as list from "./list.js";
 import * as rows from "./rows.js";
@@ -121,12 +122,13 @@ async function rename(item) {
       link.querySelector("span").textContent = words;
     }
   };
+  const send = (words) => counts.own(post(url, { name: words }));
   show(name);
   try {
-    const done = await post(url, { name });
+    const done = await send(name);
     show(done.name);
     const before = done.before ?? was;
-    toast(done.text, () => post(url, { name: before }).then((answer) => show(answer.name), (failure) => toast(failure.message)));
+    toast(done.text, () => send(before).then((answer) => show(answer.name), (failure) => toast(failure.message)));
   } catch (failure) {
     show(was);
     toast(t("Not done. {why}", { why: failure.message }));
@@ -146,7 +148,7 @@ async function create(parent) {
   const name = await askName(parent ? t("New folder in “{name}”", { name: tree.nameOf(parent) }) : t("New folder"), "");
   if (!name) return null;
   try {
-    const done = await post("/folders", { name, parent: tree.idOf(parent) });
+    const done = await counts.own(post("/folders", { name, parent: tree.idOf(parent) }));
     return show(done, name, parent);
   } catch (failure) {
     toast(t("Not done. {why}", { why: failure.message }));

@@ -92,7 +92,7 @@ export async function move(item, folder, after) {
 // Sends what is shown already; "Undo" shows it as it was and tells the server.
 export async function settle([url, fields], back, words) {
   try {
-    const done = await post(url, fields);
+    const done = await counts.own(post(url, fields));
     toast(words ?? done.text, done.undo && (() => undo(done.undo, back)));
     counts.refresh();
     return done;
@@ -105,7 +105,7 @@ export async function settle([url, fields], back, words) {
 
 async function undo(token, back) {
   try {
-    await post("/undo", { token });
+    await counts.own(post("/undo", { token }));
     back();
     say(t("Taken back"));
     counts.refresh();

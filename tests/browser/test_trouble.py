@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.models.actor import Actor
 from tests.browser.conftest import Site
@@ -71,3 +71,66 @@ def test_the_tree_gets_what_came_from_elsewhere(site: Site, visit: Visit, ann: A
     expect(focused).to_be_focused()
     expect(page.locator(".tree a[aria-current]")).to_have_count(1)
     expect(page.locator(".tree a[data-all]")).to_have_attribute("aria-current", "page")
+
+
+def test_names_places_and_ends_of_elsewhere_come_into_the_tree(site: Site, visit: Visit, ann: Actor) -> None:
+    one, other = subscribe(site, ann, 1), subscribe(site, ann, 2, URLS[1])
+    subscriptions, folders = site.services.subscriptions, site.services.folders
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+    look_again = "document.dispatchEvent(new Event('visibilitychange'))"
+    first = page.locator(f".tree a[data-feed='{one}']")
+    # Read to its end it stays, as long as nobody goes elsewhere.
+    first.evaluate("(link) => link.classList.add('stay')")
+    folder = folders.create(ann, "Empty, so nothing counts it")
+    subscriptions.edit(ann, other, title="By another name")
+    page.evaluate(look_again)
+    expect(page.locator(f".tree a[data-feed='{other}'] span[dir]")).to_have_text("By another name")
+    expect(page.locator(f"a[data-folder='{folder.id}']")).to_be_attached()
+    expect(first).to_have_class(re.compile(r"\bstay\b"))
+    subscriptions.unsubscribe(ann, other)
+    page.evaluate(look_again)
+    expect(page.locator(f".tree a[data-feed='{other}']")).to_have_count(0)
+    # What is open here is left in peace, and comes when it is closed.
+    first.hover()
+    page.locator(".tree-more summary").click()
+    folders.rename(ann, folder.id, "Later")
+    with page.expect_response("**/api/counts*"):
+        page.evaluate(look_again)
+    expect(page.locator(".tree-more .menu-box")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.evaluate(look_again)
+    expect(page.locator(f"a[data-folder='{folder.id}'] span")).to_have_text("Later")
+    # Also what is opened while the new tree is on its way.
+    held: list[Route] = []
+    page.route("**/read", lambda route: held.append(route))
+    folders.rename(ann, folder.id, "Latest")
+    with page.expect_request("**/read"):
+        page.evaluate(look_again)
+    first.hover()
+    page.locator(".tree-more summary").click()
+    with page.expect_response("**/read"):
+        held[0].continue_()
+    page.unroute("**/read")
+    expect(page.locator(".tree-more .menu-box")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.evaluate(look_again)
+    expect(page.locator(f"a[data-folder='{folder.id}'] span")).to_have_text("Latest")
+
+
+def test_what_is_changed_here_is_not_drawn_anew(site: Site, visit: Visit, ann: Actor) -> None:
+    one = subscribe(site, ann, 1)
+    page = visit(login="ann")
+    link = page.locator(f".tree a[data-feed='{one}']")
+    link.evaluate("(link) => { link.sameNode = true; }")
+    link.hover()
+    page.locator(".tree-more summary").click()
+    page.get_by_role("button", name="Rename…").click()
+    page.locator("dialog input").fill("Mine")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_be_visible()
+    for _ in range(2):
+        with page.expect_response("**/api/counts*"):
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(link.locator("span[dir]")).to_have_text("Mine")
+    assert link.evaluate("(link) => link.sameNode")

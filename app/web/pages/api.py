@@ -38,6 +38,7 @@ def _counts(tree: Tree) -> dict[str, object]:
         "total": tree.unread,
         "feeds": {f.feed_id: f.unread for f in views.feeds(tree) if f.unread},
         "folders": {f.id: f.unread for f in views.folders(tree) if f.unread},
+        "shape": views.shape(tree),
     }
 
 
