@@ -278,6 +278,9 @@ class Settings:
     worker_memory: int = _row(
         500 << 20, "Resident memory above which a worker is replaced", _between(1 << 26, 1 << 40)
     )
+    worker_nice: int = _row(
+        5, "How far workers stand back for people where the processor is short", _between(0, 19)
+    )
     worker_lifetime: int = _row(3600, "A worker is replaced after so long", _between(10, 1e7))
     worker_stall: float = _row(
         15.0, "A worker without a sign of life for so long is killed", _between(1, 3600)

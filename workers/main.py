@@ -31,6 +31,8 @@ def run(spec: WorkerSpec, settings: Settings, line: socket.socket | None, pipe: 
     logs.configure(settings.log_level, settings.log_format)
     setproctitle.setproctitle(f"eventr worker {spec.group}")
     limit(spec.memory)
+    # Pages come first: a refresh of everything must not be felt by who reads.
+    os.nice(settings.worker_nice)
     settle()
     with logs.bind(worker=spec.name):
         EventrWorker(spec, settings, connected(settings), lifeline.Link(line)).work()

@@ -6,6 +6,7 @@ import os
 import signal
 from typing import Any
 
+import psutil
 import pytest
 
 from app.config import Settings
@@ -87,6 +88,8 @@ def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually
     # One runs and three are in hand, all taken at once; the others wait.
     eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2}, timeout=60)
     (pid,) = support.pids(engine.manager, "solo")
+    stands_back = psutil.Process(pid).nice() - psutil.Process().nice()
+    assert stands_back == engine.settings.worker_nice, "pages come first"
     # A crash now: the one that ran is a suspect, those in hand are nobody's fault.
     os.kill(pid, signal.SIGKILL)
     assert [o.error for o in engine.jobs.await_many(tickets, 90)] == [None] * 6
