@@ -26,12 +26,13 @@ KEYS = 30
 SLOW_CPU = 4
 SLOW_LINE = {"offline": False, "latency": 150, "downloadThroughput": 200_000, "uploadThroughput": 100_000}
 _WATCH = """
-window.__seen = { lcp: 0, cls: 0, long: 0 };
+window.__seen = { lcp: 0, cls: 0 };
+window.__tasks = [];
 const watch = (type, take) => new PerformanceObserver((list) => list.getEntries().forEach(take))
   .observe({ type, buffered: true });
 watch("largest-contentful-paint", (entry) => { window.__seen.lcp = entry.startTime; });
 watch("layout-shift", (entry) => { if (!entry.hadRecentInput) window.__seen.cls += entry.value; });
-watch("longtask", (entry) => { window.__seen.long += Math.max(0, entry.duration - 50); });
+watch("longtask", ({ startTime, duration }) => window.__tasks.push([startTime, duration]));
 """
 #: Two frames on, what the key changed is on the screen.
 _PAINTED = """
@@ -115,8 +116,11 @@ def _paints(page: Page, slow: CDPSession, port: int) -> dict[str, float]:
     slow.send("Emulation.setCPUThrottlingRate", {"rate": SLOW_CPU})
     page.goto(f"http://127.0.0.1:{port}/read/all", wait_until="networkidle")
     seen: dict[str, float] = page.evaluate("window.__seen")
-    fcp = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    return {**seen, "fcp": fcp}
+    fcp: float = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    tasks: list[tuple[float, float]] = page.evaluate("window.__tasks")
+    # Total blocking time begins with the first paint: before it nobody can press anything.
+    blocked = sum(max(0.0, begun + took - max(begun, fcp) - 50) for begun, took in tasks)
+    return {**seen, "fcp": fcp, "long": blocked}
 
 
 def _keys(page: Page, slow: CDPSession) -> float:
