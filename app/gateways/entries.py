@@ -49,19 +49,27 @@ class EntryGateway:
         Raises:
             NotFoundError: none of them does.
         """
+        if found := self.placed(user_id, entry_ids):
+            return found
+        raise NotFoundError(entry_ids=list(entry_ids)[:10])
+
+    def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+        """Return the keys of those entries that :meth:`locate` knows, which may be none."""
         known = {i: key for i in entry_ids if (key := self._shown.get(i)) is not None}
         if missing := [i for i in entry_ids if i not in known]:
             feed_ids = self._subscriptions.feed_ids(user_id)
             known.update({key.id: key for key in self._keys.locate(missing, feed_ids)})
-        if not known:
-            raise NotFoundError(entry_ids=list(entry_ids)[:10])
         return list(known.values())
 
     def remember(self, keys: Iterable[EntryKey]) -> None:
         """Keep keys that a page showed: an entry's feed and number never change, and are marked soon."""
         if len(self._shown) > SHOWN:
-            self._shown.clear()
+            self.forget()
         self._shown.update((key.id, key) for key in keys)
+
+    def forget(self) -> None:
+        """Forget the keys that pages showed."""
+        self._shown.clear()
 
     def get(self, user_id: int, entry_id: int) -> Entry:
         """Return an entry with its body.

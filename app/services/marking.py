@@ -132,12 +132,9 @@ class MarkingService:
 
     def _placed(self, actor: Actor, ref: StreamRef, keys: Sequence[EntryKey]) -> Sequence[EntryKey]:
         """Return rows with their numbers in their feeds, which marks do not know."""
-        if ref.kind not in MARKED or not keys:
+        if ref.kind not in MARKED:
             return keys
-        try:
-            return self._entries.locate(actor.user_id, [key.id for key in keys])
-        except NotFoundError:
-            return []  # all of them are of feeds he has left
+        return self._entries.placed(actor.user_id, [key.id for key in keys])
 
     def _done(
         self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarked, now: dt.datetime

@@ -317,8 +317,8 @@ class ReadingService:
         if snapshot.ref != ref:
             raise InvalidError("This list was another one. Reload it.", field="snapshot")
         keys: Sequence[EntryKey] = self._keys(snapshot, None, FOUND_MAX).keys
-        if keys and ref.kind is StreamKind.TAG:
-            keys = self._entries.locate(actor.user_id, [key.id for key in keys])
+        if ref.kind is StreamKind.TAG:
+            keys = self._entries.placed(actor.user_id, [key.id for key in keys])
         marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._note(actor, ref, marked, now)

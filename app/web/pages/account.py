@@ -1,4 +1,4 @@
-"""One's own account: name, address, password, sessions, its end; invitations for admins."""
+"""One's own account: name, address, password, sessions, its end."""
 
 from __future__ import annotations
 
