@@ -8,6 +8,7 @@ const EVERY = 60000;
 let etag = null;
 let moves = 0;
 let changing = 0;
+let growing = null;
 let missed = false; // told while nobody looked
 let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
@@ -71,8 +72,8 @@ async function reshape(shape) {
   const known = tree()?.dataset.shape;
   if (known === "" && !changing) tree().dataset.shape = shape;
   if (!known || known === shape) return;
-  if (!busy()) await onUnknown();
-  if (tree().dataset.shape !== shape) etag = null; // later
+  if (!busy()) await (growing ??= onUnknown().finally(() => (growing = null)));
+  if (tree()?.dataset.shape !== shape) etag = null; // later
 }
 
 async function show({ total, feeds, folders, newer, shape }) {

@@ -221,17 +221,18 @@ function arrivals() {
 const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
 async function grow() {
   const focused = document.activeElement?.closest("#tree nav a")?.getAttribute("href");
-  const stays = [...document.querySelectorAll("#tree a.stay")].map((link) => link.getAttribute("href"));
+  const stays = new Set([...document.querySelectorAll("#tree a.stay")].map((link) => link.getAttribute("href")));
   document.addEventListener("htmx:before:swap", leave);
-  await htmx.ajax("GET", "/read", { target: "#tree nav", select: "#tree nav", swap: "outerHTML" });
-  document.removeEventListener("htmx:before:swap", leave);
+  try {
+    await htmx.ajax("GET", "/read", { target: "#tree nav", select: "#tree nav", swap: "outerHTML" });
+  } finally {
+    document.removeEventListener("htmx:before:swap", leave);
+  }
   fold();
   panes.mark();
-  for (const link of document.querySelectorAll("#tree a[href]")) {
-    const href = link.getAttribute("href");
-    if (stays.includes(href)) link.classList.add("stay");
-    if (href === focused) link.focus({ preventScroll: true });
-  }
+  const links = [...document.querySelectorAll("#tree nav a[href]")];
+  for (const link of links) if (stays.has(link.getAttribute("href"))) link.classList.add("stay");
+  if (focused) links.find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
 export function start() {
