@@ -66,7 +66,7 @@ def serve(services: Services) -> Iterator[Site]:
 
 @pytest.fixture
 def visit(chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
-    """``visit(size=, scheme=, js=, login=, language=)``: a page of a new browser.
+    """``visit(size=, scheme=, js=, login=, language=, zone=)``: a page of a new browser.
 
     Logged in when ``login`` names a user;
     ``expect``: part of a console error that belongs to the test.
@@ -87,6 +87,7 @@ def _page(
     js: bool = True,
     login: str = "",
     language: str = "en-GB",
+    zone: str = "UTC",
     expect: str = "",
 ) -> Page:
     touch = size[0] < 700
@@ -99,6 +100,7 @@ def _page(
         is_mobile=touch,
         reduced_motion="reduce",
         locale=language,
+        timezone_id=zone,
     )
     stack.callback(context.close)
     page = context.new_page()

@@ -208,3 +208,21 @@ def test_on_a_phone_every_view_has_one_pane(visit: Visit, ann: Actor) -> None:
     # The tree is not in sight, and still the next feed is found.
     page.keyboard.press("Shift+J")
     expect(page.locator(".pane-list h1")).to_have_text(re.compile("^Feed"))
+
+
+@pytest.mark.parametrize("how", ["key", "leaving"])
+def test_times_are_those_of_the_device(
+    site: Site, visit: Visit, ann: Actor, how: str, eventually: Eventually
+) -> None:
+    page = visit(login="ann", zone="Asia/Tokyo")
+    when = page.locator(".row time").first
+    expect(when).to_have_attribute("title", re.compile("UTC$"))
+    here = when.get_attribute("title")
+    if how == "key":
+        page.keyboard.press("j")
+        eventually(lambda: "zone=Asia/Tokyo" in page.evaluate("document.cookie"))
+    page.reload()
+    if how == "leaving":
+        page.reload()  # what a page tells when it is left, the next request may not know yet
+    expect(when).not_to_have_attribute("title", re.compile("UTC$"))
+    assert when.get_attribute("title") != here
