@@ -130,6 +130,8 @@ class LoopWorker:
         system = sum(count for queue, count in of.items() if queue not in USER_QUEUES)
         left = max(0, self._spec.system_slots - system)
         held = [*self._running, *(ending.job.id for ending in self._unrecorded)]
+        # A buffer counts what is held: also what has ended and is not recorded yet.
+        of.update(ending.job.queue for ending in self._unrecorded)
         try:
             return await self._in(thread, partial(self._desk.take, free, caps(self._spec, of), held, left))
         except UnregisteredError:

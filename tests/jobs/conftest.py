@@ -15,8 +15,8 @@ from app.jobs import RedisJobs
 from tests.jobs import support
 from workers import registry
 
-#: Quick back-offs, a short grace.
-QUICK = {"job_backoff": 0.05, "stop_grace": 1.0}
+#: Quick back-offs, a short grace; nobody reads meanwhile for whom workers would stand back.
+QUICK = {"job_backoff": 0.05, "stop_grace": 1.0, "worker_nice": 0}
 
 
 @pytest.fixture(autouse=True, scope="session")

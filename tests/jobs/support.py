@@ -61,7 +61,7 @@ class Process:
         )
         names += ("worker_memory", "worker_stall", "stop_grace", "updater_interval", "updater_lease")
         names += ("metrics_listen", "metrics_token", "report_urls", "log_level")
-        names += ("pull_batch", "updater_work", "fetch_allow", "fetch_ports", "job_timeout")
+        names += ("pull_batch", "updater_work", "fetch_allow", "fetch_ports", "job_timeout", "worker_nice")
         ours = {env_name(n): _text(v) for n in names if (v := getattr(settings, n)) is not None}
         self.log = log
         with log.open("a") as out:
@@ -116,6 +116,12 @@ def desk(client: redis.Redis, settings: Settings, worker: str = "w1") -> Desk:
     """A registered worker's desk, without a process."""
     client.hset(keys.WORKERS, worker, "test:1:1")
     return Desk(connect(settings.redis_url), worker, [str(q) for q in Queue], settings.dead_max)
+
+
+def left(client: redis.Redis) -> set[str]:
+    """Names of ours in Redis beside what happened, which is kept and counted: locks and signs of life."""
+    names = {key.decode() for key in client.scan_iter("eventr:*")} - {keys.EVENTS, keys.TOTALS}
+    return {name for name in names if not name.startswith((keys.STATS, keys.MINUTES))}
 
 
 def linked(settings: Settings, work: Callable[[Recovery], Awaitable[T]]) -> T:

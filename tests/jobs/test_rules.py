@@ -21,6 +21,7 @@ from workers.middleware.timeout import limit_of
 from workers.registry import find
 from workers.runner import settings_of
 
+SETTINGS = {"worker_nice": 5}
 GROUPS = """
 [solo]
 queues = ["maintenance"]

@@ -49,8 +49,7 @@ def test_a_second_signal_waits_for_no_job_and_loses_none(
     eventually(lambda: not any(map(support.is_alive, family)))
     assert support.states(redis_client, ids) == {"queued": 5}
     assert {(jobs.status(i).crashes, jobs.status(i).failures) for i in ids} == {(0, 0)}
-    left = {key.decode() for key in redis_client.scan_iter("eventr:*")}
-    assert {key for key in left if not key.startswith(keys.STATS)} <= {keys.EVENTS, keys.TOTALS}
+    assert support.left(redis_client) == set()
 
 
 def test_hangup_reads_the_settings_again_and_running_jobs_go_on(

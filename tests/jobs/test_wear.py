@@ -23,7 +23,7 @@ queues = ["maintenance"]
 mode = "solo"
 slots = 3
 [queue.maintenance]
-timeout = 0.5
+timeout = 4
 retries = 1
 """
 
