@@ -226,3 +226,23 @@ def test_times_are_those_of_the_device(
         page.reload()  # what a page tells when it is left, the next request may not know yet
     expect(when).not_to_have_attribute("title", re.compile("UTC$"))
     assert when.get_attribute("title") != here
+
+
+@pytest.mark.parametrize("zoom", ["100%", "130%"])
+@pytest.mark.parametrize("key", ["compact", "cozy"])
+def test_rows_are_as_high_before_they_are_laid_out(
+    site: Site, visit: Visit, ann: Actor, key: str, zoom: str
+) -> None:
+    page = visit(login="ann", size=(1200, 400))
+    heights = page.locator("#rows").evaluate(
+        """(rows, [density, zoom]) => {
+          const high = () => rows.getBoundingClientRect().height;
+          document.documentElement.style.fontSize = zoom;
+          rows.closest(".pane-list").dataset.density = density;
+          const before = high();
+          for (const row of rows.querySelectorAll(".row")) row.style.contentVisibility = "visible";
+          return [before, high(), getComputedStyle(rows.querySelector(".row")).blockSize];
+        }""",
+        [key, zoom],
+    )
+    assert heights[0] == pytest.approx(heights[1], abs=1), heights
