@@ -67,7 +67,7 @@ def test_a_dropped_file_is_chosen_from_watched_and_found_again(
     one = site.services.imports.active(actor)
     assert one is not None
     work(site, one, "daring", "alone")
-    expect(again.locator("#job")).to_have_attribute("data-state", "done", timeout=20_000)
+    expect(again.locator("#job")).to_have_attribute("data-state", "done")
     expect(again.locator("#import-chip")).to_have_count(0)
     expect(again.get_by_role("heading", name="2 feeds failed")).to_be_visible()
     shot(again, "import-done-phone")

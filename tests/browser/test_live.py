@@ -90,7 +90,7 @@ def _listens(page: Page) -> None:
 
 
 def _unread(page: Page, count: int) -> None:
-    expect(page.locator("a[data-all]")).to_have_attribute("data-unread", str(count), timeout=20_000)
+    expect(page.locator("a[data-all]")).to_have_attribute("data-unread", str(count))
 
 
 def _quiet(page: Page) -> None:
@@ -135,7 +135,7 @@ def test_new_entries_are_announced_at_once(
     page = _open(device())
     _listens(page)
     elsewhere(lambda: _publish(services, ann, 13))
-    expect(page.locator("#newbar")).to_have_text("3 new", timeout=20_000)
+    expect(page.locator("#newbar")).to_have_text("3 new")
     _unread(page, 13)
     expect(page.locator("#rows .row")).to_have_count(10)
     expect(page).to_have_title(re.compile(r"^\(13\) "))
