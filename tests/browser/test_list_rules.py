@@ -164,7 +164,7 @@ def test_marks_wait_while_the_server_is_away_and_outlive_the_page(
     assert read_ones(page) == ["one 0", "one 1"]
     assert unread(site, ann) == 6
     page.context.set_offline(False)
-    expect(page.locator("#pending")).to_be_hidden(timeout=20_000)
+    expect(page.locator("#pending")).to_be_hidden()
     eventually(lambda: unread(site, ann) == 4)
     # A page that went away before they were sent: the next one sends them, shows them meanwhile.
     page.route("**/entries/mark", lambda route: route.abort())
@@ -187,7 +187,7 @@ def test_a_server_in_trouble_is_asked_again_and_a_refusal_is_told(
     page.keyboard.press("n")
     page.keyboard.press("m")
     expect(page.locator("#pending")).to_have_text("Offline, 1 change waiting")
-    expect(page.locator("#pending")).to_be_hidden(timeout=20_000)
+    expect(page.locator("#pending")).to_be_hidden()
     eventually(lambda: unread(site, ann) == 2)
     assert read_ones(page) == ["one 0"]
     page.keyboard.press("s")
