@@ -28,7 +28,8 @@ from app.feeds.parse import parse
 from app.gateways import bodies
 from app.gateways.digest import Digester
 from app.models.fetched import FetchRequest, Validators
-from app.services.pull import PullResult, PullService
+from app.services.pull import PullService
+from app.services.pullbatch import PullResult
 from bench import naive
 from bench.bare_curl import bare_curl_loop
 from bench.harness import Bench, Cpu, benchmark, mongod

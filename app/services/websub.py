@@ -18,7 +18,8 @@ from app.models.fetched import Fetched, FetchRequest
 from app.models.jobs import Job, Queue, Task
 from app.models.websub import PushPull
 from app.ports import JobPort
-from app.services.pull import PullResult, PullService
+from app.services.pull import PullService
+from app.services.pullbatch import PullResult
 
 log = logs.get(__name__)
 

@@ -22,8 +22,9 @@ from app.mappers import entrybodies
 from app.models.actor import Actor
 from app.models.feed import DueFeed, Feed, FeedUpdate, StoreResult
 from app.models.fetched import Fetched, FetchRequest
-from app.services import pull
-from app.services.pull import HOST_SHARE, PullResult, PullService, batches
+from app.services import pullbatch
+from app.services.pull import HOST_SHARE, PullService, batches
+from app.services.pullbatch import PullResult
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, file_reply
 
@@ -282,7 +283,7 @@ def test_a_pull_drops_what_is_above_the_limit(settings: Settings, db: Any, redis
 def test_an_answer_that_waited_never_overwrites_a_later_one(
     site: Site, db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pull, "FLUSH_SECONDS", 60)
+    monkeypatch.setattr(pullbatch, "FLUSH_SECONDS", 60)
     site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"first")))
     feed = site.follow("/feed")
     site.pull([feed.id])
@@ -311,7 +312,7 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
 
 
 def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pull, "FLUSH_BYTES", 1000)
+    monkeypatch.setattr(pullbatch, "FLUSH_BYTES", 1000)
     paths = [f"/{n}" for n in range(12)]
     for path in paths:
         site.server.set(path, file_reply(rss(*range(20))))

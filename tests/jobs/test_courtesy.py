@@ -17,7 +17,7 @@ from app.bootstrap import Services
 from app.config import Settings
 from app.models.actor import Actor
 from app.models.feed import Feed, FeedPoll
-from app.services.pull import PullResult
+from app.services.pullbatch import PullResult
 from tests.support.rawserver import RawServer, Reply, file_reply
 
 ITEM = b"<item><guid>g1</guid><title>One</title></item>"
