@@ -112,7 +112,7 @@ class Rig:
         feeds, budget = self.services.gateways.feeds, self.services.budget
         service = PullService(feeds, self.settings, digester, budget=budget)
         with Cpu(self.mongod) as cpu:
-            results = self.runner.run(_pull_all(service, self.feed_ids, self.fetcher, self.settings))
+            results = self.runner.run(pull_all(service, self.feed_ids, self.fetcher, self.settings))
         return cpu, _sum(results)
 
     def rate(self, expect: Mapping[str, int], digester: Digester | None = None) -> float:
@@ -129,7 +129,7 @@ class Rig:
         return len(self.feed_ids) / cpu.total
 
 
-async def _pull_all(
+async def pull_all(
     service: PullService, feed_ids: Sequence[int], fetcher: Any, settings: Settings
 ) -> list[PullResult]:
     """Pull batches as a loop worker does: so many at once, the next when one ends."""
@@ -304,7 +304,7 @@ def _worker(settings: Settings, feed_ids: tuple[int, ...]) -> float:
     try:
         with bootstrap.fetcher(settings) as fetcher:
             settle()
-            asyncio.run(_pull_all(services.pull, feed_ids, fetcher, settings))
+            asyncio.run(pull_all(services.pull, feed_ids, fetcher, settings))
     finally:
         services.close()
     # VmHWM and not ru_maxrss: that one begins with the peak of whoever started this process.

@@ -5,10 +5,14 @@ every feed has a host of its own and answers 304. ``engine.system_vs_core`` is t
 the same run, as ``refresh.304`` takes it (the pull alone, by its own CPU time and MongoDB's), before and
 after the system ran. The feeds' server shares the two cores with all else and is in nobody's favour, so it
 does next to nothing: one answer for all, with three system calls.
+
+``engine.system_most_vs_core`` bounds that: two processes that only pull, without an updater, a queue, a
+manager or a controller, on the same feeds, stores and cores.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
@@ -22,12 +26,14 @@ from typing import Any
 import psutil
 import redis
 
-from app import clock
+from app import bootstrap, clock
+from app.config import Settings
 from app.models import keys
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
-from bench.refresh import ETAG, Rig, rig
+from bench.refresh import ETAG, Rig, pull_all, rig
 from tests.support import live
+from workers.limits import settle
 
 #: Feeds of which one core's rate is taken, and copies of each for the system to poll.
 FEEDS, COPIES = 1000, 150
@@ -49,7 +55,7 @@ _ANSWER = f"HTTP/1.1 304 Not Modified\r\nETag: {ETAG}\r\nConnection: close\r\n\r
 def system(bench: Bench) -> None:
     """Publish the system's rate, and what it is by one core's."""
     feeds, copies = (QUICK_FEEDS, QUICK_COPIES) if bench.quick else (FEEDS, COPIES)
-    rates, ratios = [], []
+    rates, ratios, most = [], [], []
     with rig(bench) as found:
         found.fresh(feeds)
         found.pull()
@@ -58,11 +64,14 @@ def system(bench: Bench) -> None:
             for _ in range(min(3, bench.repeats)):
                 core = [found.rate({"unchanged": feeds})]
                 rates.append(_run(bench, found, copies))
+                alone = _pull_alone(found, feeds * copies // 4)
                 core.append(found.rate({"unchanged": feeds}))
                 ratios.append(rates[-1] / statistics.mean(core))
+                most.append(alone / statistics.mean(core))
                 bench.note(f"one core: {core[0]:,.0f} and {core[1]:,.0f} feeds/s")
     bench.figure("engine.system_feeds", rates, "feeds/s")
     bench.figure("engine.system_vs_core", ratios, "×", at_least=1.5)
+    bench.figure("engine.system_most_vs_core", most, "×")
 
 
 def _run(bench: Bench, found: Rig, copies: int) -> float:
@@ -86,6 +95,29 @@ def _run(bench: Bench, found: Rig, copies: int) -> float:
         raise RuntimeError("the system ran out of feeds")
     _drop(found, copies)
     return count / seconds
+
+
+def _pull_alone(found: Rig, feeds: int) -> float:
+    """Return feeds per second of two processes that pull halves of so many copies, and nothing else."""
+    _copy(found, feeds // len(found.feed_ids))
+    ids = tuple(range(_FIRST, _FIRST + feeds))
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        times = pool.starmap(_pull_half, [(found.settings, ids[number::2]) for number in range(2)], 1)
+    _drop(found, feeds // len(found.feed_ids))
+    return feeds / (max(end for _, end in times) - min(begin for begin, _ in times))
+
+
+def _pull_half(settings: Settings, ids: tuple[int, ...]) -> tuple[float, float]:
+    """Pull as a worker does; return when it began and ended, by the machine's clock."""
+    services = bootstrap.build(settings)
+    try:
+        with bootstrap.fetcher(settings) as fetcher:
+            settle()
+            began = time.monotonic()
+            asyncio.run(pull_all(services.pull, ids, fetcher, settings))
+            return began, time.monotonic()
+    finally:
+        services.close()
 
 
 def _settle(client: redis.Redis, full: int) -> None:
