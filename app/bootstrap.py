@@ -178,7 +178,7 @@ class Gateways:
         )
         self.feedlists = FeedListGateway(m.feedlists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
-        self.imports = ImportGateway(m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
+        self.imports = ImportGateway(store, m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders)
         self.packs = PackGateway(m.packs, settings)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))

@@ -17,6 +17,7 @@ from app.gateways.folders import DEPTH, MOST, FolderGateway
 from app.gateways.importplan import NAME_MAX, TITLE_MAX, counts_of, line, plan
 from app.mappers.feedends import FeedEndMapper
 from app.mappers.imports import ImportMapper
+from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.imports import (
     ACTIVE,
@@ -39,19 +40,26 @@ TRIES = 25
 #: An import on which nobody worked for so long is queued again, seconds; workers write each second or two.
 SILENT = 10.0
 _AT_ONCE = 1000
+_PREVIEW, _CANCELLED = (ImportState.PREVIEW,), (ImportState.CANCELLED,)
 
 
 class ImportGateway:
-    """Everything about imports but the subscribing itself."""
+    """Everything about imports but the subscribing itself.
+
+    What a person chooses and what he starts are in one transaction each: it reads the outlines and writes
+    the import, so of two at once the later one sees what the earlier one did.
+    """
 
     def __init__(
         self,
+        store: Store,
         imports: ImportMapper,
         ends: FeedEndMapper,
         subscriptions: SubscriptionMapper,
         folders: FolderGateway,
         settings: Settings,
     ) -> None:
+        self._store = store
         self._imports = imports
         self._ends = ends
         self._subscriptions = subscriptions
@@ -98,21 +106,32 @@ class ImportGateway:
             NotFoundError: he has no such import.
             ConflictError: it has been started.
         """
-        items = self._imports.items(user_id, import_id, first, count)
-        changes = {i.index: c for i in items if (c := _chosen(i, ticked=i.index in chosen))}
-        found = self._preview(user_id, import_id)
-        self._imports.change_items(user_id, import_id, changes)
-        before = Counter(item.state for item in items if item.index in changes)
-        after = Counter(change.state for change in changes.values())
-        counts = Counter(found.counts)
-        counts.update({s.value: n for s, n in after.items()})
-        counts.subtract({s.value: n for s, n in before.items()})
-        return self._set(user_id, import_id, (ImportState.PREVIEW,), {"counts": dict(+counts)})
+        refusal = ConflictError("This import has been started already.")
 
-    def _preview(self, user_id: int, import_id: int) -> Import:
-        found = self.get(user_id, import_id)
-        if found.state is not ImportState.PREVIEW:
-            raise ConflictError("This import has been started already.")
+        def work(session: Session) -> Import:
+            found = self._in_state((user_id, import_id), _PREVIEW, refusal, session)
+            items = self._imports.items(user_id, import_id, first, count, session)
+            changes = {i.index: c for i in items if (c := _chosen(i, ticked=i.index in chosen))}
+            self._imports.change_items(user_id, import_id, changes, session)
+            before = Counter(item.state for item in items if item.index in changes)
+            after = Counter(change.state for change in changes.values())
+            counts = Counter(found.counts)
+            counts.update({s.value: n for s, n in after.items()})
+            counts.subtract({s.value: n for s, n in before.items()})
+            values = {"counts": dict(+counts)}
+            return self._set(user_id, import_id, _PREVIEW, values, session)
+
+        return self._store.transaction(work)
+
+    def _in_state(
+        self, one: tuple[int, int], states: Sequence[ImportState], refusal: ConflictError, session: Session
+    ) -> Import:
+        user_id, import_id = one
+        found = self._imports.get(user_id, import_id, session)
+        if found is None:
+            raise NotFoundError(import_id=import_id)
+        if found.state not in states:
+            raise refusal
         return found
 
     def start(
@@ -125,12 +144,17 @@ class ImportGateway:
             ConflictError: it has been started.
             InvalidError: nothing is chosen.
         """
-        self._preview(user_id, import_id)
-        counts = counts_of(self._imports.items(user_id, import_id))
-        if not counts.get(ItemState.WAITING):
-            raise InvalidError("Nothing is chosen. Tick at least one feed.")
-        values = {"keep_folders": keep_folders, "into": line(into, NAME_MAX), "counts": counts}
-        return self._queue(user_id, import_id, (ImportState.PREVIEW,), values, now)
+        refusal = ConflictError("This import has been started already.")
+
+        def work(session: Session) -> Import:
+            self._in_state((user_id, import_id), _PREVIEW, refusal, session)
+            counts = counts_of(self._imports.items(user_id, import_id, session=session))
+            if not counts.get(ItemState.WAITING):
+                raise InvalidError("Nothing is chosen. Tick at least one feed.")
+            values = {"keep_folders": keep_folders, "into": line(into, NAME_MAX), "counts": counts}
+            return self._queue(user_id, import_id, _PREVIEW, values, now, session)
+
+        return self._store.transaction(work)
 
     def _queue(
         self,
@@ -139,14 +163,14 @@ class ImportGateway:
         states: Sequence[ImportState],
         values: Mapping[str, Any],
         now: dt.datetime,
+        session: Session,
     ) -> Import:
         counts = values["counts"]
         fresh = {"state": ImportState.QUEUED.value, "queued": now, "started": None, "touched": None}
         goal = sum(counts.get(s, 0) for s in (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING))
-        self._imports.keep_until(user_id, import_id, None)
-        return self._set(
-            user_id, import_id, states, {**fresh, **values, "goal": goal, "tries": 0, "ended": None}
-        )
+        self._imports.keep_until(user_id, import_id, None, session)
+        values = {**fresh, **values, "goal": goal, "tries": 0, "ended": None}
+        return self._set(user_id, import_id, states, values, session)
 
     # -- afterwards
 
@@ -186,20 +210,23 @@ class ImportGateway:
             NotFoundError: he has no such import, or there is no such failure in it.
             ConflictError: it has not ended.
         """
-        found = self.get(user_id, import_id)
-        if found.state not in ENDED:
-            raise ConflictError("This import has not ended yet.")
-        items = self._imports.items(user_id, import_id)
-        failed = [i for i in items if i.state is ItemState.FAILED and index in (None, i.index)]
-        # An address that can never be fetched stays what it is.
-        chosen = {i.index: ItemChange(ItemState.RETRY, None, i.feed_id) for i in failed if i.feed_id}
-        if not chosen:
-            raise NotFoundError("There is nothing to try again.", import_id=import_id)
-        self._imports.change_items(user_id, import_id, chosen)
-        counts = Counter(found.counts)
-        counts[ItemState.FAILED.value] -= len(chosen)
-        counts[ItemState.RETRY.value] += len(chosen)
-        return self._queue(user_id, import_id, (found.state,), {"counts": dict(+counts)}, now)
+        refusal = ConflictError("This import has not ended yet.")
+
+        def work(session: Session) -> Import:
+            found = self._in_state((user_id, import_id), ENDED, refusal, session)
+            items = self._imports.items(user_id, import_id, session=session)
+            failed = [i for i in items if i.state is ItemState.FAILED and index in (None, i.index)]
+            # An address that can never be fetched stays what it is.
+            chosen = {i.index: ItemChange(ItemState.RETRY, None, i.feed_id) for i in failed if i.feed_id}
+            if not chosen:
+                raise NotFoundError("There is nothing to try again.", import_id=import_id)
+            self._imports.change_items(user_id, import_id, chosen, session)
+            counts = Counter(found.counts)
+            counts[ItemState.FAILED.value] -= len(chosen)
+            counts[ItemState.RETRY.value] += len(chosen)
+            return self._queue(user_id, import_id, ENDED, {"counts": dict(+counts)}, now, session)
+
+        return self._store.transaction(work)
 
     def go_on(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
         """Take back a cancel: what was left waits for its turn.
@@ -208,8 +235,14 @@ class ImportGateway:
             NotFoundError: he has no such import.
             ConflictError: it was not cancelled.
         """
-        counts = counts_of(self._imports.items(user_id, import_id))
-        return self._queue(user_id, import_id, (ImportState.CANCELLED,), {"counts": counts}, now)
+        refusal = ConflictError("This import is in another state by now. Reload the page.")
+
+        def work(session: Session) -> Import:
+            self._in_state((user_id, import_id), _CANCELLED, refusal, session)
+            counts = counts_of(self._imports.items(user_id, import_id, session=session))
+            return self._queue(user_id, import_id, _CANCELLED, {"counts": counts}, now, session)
+
+        return self._store.transaction(work)
 
     def cancel(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
         """Stop an import; what is subscribed stays.
@@ -230,14 +263,19 @@ class ImportGateway:
             NotFoundError: he has no such import.
             ConflictError: it has not ended.
         """
-        if self.get(user_id, import_id).is_active:
+        self.get(user_id, import_id)
+        if not self._imports.remove(user_id, import_id):
             raise ConflictError("Cancel this import first.")
-        self._imports.remove(user_id, import_id)
 
     def _set(
-        self, user_id: int, import_id: int, states: Sequence[ImportState], values: Mapping[str, Any]
+        self,
+        user_id: int,
+        import_id: int,
+        states: Sequence[ImportState],
+        values: Mapping[str, Any],
+        session: Session | None = None,
     ) -> Import:
-        found = self._imports.change(user_id, import_id, states, values)
+        found = self._imports.change(user_id, import_id, states, values, session=session)
         if found is None:
             self.get(user_id, import_id)
             raise ConflictError("This import is in another state by now. Reload the page.")

@@ -18,7 +18,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.mappers import ids
 from app.mappers.errors import translated
-from app.mappers.store import Doc
+from app.mappers.store import Doc, Session
 from app.models.imports import (
     ACTIVE,
     ActiveImport,
@@ -80,9 +80,9 @@ class ImportMapper:
         return _import(doc)
 
     @translated
-    def get(self, user_id: int, import_id: int) -> Import | None:
+    def get(self, user_id: int, import_id: int, session: Session | None = None) -> Import | None:
         """Return a user's import."""
-        doc = self._imports.find_one({"_id": import_id, "user_id": user_id})
+        doc = self._imports.find_one({"_id": import_id, "user_id": user_id}, session=session)
         return _import(doc) if doc else None
 
     @translated
@@ -100,19 +100,30 @@ class ImportMapper:
 
     @translated
     def items(
-        self, user_id: int, import_id: int, first: int = 0, count: int | None = None
+        self,
+        user_id: int,
+        import_id: int,
+        first: int = 0,
+        count: int | None = None,
+        session: Session | None = None,
     ) -> list[ImportItem]:
         """Return outlines in their order, from ``first`` on."""
         wanted: Doc = {"$gte": first // PART}
         if count is not None:
             wanted["$lte"] = (first + count - 1) // PART
         query = {"user_id": user_id, "import_id": import_id, "part": wanted}
-        found = self._parts.find(query).sort("part", 1)
+        found = self._parts.find(query, session=session).sort("part", 1)
         end = None if count is None else first + count
         return [item for item in _items(found) if first <= item.index and (end is None or item.index < end)]
 
     @translated
-    def change_items(self, user_id: int, import_id: int, changes: Mapping[int, ItemChange]) -> None:
+    def change_items(
+        self,
+        user_id: int,
+        import_id: int,
+        changes: Mapping[int, ItemChange],
+        session: Session | None = None,
+    ) -> None:
         """Set what has become of outlines, by their index."""
         sets: dict[int, Doc] = defaultdict(dict)
         for index, change in changes.items():
@@ -124,7 +135,7 @@ class ImportMapper:
             for part, values in sets.items()
         ]
         if writes:
-            self._parts.bulk_write(writes, ordered=False)
+            self._parts.bulk_write(writes, ordered=False, session=session)
 
     @translated
     def change(
@@ -136,6 +147,7 @@ class ImportMapper:
         *,
         run: str | None = None,
         begin: bool = False,
+        session: Session | None = None,
     ) -> Import | None:
         """Set fields of an import that is in one of these states; None: it is not.
 
@@ -149,20 +161,28 @@ class ImportMapper:
         update: Doc = {"$set": dict(values)}
         if begin:
             update["$inc"] = {"tries": 1}
-        doc = self._imports.find_one_and_update(query, update, return_document=ReturnDocument.AFTER)
+        doc = self._imports.find_one_and_update(
+            query, update, return_document=ReturnDocument.AFTER, session=session
+        )
         return _import(doc) if doc else None
 
     @translated
-    def keep_until(self, user_id: int, import_id: int, expires: dt.datetime | None) -> None:
+    def keep_until(
+        self, user_id: int, import_id: int, expires: dt.datetime | None, session: Session | None = None
+    ) -> None:
         """Let an import go at ``expires``, or never by itself."""
-        self._parts.update_many({"user_id": user_id, "import_id": import_id}, {"$set": {"expires": expires}})
-        self._imports.update_one({"_id": import_id, "user_id": user_id}, {"$set": {"expires": expires}})
+        update = {"$set": {"expires": expires}}
+        self._parts.update_many({"user_id": user_id, "import_id": import_id}, update, session=session)
+        self._imports.update_one({"_id": import_id, "user_id": user_id}, update, session=session)
 
     @translated
-    def remove(self, user_id: int, import_id: int) -> None:
-        """Forget an import."""
-        self._imports.delete_one({"_id": import_id, "user_id": user_id})
+    def remove(self, user_id: int, import_id: int) -> bool:
+        """Forget an import; False: it runs or waits for its turn."""
+        query = {"_id": import_id, "user_id": user_id, "state": {"$nin": _ACTIVE}}
+        if not self._imports.delete_one(query).deleted_count:
+            return False
         self._parts.delete_many({"user_id": user_id, "import_id": import_id})
+        return True
 
     # -- whose turn it is
 

@@ -6,7 +6,9 @@ import asyncio
 import dataclasses
 import datetime as dt
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -261,6 +263,66 @@ def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: A
     run(services, found, Pulling(services, feeds("n1000", "n1199")))
     (folder,) = services.reading.tree(alice).folders
     assert (folder.name, len(folder.feeds)) == ("All of it", 2)
+
+
+def test_a_choice_that_comes_while_it_is_started_is_kept_or_refused(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mapper = services.mappers.imports
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
+
+    def meanwhile(name: str, other: Callable[[], object], *, first: bool) -> None:
+        real = getattr(mapper, name)
+
+        def both(*args: Any, **named: Any) -> Any:
+            monkeypatch.setattr(mapper, name, real)
+            if first:
+                other()
+            done = real(*args, **named)
+            if not first:
+                other()
+            return done
+
+        monkeypatch.setattr(mapper, name, both)
+
+    # The start has read the outlines, and then some are unticked.
+    meanwhile("items", lambda: services.imports.choose(alice, kept.id, 0, [0, 1]), first=False)
+    assert services.imports.start(alice, kept.id).goal == 2
+    assert services.imports.get(alice, kept.id).counts == {"waiting": 2, "skipped": 1}
+
+    # A choice was allowed, and then another device starts.
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
+    meanwhile("change_items", lambda: services.imports.start(alice, kept.id), first=True)
+    with pytest.raises(ConflictError, match="started already"):
+        services.imports.choose(alice, kept.id, 0, [2])
+    assert [item.state for item in services.imports.items(alice, kept.id)] == [ItemState.WAITING] * 3
+    assert services.imports.get(alice, kept.id).counts == {"waiting": 3}
+
+
+def test_what_is_started_twice_at_once_starts_once(services: Services, alice: Actor) -> None:
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ())), "x")
+    both = threading.Barrier(2)
+
+    def start(_: int) -> str:
+        both.wait()
+        try:
+            return services.imports.start(alice, kept.id).state.value
+        except ConflictError as e:
+            return e.word
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(start, range(2))) == ["conflict", "queued"]
+
+
+def test_a_refused_going_on_leaves_the_end_of_an_import_alone(
+    services: Services, alice: Actor, db: Any
+) -> None:
+    kept = services.imports.preview(alice, listed(("a", ())), "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a")))
+    with pytest.raises(ConflictError):
+        services.imports.go_on(alice, kept.id)
+    assert db.imports.find_one({"_id": kept.id})["expires"] is not None
+    assert db.import_parts.find_one({"import_id": kept.id})["expires"] is not None
 
 
 def test_ten_thousand_outlines_fit_and_are_changed_a_few_at_a_time(services: Services, alice: Actor) -> None:
