@@ -318,7 +318,7 @@ class Services:
     def imports(self) -> ImportService:
         """Previews, imports, exports."""
         g, s = self.gateways, self.settings
-        return ImportService(g.imports, g.exports, self.jobs, self.events, self.limiter, s)
+        return ImportService(g.imports, g.exports, self.manager, self.jobs, self.events, self.limiter, s)
 
     @once
     def importing(self) -> ImportRunner:

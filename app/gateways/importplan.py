@@ -62,6 +62,7 @@ class _Planner:
 
     def _item(self, index: int, feed: Outline, places: tuple[int, ...], mine: int | None) -> ImportItem:
         problem = self._problem(feed.url)
+        mine = None if problem else mine
         state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
         title = line(feed.title, TITLE_MAX)
         return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)

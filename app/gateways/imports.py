@@ -203,6 +203,13 @@ class ImportGateway:
         """Return outlines in their order."""
         return self._imports.items(user_id, import_id, first, count)
 
+    def brought(self, one: Import) -> list[int]:
+        """Return the feeds that its owner follows by it: it subscribed also to those that failed later."""
+        ours = (ItemState.ADDED, ItemState.FAILED)
+        items = self._imports.items(one.user_id, one.id)
+        mine = set(self._subscriptions.feed_ids(one.user_id))
+        return list(dict.fromkeys(i.feed_id for i in items if i.state in ours and i.feed_id in mine))
+
     def retry(self, user_id: int, import_id: int, index: int | None, now: dt.datetime) -> Import:
         """Let failed outlines be tried again: one, or all.
 

@@ -7,16 +7,17 @@ from collections.abc import Collection, Sequence
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import EventrError, outside_word
+from app.errors import ConflictError, EventrError, outside_word
 from app.gateways.exports import ExportGateway, list_of
 from app.gateways.imports import ImportGateway
 from app.models.actor import Actor, Permission
-from app.models.imports import Import, ImportItem, ItemState
+from app.models.imports import ENDED, Import, ImportItem, ItemState
 from app.models.opml import SubscriptionList
 from app.ports import EventPort, JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id
 from app.services.importing import job_of
+from app.services.manager import ManagerService
 
 log = logs.get(__name__)
 
@@ -34,6 +35,7 @@ class ImportService:
         self,
         imports: ImportGateway,
         exports: ExportGateway,
+        manager: ManagerService,
         jobs: JobPort,
         events: EventPort,
         limiter: Limiter,
@@ -41,6 +43,7 @@ class ImportService:
     ) -> None:
         self._imports = imports
         self._exports = exports
+        self._manager = manager
         self._jobs = jobs
         self._events = events
         self._limiter = limiter
@@ -208,6 +211,36 @@ class ImportService:
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
         self._imports.remove(actor.user_id, an_id(import_id, "import_id"))
+
+    def brought(self, actor: Actor, import_id: int) -> list[int]:
+        """Return the feeds that an import subscribed him to, and that he has not left since.
+
+        Raises:
+            NotFoundError: he has no such import.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        found = self._imports.get(actor.user_id, an_id(import_id, "import_id"))
+        return self._imports.brought(found)
+
+    def unsubscribe(self, actor: Actor, import_id: int) -> tuple[str, int]:
+        """Unsubscribe from what an import has brought; folders stay.
+
+        Returns:
+            As ``ManagerService.unsubscribe``, whose ``restore`` takes it back.
+
+        Raises:
+            NotFoundError: he has no such import.
+            ConflictError: it has not ended, or nothing is left of what it brought.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        found = self._imports.get(actor.user_id, an_id(import_id, "import_id"))
+        if found.state not in ENDED:
+            raise ConflictError("Cancel this import first.")
+        feed_ids = self._imports.brought(found)
+        if not feed_ids:
+            raise ConflictError("You are subscribed to nothing that this import has added.")
+        log.info("import_taken_back", user_id=actor.user_id, import_id=found.id, count=len(feed_ids))
+        return self._manager.unsubscribe(actor, feed_ids)
 
     def failed_list(self, actor: Actor, import_id: int) -> bytes:
         """Return an OPML file of the outlines that failed.

@@ -119,6 +119,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/imports/<int:import_id>/continue", "POST"): {"": "theirs"},
     ("/imports/<int:import_id>/retry", "POST"): {"": "theirs"},
     ("/imports/<int:import_id>/remove", "POST"): {"": "theirs"},
+    ("/imports/<int:import_id>/unsubscribe", "POST"): {"": "theirs"},
     ("/imports/<int:import_id>/report", "GET"): {"": "theirs"},
     ("/api/imports/<int:import_id>", "GET"): {"": "theirs"},
     ("/export/opml", "GET"): {},

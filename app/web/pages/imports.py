@@ -9,6 +9,7 @@ import io
 
 from flask import Blueprint, Response, json, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
+from flask_babel import ngettext
 
 from app import clock
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
@@ -108,6 +109,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
             "pages/import_preview.html", one=found, groups=groups, page=page, pages=pages, error=error
         )
     failures = [] if found.is_active else services().imports.failures(actor(), import_id)
+    brought = 0 if found.is_active else len(services().imports.brought(actor(), import_id))
     shown = failures[page * PAGE : (page + 1) * PAGE]
     name = "parts/import_body.html" if fragment_for() == "import-body" else "pages/import.html"
     return template(
@@ -117,6 +119,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
         failures=shown,
         page=page,
         all_failures=len(failures),
+        brought=brought,
         error=error,
     )
 
@@ -167,6 +170,19 @@ def retry(import_id: int) -> Response | tuple[str, int]:
         return _to(services().imports.retry(actor(), import_id, form.index))
     except ConflictError as e:
         return _show(import_id, error=e), e.http_status
+
+
+@bp.post("/imports/<int:import_id>/unsubscribe")
+def unsubscribe(import_id: int) -> Response | tuple[str, int]:
+    """Unsubscribe from what an import has added."""
+    schemas.form(request, schemas.Empty)
+    try:
+        token, count = services().imports.unsubscribe(actor(), import_id)
+    except ConflictError as e:
+        return _show(import_id, error=e), e.http_status
+    words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", count)
+    services().accounts.notify(actor(), session(), Notice(words, f"feeds.{token}"))
+    return _to(services().imports.get(actor(), import_id))
 
 
 @bp.post("/imports/<int:import_id>/remove")
