@@ -188,6 +188,7 @@ class Gateways:
             m.marks,
             m.entries,
             m.searches,
+            m.removals,
             limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
             searches_most=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),

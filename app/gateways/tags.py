@@ -5,15 +5,22 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.mappers.entries import EntryMapper
 from app.mappers.marks import MarkMapper
+from app.mappers.removals import RemovalMapper
 from app.mappers.store import Session, Store
 from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.models.entry import EntryKey
+from app.models.removal import Removal
 from app.models.tag import Mark, SavedSearch, Tag, key_of
+
+T = TypeVar("T")
 
 #: Rounds in which the same user's other devices may come between.
 ROUNDS = 8
@@ -40,6 +47,7 @@ class TagGateway:
         marks: MarkMapper,
         entries: EntryMapper,
         searches: SavedSearchMapper,
+        removals: RemovalMapper,
         *,
         limits: TagLimits,
         searches_most: int,
@@ -50,6 +58,7 @@ class TagGateway:
         self._marks = marks
         self._entries = entries
         self._searches = searches
+        self._removals = removals
         self._limits = limits
         self._searches_most = searches_most
         self._undo_ttl = undo_ttl
@@ -139,7 +148,7 @@ class TagGateway:
         if by and not self._entries.star(entry.feed_id, entry.id, by, session) and by > 0:
             raise NotFoundError(entry_id=entry.id)  # retention was faster
 
-    def _again(self, work: Callable[[Session], tuple[Tag, ...]]) -> tuple[Tag, ...]:
+    def _again(self, work: Callable[[Session], T]) -> T:
         for _ in range(ROUNDS):
             try:
                 return self._store.transaction(work)
@@ -218,11 +227,7 @@ class TagGateway:
                 self._marks.take_tag(user_id, into, added, session)
                 self._tags.count(user_id, into, -len(added), session)
             taken = {key_of(t.name) for t in mine if not t.deleted_at}
-            free = (f"{tag.name} ({n})" for n in range(2, len(taken) + 3))
-            fresh = (
-                tag.name if key_of(tag.name) not in taken else next(f for f in free if key_of(f) not in taken)
-            )
-            self._tags.name(user_id, tag_id, fresh, session)
+            self._tags.name(user_id, tag_id, _free(tag.name, taken, key_of), session)
 
         self._store.transaction(work)
 
@@ -264,11 +269,58 @@ class TagGateway:
             TooLargeError: he has as many as he may.
         """
         mine = self._searches.of_user(user_id)
-        if len(mine) >= self._searches_most and name not in {s.name for s in mine}:
-            most = self._searches_most
-            raise TooLargeError("You have %(limit)s saved searches, and that is the most.", limit=most)
+        if name not in {s.name for s in mine}:
+            self._check_searches(len(mine))
         self._searches.put(user_id, name, query)
 
-    def forget_search(self, user_id: int, search_id: int) -> None:
-        """Delete a saved search; nothing is done when it is gone already."""
-        self._searches.remove(user_id, search_id)
+    def forget_search(self, user_id: int, search_id: int, now: dt.datetime) -> str | None:
+        """Delete a saved search.
+
+        Returns:
+            A token for :meth:`restore_search`; None: it was gone already.
+        """
+        token = secrets.token_urlsafe(16)
+
+        def work(session: Session) -> str | None:
+            was = self._searches.remove(user_id, search_id, session)
+            if was is None:
+                return None
+            self._removals.add(Removal(token, user_id, search=was), now + self._undo_ttl, session)
+            return token
+
+        return self._store.transaction(work)
+
+    def restore_search(self, user_id: int, token: str, now: dt.datetime) -> SavedSearch:
+        """Bring a saved search back; where its name is taken by now, with a number.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his.
+            TooLargeError: he has as many as he may.
+        """
+        removal = self._removals.get(user_id, token, now)
+        if removal is None or removal.search is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        was = removal.search
+
+        def work(session: Session) -> SavedSearch:
+            mine = self._searches.of_user(user_id, session)
+            if any(one.id == was.id for one in mine):
+                raise NotFoundError("This can no longer be undone.", undo=token)
+            self._check_searches(len(mine))
+            back = dataclasses.replace(was, name=_free(was.name, {one.name for one in mine}, str))
+            self._searches.add(back, session)
+            self._removals.remove(user_id, token, session)
+            return back
+
+        return self._again(work)
+
+    def _check_searches(self, number: int) -> None:
+        if number >= self._searches_most:
+            most = self._searches_most
+            raise TooLargeError("You have %(limit)s saved searches, and that is the most.", limit=most)
+
+
+def _free(name: str, taken: Collection[str], key: Callable[[str], str]) -> str:
+    """Return a name whose key nobody has: itself, or with a number."""
+    names = itertools.chain([name], (f"{name} ({n})" for n in itertools.count(2)))
+    return next(one for one in names if key(one) not in taken)

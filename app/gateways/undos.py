@@ -45,6 +45,8 @@ def _removed(
         return MassAction(f"feeds.{token}", ActionKind.FEEDS, "", len(some), at)
     if removal.folder:
         return MassAction(f"folder.{token}", ActionKind.FOLDER, removal.folder.name, 0, at)
+    if removal.search:
+        return MassAction(f"search.{token}", ActionKind.SEARCH, removal.search.name, 0, at)
     if removal.moved:
         return MassAction(f"place.{token}", ActionKind.MOVED_FOLDER, removal.moved.name, 0, at)
     was = removal.subscription

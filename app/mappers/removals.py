@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from bson.int64 import Int64
 from pymongo.collection import Collection
@@ -19,6 +20,7 @@ from app.mappers.subscriptions import stored_orders
 from app.models.folder import Folder
 from app.models.removal import Place, Removal
 from app.models.subscription import ReadState, Subscription, from_words
+from app.models.tag import SavedSearch
 
 #: Between the token of many and a feed's id; no token holds it.
 MANY = "~"
@@ -71,6 +73,7 @@ class RemovalMapper:
 
 def _doc(removal: Removal, expires: dt.datetime) -> Doc:
     subscription, folder, moved = removal.subscription, removal.folder, removal.moved
+    search = removal.search
     return {
         "token": removal.token,
         "user_id": removal.user_id,
@@ -83,6 +86,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         "places": [
             [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
         ],
+        **({"search": [search.id, search.name, search.query]} if search else {}),
     }
 
 
@@ -118,11 +122,16 @@ def _removal(doc: Doc) -> Removal:
             Place(feed_id, tuple(before), tuple(after), _orders(orders))
             for feed_id, before, after, orders in doc.get("places", ())
         ),
+        search=_search(user_id, doc.get("search")),
     )
 
 
 def _folder(user_id: int, doc: Doc | None) -> Folder | None:
     return Folder(doc["id"], user_id, doc["name"], doc["parent"], doc["order"] or "") if doc else None
+
+
+def _search(user_id: int, doc: list[Any] | None) -> SavedSearch | None:
+    return SavedSearch(doc[0], user_id, doc[1], doc[2]) if doc else None
 
 
 def _orders(doc: Doc) -> dict[int, str]:

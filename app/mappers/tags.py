@@ -88,10 +88,10 @@ class SavedSearchMapper:
         self._searches: Collection[Doc] = database["searches"]
 
     @translated
-    def of_user(self, user_id: int) -> list[SavedSearch]:
+    def of_user(self, user_id: int, session: Session | None = None) -> list[SavedSearch]:
         """Return a user's searches by name."""
-        found = self._searches.find({"user_id": user_id}).sort([("name", 1)])
-        return [SavedSearch(d["_id"], d["user_id"], d["name"], d["query"]) for d in found]
+        found = self._searches.find({"user_id": user_id}, session=session).sort([("name", 1)])
+        return [_saved(doc) for doc in found]
 
     @translated
     def put(self, user_id: int, name: str, query: str) -> None:
@@ -109,9 +109,27 @@ class SavedSearchMapper:
                     raise
 
     @translated
-    def remove(self, user_id: int, search_id: int) -> None:
-        """Delete a search."""
-        self._searches.delete_one({"_id": search_id, "user_id": user_id})
+    def add(self, search: SavedSearch, session: Session) -> None:
+        """Store a search under the id it had.
+
+        Raises:
+            ConflictError: one has its name by now; the transaction is over.
+        """
+        doc = {"_id": search.id, "user_id": search.user_id, "name": search.name, "query": search.query}
+        try:
+            self._searches.insert_one(doc, session=session)
+        except DuplicateKeyError as e:
+            raise ConflictError(search=search.name) from e
+
+    @translated
+    def remove(self, user_id: int, search_id: int, session: Session) -> SavedSearch | None:
+        """Delete a search and return it; None: there was none."""
+        doc = self._searches.find_one_and_delete({"_id": search_id, "user_id": user_id}, session=session)
+        return _saved(doc) if doc else None
+
+
+def _saved(doc: Doc) -> SavedSearch:
+    return SavedSearch(doc["_id"], doc["user_id"], doc["name"], doc["query"])
 
 
 def _tag(doc: Doc) -> Tag:

@@ -16,6 +16,7 @@ class ActionKind(enum.StrEnum):
     FEED = "feed"
     FEEDS = "feeds"
     FOLDER = "folder"
+    SEARCH = "search"
     MOVED = "moved"
     MOVED_FOLDER = "moved-folder"
 
@@ -26,7 +27,7 @@ class MassAction:
 
     Attributes:
         undo: the token that takes it back, as ``/undo`` wants it.
-        about: of marks the stream's text form; of one feed or folder its name.
+        about: of marks the stream's text form; of one feed, folder or saved search its name.
         count: entries that became read; feeds that were moved or left together; else 0.
     """
 

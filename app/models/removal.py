@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from app.models.folder import Folder
 from app.models.subscription import Subscription
+from app.models.tag import SavedSearch
 
 
 class Place(NamedTuple):
@@ -21,7 +22,7 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Removal:
-    """A subscription, a folder with what lay in it, or where something lay before it was moved.
+    """A subscription, a folder with what lay in it, a saved search, or where something lay before a move.
 
     Attributes:
         token: names it to the user.
@@ -30,6 +31,7 @@ class Removal:
         inner: the folders that were in it.
         moved: a folder as it was before it was moved.
         places: where feeds lay before they were moved.
+        search: a saved search.
     """
 
     token: str
@@ -40,3 +42,4 @@ class Removal:
     inner: tuple[int, ...] = ()
     moved: Folder | None = None
     places: tuple[Place, ...] = ()
+    search: SavedSearch | None = None

@@ -18,6 +18,7 @@ from app.services.checks import a_text, an_id, some_ids
 log = logs.get(__name__)
 
 NAME_MAX = 128
+TOKEN_MAX = 64
 
 
 class TagService:
@@ -128,7 +129,24 @@ class TagService:
         name = a_text(name, "name", most=NAME_MAX, empty=True) or query[:NAME_MAX]
         self._tags.save_search(actor.user_id, name, query)
 
-    def forget_search(self, actor: Actor, search_id: int) -> None:
-        """Delete a saved search; twice is the same as once."""
+    def forget_search(self, actor: Actor, search_id: int) -> str | None:
+        """Delete a saved search; twice is the same as once.
+
+        Returns:
+            A token for :meth:`restore_search`, good for a day; None: it was gone already.
+        """
         require(actor, Permission.TAG_EDIT)
-        self._tags.forget_search(actor.user_id, an_id(search_id, "search_id"))
+        token = self._tags.forget_search(actor.user_id, an_id(search_id, "search_id"), clock.now())
+        if token:
+            log.info("search_forgotten", user_id=actor.user_id, search_id=search_id)
+        return token
+
+    def restore_search(self, actor: Actor, token: str) -> SavedSearch:
+        """Take back that a search was deleted; where its name is taken by now, it comes with a number.
+
+        Raises:
+            NotFoundError: it was too long ago, was taken back already, or was never his.
+            TooLargeError: he has as many as he may.
+        """
+        require(actor, Permission.TAG_EDIT)
+        return self._tags.restore_search(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())

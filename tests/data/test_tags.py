@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -255,3 +257,45 @@ def test_counts_and_marks_agree_with_sets(
         assert {t.name for t in article.tags} == tags[n]
         assert article.starred is (n in stars)
         assert article.entry.stars == int(bool(tags[n]) or n in stars)
+
+
+def test_a_deleted_search_comes_back_beside_one_that_took_its_name(services: Services, alice: Actor) -> None:
+    tags = services.tags
+    tags.save_search(alice, "Mine", "rose")
+    [first] = tags.searches(alice)
+    token = tags.forget_search(alice, first.id)
+    assert tags.forget_search(alice, first.id) is None
+    assert token is not None
+    tags.save_search(alice, "Mine", "tulip")
+    assert tags.restore_search(alice, token).name == "Mine (2)"
+    assert {(s.name, s.query) for s in tags.searches(alice)} == {("Mine", "tulip"), ("Mine (2)", "rose")}
+    with pytest.raises(NotFoundError):
+        tags.restore_search(alice, token)
+
+
+def test_a_search_comes_back_once_to_whom_it_belongs_and_never_beyond_the_limit(
+    services: Services, alice: Actor, bob: Actor
+) -> None:
+    tags, most = services.tags, services.settings.searches_max
+    for number in range(most):
+        tags.save_search(alice, f"Search {number:03}", "rose")
+    token = tags.forget_search(alice, tags.searches(alice)[0].id)
+    assert token is not None
+    with pytest.raises(NotFoundError):
+        tags.restore_search(bob, token)
+    tags.save_search(alice, "Another", "rose")
+    with pytest.raises(TooLargeError):
+        tags.restore_search(alice, token)
+    tags.forget_search(alice, tags.searches(alice)[0].id)
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: _tried(lambda: tags.restore_search(alice, token)), range(2)))
+    assert sorted(done) == ["back", "not_found"]
+    assert len(tags.searches(alice)) == most
+
+
+def _tried(work: Callable[[], object]) -> str:
+    try:
+        work()
+    except NotFoundError as e:
+        return e.word
+    return "back"

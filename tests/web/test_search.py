@@ -119,6 +119,15 @@ def test_a_search_is_saved_and_deleted(ann: Visitor, garden: Actor, services: Se
     assert saved.query == "rose is:unread"
     ann.post(f"/searches/{saved.id}/delete")
     assert services.tags.searches(garden) == []
+    page = ann.get("/search").text
+    token = re.search(r'data-undo="(search[.][^"]+)"', page)[1]
+    history = ann.get("/history").text
+    assert "Unread roses" in history
+    assert f'value="{token}"' in history
+    ann.post("/undo", {"token": token})
+    assert services.tags.searches(garden) == [saved]
+    assert ann.post("/undo", {"token": token}).status_code == 404, "once"
+    assert token not in ann.get("/history").text
     assert ann.post("/searches", {"query": " - "}).status_code == 400
 
 

@@ -120,6 +120,8 @@ def undo() -> Response:
         services().folders.restore(actor(), token)
     elif kind == "tag":
         services().tags.restore(actor(), schemas.an_id(token))
+    elif kind == "search":
+        services().tags.restore_search(actor(), token)
     elif kind == "keys":
         services().accounts.undo_keys(actor())
     elif kind == "place":

@@ -56,6 +56,7 @@ def save() -> Response:
 def forget(search_id: int) -> Response:
     """Delete a saved search."""
     schemas.form(request, schemas.Empty)
-    services().tags.forget_search(actor(), search_id)
-    services().accounts.notify(actor(), session(), Notice(_("Saved search deleted")))
+    token = services().tags.forget_search(actor(), search_id)
+    undo = f"search.{token}" if token else None
+    services().accounts.notify(actor(), session(), Notice(_("Saved search deleted"), undo))
     return make_response(redirect("/search", 303))
