@@ -259,3 +259,22 @@ def test_reading_without_scripts(visit: Visit, ann: Actor) -> None:
     expect(page.locator("a[data-all] b")).to_have_text("19")
     page.locator(".folder > a").click()
     expect(page.locator(".pane-list h1")).to_have_text("Folder")
+
+
+@pytest.mark.parametrize("size", [WIDE, (820, 1100), PHONE], ids=["wide", "tablet", "phone"])
+def test_a_page_has_one_first_heading_whatever_is_shown(
+    visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    """For who hears the page: the list's name, or that of the feeds where they are alone."""
+    page = visit(login="ann", size=size)
+    first = page.get_by_role("heading", level=1)
+    page.goto("/read")
+    expect(first).to_have_text(["All entries" if size == WIDE else "Feeds"])
+    for view in ("panes", "list", "expanded"):
+        page.goto(f"/read/all?view={view}")
+        expect(first).to_have_text(["All entries"])
+        if view == "expanded":
+            continue  # the text is in its row
+        page.keyboard.press("j")
+        expect(page.locator("h2#entry-title")).to_be_visible()
+        expect(first).to_have_text(["All entries"])

@@ -62,6 +62,6 @@ def test_foreign_texts_say_what_language_they_are_in(ann, services):
     for stored, shown in (("ur", ' lang="ur"'), ("en", ""), ('"><b>', ""), (None, "")):
         services.store.database["feeds"].update_many({}, {"$set": {"language": stored}})
         page = ann.get(f"/read/all?entry={entry}").text
-        assert f'<h1 class="title" id="entry-title" tabindex="-1" dir="auto"{shown}>' in page
+        assert f'<h2 class="title" id="entry-title" tabindex="-1" dir="auto"{shown}>' in page
         assert f'<div class="prose" hx-ignore dir="auto"{shown}>' in page
         assert f'<h2 id="t{entry}" dir="auto"{shown}>' in page
