@@ -112,6 +112,19 @@ def test_tags_are_renamed_merged_deleted_and_come_back(
     assert ann.post("/undo", {"token": "tag.x"}).status_code == 400
 
 
+def test_what_a_button_shows_is_what_it_is_called(ann: Visitor, garden: Actor, services: Services) -> None:
+    """Who sees the tip and who hears the name speak of the same button; a switch tells what it does next."""
+    entry = re.search(r'data-id="(\d+)"', ann.get("/read/all").text)[1]
+    ann.post("/entries/tag", {"entry": entry, "add": "one,two"})
+    ann.post("/searches", {"query": "rose"})
+    page = ann.get(f"/read/all?entry={entry}").text
+    named = [tag for tag in re.findall(r"<[a-z]+ [^>]*aria-label=[^>]*>", page) if " title=" in tag]
+    assert len(named) > 10
+    for tag in named:
+        called, shown = (re.search(rf' {name}="([^"]*)"', tag)[1] for name in ("aria-label", "title"))
+        assert called == shown or "aria-pressed" in tag, tag
+
+
 def test_a_search_is_saved_and_deleted(ann: Visitor, garden: Actor, services: Services) -> None:
     done = ann.post("/searches", {"query": "rose  is:unread", "name": "Unread roses"})
     assert "Unread roses" in ann.get(done.location).text
