@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.models.actor import Actor
+from app.models.actor import Actor, Role
 from app.web import keynames, keys
 from tests.browser.conftest import Site
 from tests.support.reader import add_user, pull, rss
@@ -540,6 +540,24 @@ def test_any_place_is_reached_by_parts_of_its_name(site: Site, visit: Visit, ann
     field.fill("settings")
     chosen.click()
     page.wait_for_url("**/settings")
+
+
+def test_settings_are_reached_by_name_and_administration_by_who_may(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    add_user(site.services, "root", Role.ADMIN)
+    field = "combobox"
+    for who, places in (("ann", 0), ("root", 5)):
+        page = visit(login=who)
+        page.keyboard.press("Control+k")
+        page.get_by_role(field, name="Go to").fill("administration")
+        expect(page.locator("#jump li")).to_have_count(places)
+        for words, path in (("settings acc", "/settings/account"), ("session", "/settings/sessions")):
+            page.get_by_role(field, name="Go to").fill(words)
+            expect(page.locator("#jump [aria-selected=true]")).to_have_attribute("data-url", path)
+    page.get_by_role(field, name="Go to").fill("admin us")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/users")
 
 
 def test_of_two_thousand_feeds_fifty_are_shown(visit: Visit, ann: Actor) -> None:

@@ -21,13 +21,29 @@ const PLACES = () => [
   [t("Add a feed"), "/add"],
   [t("Subscriptions"), "/subscriptions"],
   [t("Import and export"), "/imports"],
+  [t("Starter packs"), "/packs"],
+  [t("What you can take back"), "/history"],
   [t("Settings"), "/settings"],
-  [t("Keys"), "/settings/keys"],
+  [t("Reading"), "/settings/reading", t("Settings")],
+  [t("Display and language"), "/settings/display", t("Settings")],
+  [t("Keys"), "/settings/keys", t("Settings")],
+  [t("Account"), "/settings/account", t("Settings")],
+  [t("Sessions"), "/settings/sessions", t("Settings")],
+  ...(document.querySelector('a[href="/admin"]') ? ADMIN() : []),
 ];
 
-function target(title, url, link) {
+// Only who is an administrator is shown the way to these; others would find nothing there.
+const ADMIN = () => [
+  [t("Administration"), "/admin"],
+  [t("Feeds"), "/admin/feeds", t("Administration")],
+  [t("Users"), "/admin/users", t("Administration")],
+  [t("Jobs"), "/admin/jobs", t("Administration")],
+  [t("Server"), "/admin/settings", t("Administration")],
+];
+
+function target(title, url, link, where) {
   const parent = link?.parentElement.parentElement.closest(".folder");
-  const folder = parent?.querySelector(":scope > a span")?.textContent ?? "";
+  const folder = where ?? parent?.querySelector(":scope > a span")?.textContent ?? "";
   return { title, url, link, folder, text: plain(`${title} ${folder}`), unread: Number(link?.dataset.unread ?? 0) };
 }
 
@@ -47,7 +63,7 @@ async function gather() {
     const one = target(link.querySelector("span").textContent, link.getAttribute("href"), link);
     if (!found.has(one.url)) found.set(one.url, one);
   }
-  for (const [title, url] of PLACES()) if (!found.has(url)) found.set(url, target(title, url));
+  for (const [title, url, where] of PLACES()) if (!found.has(url)) found.set(url, target(title, url, null, where));
   targets = [...found.values()];
 }
 
