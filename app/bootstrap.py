@@ -283,9 +283,17 @@ class Services:
     @once
     def subscriptions(self) -> SubscriptionService:
         """Subscribe, edit, refresh, unsubscribe."""
-        g, undo_ttl = self.gateways, self.settings.undo_ttl
+        g, s = self.gateways, self.settings
         return SubscriptionService(
-            g.subscriptions, g.feeds, g.folders, self.jobs, self.events, g.websubs, undo_ttl=undo_ttl
+            g.subscriptions,
+            g.feeds,
+            g.folders,
+            self.jobs,
+            self.events,
+            g.websubs,
+            self.limiter,
+            undo_ttl=s.undo_ttl,
+            addresses_per_hour=s.addresses_per_hour,
         )
 
     @once

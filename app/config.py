@@ -212,6 +212,9 @@ class Settings:
     opml_max_outlines: int = _row(20_000, "Outlines of one OPML file", _between(1, 1_000_000))
     opml_max_depth: int = _row(32, "Deepest nesting of outlines", _between(1, 200))
     imports_at_once: int = _row(10, "Imports that run at once; the others wait", _between(1, 1000))
+    addresses_per_hour: int = _row(
+        60, "Feeds to which one user may give another address per hour", _between(1, 10_000)
+    )
     imports_per_hour: int = _row(60, "Files that one user may send per hour", _between(1, 10_000))
     import_window: int = _row(200, "Feeds of one import that are fetched at once", _between(1, 10_000))
     import_patience: float = _row(

@@ -17,7 +17,7 @@ from app.models.feed import FeedHealth
 from app.models.jobs import Job, Queue, Task, Ticket
 from app.models.subscription import Exchanged, ReadState, Subscribed, Subscription
 from app.ports import EventPort, JobPort
-from app.services.access import require
+from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_ids
 
 log = logs.get(__name__)
@@ -28,6 +28,7 @@ FETCHES = 20
 #: Fetches that a feed's page sums up: one every two minutes for a week.
 LOG_MAX = 5000
 TOKEN_MAX = 64
+HOUR = 3600
 
 
 class SubscriptionService:
@@ -35,6 +36,7 @@ class SubscriptionService:
 
     Args:
         undo_ttl: seconds.
+        addresses_per_hour: feeds to which one user may give another address.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class SubscriptionService:
         jobs: JobPort,
         events: EventPort,
         websubs: WebsubGateway,
+        limiter: Limiter,
         *,
         undo_ttl: float,
+        addresses_per_hour: int,
     ) -> None:
         self._subscriptions = subscriptions
         self._feeds = feeds
@@ -54,6 +58,8 @@ class SubscriptionService:
         self._jobs = jobs
         self._events = events
         self._websubs = websubs
+        self._limiter = limiter
+        self._addresses_per_hour = addresses_per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def subscribe(
@@ -173,10 +179,12 @@ class SubscriptionService:
             InvalidError: the address is empty, too long, or the one he has.
             ExistsError: he reads the feed at that address already.
             NotFoundError: he is not subscribed to this feed.
+            RateLimitedError: too many of his feeds within the hour; each is fetched at once.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
         url = self._feeds.address(a_text(url, "url", most=URL_MAX))
         mine, now = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id")), clock.now()
+        throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=HOUR)
         source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
             raise InvalidError("That is the address it has already. Enter another one.", field="url")

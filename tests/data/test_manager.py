@@ -8,7 +8,7 @@ import pytest
 
 from app import clock
 from app.bootstrap import Services
-from app.errors import ExistsError, InvalidError, NotFoundError
+from app.errors import ExistsError, InvalidError, NotFoundError, RateLimitedError
 from app.feeds import schedule
 from app.models.actor import Actor
 from app.models.folder import PlaceMode
@@ -222,6 +222,20 @@ def test_an_address_that_nobody_knew_begins_anew(world: World, alice: Actor) -> 
     assert not done.known
     assert [f.feed_id for f in services.reading.tree(alice).feeds] == [done.feed_id]
     assert due(services, done.feed_id)
+
+
+def test_addresses_per_hour_are_limited(world: World, alice: Actor) -> None:
+    (old,) = follow(world, alice, "old")
+    world.services.subscriptions._addresses_per_hour = 2
+    for number in range(2):
+        done = world.services.subscriptions.change_address(
+            alice, old, f"https://fresh{number}.example.org/feed"
+        )
+        old = done.feed_id
+    with pytest.raises(RateLimitedError):
+        world.services.subscriptions.change_address(alice, old, "https://fresh3.example.org/feed")
+    assert [f.feed_id for f in world.services.reading.tree(alice).feeds] == [old]
+    assert world.services.gateways.feeds.find("https://fresh3.example.org/feed") is None, "nothing is fetched"
 
 
 def test_an_address_that_does_not_fit_changes_nothing(world: World, alice: Actor) -> None:

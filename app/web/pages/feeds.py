@@ -9,7 +9,7 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app import clock
-from app.errors import EventrError, ExistsError, InvalidError
+from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError
 from app.models.stream import REF_MAX, StreamKind, StreamRef
 from app.models.user import Notice
 from app.web import chart, i18n, schemas
@@ -99,7 +99,7 @@ def address(feed_id: int) -> Response | tuple[str, int]:
     form = schemas.form(request, Address)
     try:
         done = services().subscriptions.change_address(actor(), feed_id, form.url)
-    except (InvalidError, ExistsError) as e:
+    except (InvalidError, ExistsError, RateLimitedError) as e:
         return _page(feed_id, e, form.url), e.http_status
     words = (
         _("Address changed. What you have read stays read")
