@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 from collections.abc import Callable
@@ -235,3 +236,13 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     assert len(mine(actor.user_id)) == 4
     [folder] = services.reading.tree(actor).folders
     assert len(folder.feeds) == 1
+
+
+def test_pasted_text_is_all_there_again_after_an_error(ann: Visitor) -> None:
+    text = "\n\n<opml><body>\n" + "".join(f"<outline text='{n} & more'/>\n" for n in range(3000))
+    refused = send(ann, "/imports", b"", pasted=text)
+    assert refused.status_code == 400
+    shown = re.search(r'<textarea[^>]*name="pasted"[^>]*>(.*?)</textarea>', refused.text, re.S)
+    assert shown
+    # A browser leaves out the first line break.
+    assert html.unescape(shown[1]).removeprefix("\n") == text

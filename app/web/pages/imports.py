@@ -85,7 +85,7 @@ def send() -> Response | tuple[str, int]:
             raise InvalidError("Choose a file first, or paste its text.", field="file")
         found = services().imports.preview(actor(), body or form.pasted.encode(), name)
     except _SHOWN as e:
-        return _centre(e, form.pasted[:2000]), e.http_status
+        return _centre(e, form.pasted), e.http_status
     return _to(found)
 
 
