@@ -163,12 +163,17 @@ class TagGateway:
             NotFoundError: he has no such tag.
             ExistsError: another one has this name.
         """
-        tag = self.get(user_id, tag_id)
+
+        def work(session: Session) -> Tag:
+            # Read here: a tag that another device deletes at this moment must not come back by its name.
+            tag = self._alive(user_id, tag_id, session)
+            self._tags.name(user_id, tag_id, name, session)
+            return dataclasses.replace(tag, name=name)
+
         try:
-            self._tags.name(user_id, tag_id, name)
+            return self._store.transaction(work)
         except ExistsError as e:
             raise ExistsError(SAME, field="name") from e
-        return dataclasses.replace(tag, name=name)
 
     def delete(self, user_id: int, tag_id: int, now: dt.datetime) -> Tag:
         """Delete a tag; it comes back with :meth:`restore`.

@@ -299,3 +299,23 @@ def _tried(work: Callable[[], object]) -> str:
     except NotFoundError as e:
         return e.word
     return "back"
+
+
+def test_a_tag_that_is_deleted_elsewhere_while_it_is_renamed_stays_deleted(
+    services: Services, alice: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [tag] = services.tags.change(alice, entries[0], add=["one"])
+    mapper = services.mappers.tags
+    real = mapper.name
+
+    def late(*args: Any) -> Any:
+        monkeypatch.setattr(mapper, "name", real)
+        services.tags.delete(alice, tag.id)
+        return real(*args)
+
+    monkeypatch.setattr(mapper, "name", late)
+    with pytest.raises(NotFoundError, match="no such tag"):
+        services.tags.rename(alice, tag.id, "two")
+    assert names(services, alice) == {}
+    services.tags.restore(alice, tag.id)
+    assert names(services, alice) == {"one": 1}
