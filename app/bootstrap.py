@@ -272,6 +272,7 @@ class Services:
             g.undos,
             self.events,
             most=s.mark_range_max,
+            history_rows=s.history_rows,
             undo_ttl=s.undo_ttl,
         )
 

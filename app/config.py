@@ -260,6 +260,7 @@ class Settings:
         5000, "Rows of a list that “mark above” and “below” look at", _between(1, 100_000)
     )
     snapshot_ttl: int = _row(86400, "How long an unread-on-top snapshot is kept", _between(60, 1e6))
+    history_rows: int = _row(100, "Rows of a page of what can be taken back", _between(1, 1000))
     undo_ttl: int = _row(86400, "How long a mass action can be undone", _between(60, 1e6))
 
     # -- jobs

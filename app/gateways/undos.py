@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from app.mappers.feeds import FeedMapper
 from app.mappers.removals import MANY, RemovalMapper
 from app.mappers.snapshots import UndoMapper
-from app.models.history import ActionKind, MassAction
+from app.models.history import ActionKind, HistoryPage, HistoryPlace, MassAction
 from app.models.removal import Removal
 
 
@@ -24,25 +24,25 @@ class UndoGateway:
         """Put a mass action, whose undo is kept already, into the history."""
         self._undos.note(user_id, action.undo, action)
 
-    def history(self, user_id: int, now: dt.datetime, ttl: dt.timedelta) -> list[MassAction]:
-        """Return what can be taken back, the newest first."""
-        removals = self._removals.of_user(user_id, now)
-        feeds = [r.subscription.feed_id for r, _ in removals if r.subscription and not r.subscription.title]
-        cards = self._feeds.cards(feeds)
-        titles = {f: card.title or card.url for f, card in cards.items()}
-        together: dict[str, list[tuple[Removal, dt.datetime]]] = {}
-        for removal, expires in removals:
-            together.setdefault(removal.token.partition(MANY)[0], []).append((removal, expires - ttl))
-        removed = [_removed(token, some, titles) for token, some in together.items()]
-        return sorted([*self._undos.actions(user_id, now), *removed], key=lambda a: a.at, reverse=True)
+    def history(
+        self, user_id: int, now: dt.datetime, ttl: dt.timedelta, limit: int, after: HistoryPlace | None
+    ) -> HistoryPage:
+        """Return a page of what can be taken back, the newest first."""
+        end = (after.at + ttl, after.token) if after else None
+        removals = self._removals.newest(user_id, now, limit + 1, end)
+        feeds = [r.subscription.feed_id for r, *_ in removals if r.subscription and not r.subscription.title]
+        titles = {f: card.title or card.url for f, card in self._feeds.cards(feeds).items()}
+        removed = [_removed(removal, count, expires - ttl, titles) for removal, count, expires in removals]
+        done = [*self._undos.actions(user_id, now, limit + 1, after), *removed]
+        done.sort(key=lambda action: action.place, reverse=True)
+        page = tuple(done[:limit])
+        return HistoryPage(page, page[-1].place if len(done) > limit else None)
 
 
-def _removed(
-    token: str, some: Sequence[tuple[Removal, dt.datetime]], titles: Mapping[int, str]
-) -> MassAction:
-    removal, at = some[0]
-    if removal.token != token:
-        return MassAction(f"feeds.{token}", ActionKind.FEEDS, "", len(some), at)
+def _removed(removal: Removal, count: int, at: dt.datetime, titles: Mapping[int, str]) -> MassAction:
+    token, many, _feed = removal.token.partition(MANY)
+    if many:
+        return MassAction(f"feeds.{token}", ActionKind.FEEDS, "", count, at)
     if removal.folder:
         return MassAction(f"folder.{token}", ActionKind.FOLDER, removal.folder.name, 0, at)
     if removal.search:

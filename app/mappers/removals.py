@@ -60,10 +60,43 @@ class RemovalMapper:
         return _removal(doc) if doc else None
 
     @translated
-    def of_user(self, user_id: int, now: dt.datetime) -> list[tuple[Removal, dt.datetime]]:
-        """Return what a user removed and can have back, each with the end of that, in no order."""
-        found = self._removals.find({"user_id": user_id, "expires": {"$gt": now}})
-        return [(_removal(doc), doc["expires"]) for doc in found]
+    def newest(
+        self, user_id: int, now: dt.datetime, limit: int, after: tuple[dt.datetime, str] | None
+    ) -> list[tuple[Removal, int, dt.datetime]]:
+        """Return what a user removed last and can have back.
+
+        Args:
+            after: (end, token) of the one before the first.
+
+        Returns:
+            Removal, how many went together with it, itself too, and the end of that; latest end first.
+        """
+        token = {"$arrayElemAt": [{"$split": ["$token", MANY]}, 0]}
+        older: Doc = {}
+        if after is not None:
+            end, last = after
+            older = {"$or": [{"expires": {"$lt": end}}, {"expires": end, "_id": {"$lt": last}}]}
+        groups = self._removals.aggregate(
+            [
+                {"$match": {"user_id": user_id, "expires": {"$gt": now}}},
+                {"$project": {"token": 1, "expires": 1, "of": token}},
+                {
+                    "$group": {
+                        "_id": "$of",
+                        "expires": {"$max": "$expires"},
+                        "count": {"$sum": 1},
+                        "first": {"$min": "$token"},
+                    }
+                },
+                {"$match": older},
+                {"$sort": {"expires": -1, "_id": -1}},
+                {"$limit": limit},
+            ]
+        )
+        rows = list(groups)
+        found = self._removals.find({"user_id": user_id, "token": {"$in": [row["first"] for row in rows]}})
+        removals = {doc["token"]: _removal(doc) for doc in found}
+        return [(removals[r["first"]], r["count"], r["expires"]) for r in rows if r["first"] in removals]
 
     @translated
     def remove(self, user_id: int, token: str, session: Session | None = None) -> None:

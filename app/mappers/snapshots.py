@@ -13,7 +13,7 @@ from pymongo.database import Database
 from app.mappers import packing
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.history import ActionKind, MassAction
+from app.models.history import ActionKind, HistoryPlace, MassAction
 from app.models.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscription import ReadState
 
@@ -125,10 +125,16 @@ class UndoMapper:
         self._undos.update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
 
     @translated
-    def actions(self, user_id: int, now: dt.datetime) -> list[MassAction]:
-        """Return what a user did to many entries at once, in no order."""
-        found = self._undos.find({"user_id": user_id, "expires": {"$gt": now}}, {"_id": 0, "action": 1})
-        said = [doc["action"] for doc in found if "action" in doc]
+    def actions(
+        self, user_id: int, now: dt.datetime, limit: int, after: HistoryPlace | None
+    ) -> list[MassAction]:
+        """Return what a user did to many entries at once, the newest first; ``after``: the one before."""
+        query: Doc = {"user_id": user_id, "expires": {"$gt": now}, "action": {"$exists": True}}
+        if after is not None:
+            same = {"action.at": after.at, "token": {"$lt": after.token}}
+            query["$or"] = [{"action.at": {"$lt": after.at}}, same]
+        found = self._undos.find(query, {"_id": 0, "action": 1})
+        said = [doc["action"] for doc in found.sort([("action.at", -1), ("token", -1)]).limit(limit)]
         return [MassAction(**{**one, "kind": ActionKind(one["kind"])}) for one in said]
 
     @translated

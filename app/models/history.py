@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+from typing import NamedTuple
 
 
 class ActionKind(enum.StrEnum):
@@ -19,6 +20,13 @@ class ActionKind(enum.StrEnum):
     SEARCH = "search"
     MOVED = "moved"
     MOVED_FOLDER = "moved-folder"
+
+
+class HistoryPlace(NamedTuple):
+    """A place in the history; what comes after it is older. ``token`` is an undo without its kind."""
+
+    at: dt.datetime
+    token: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,3 +44,16 @@ class MassAction:
     about: str
     count: int
     at: dt.datetime
+
+    @property
+    def place(self) -> HistoryPlace:
+        """Return where it stands in the history."""
+        return HistoryPlace(self.at, self.undo.rpartition(".")[2])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Some of the history, the newest first; ``after``: where the next page begins, if there is one."""
+
+    actions: tuple[MassAction, ...]
+    after: HistoryPlace | None = None

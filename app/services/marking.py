@@ -13,7 +13,7 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import EntryKey
-from app.models.history import ActionKind, MassAction
+from app.models.history import ActionKind, HistoryPage, HistoryPlace, MassAction
 from app.models.stream import MARKED, MassMarked, Snapshot, StreamKind, StreamRef
 from app.ports import EventPort
 from app.services.access import require
@@ -34,6 +34,7 @@ class MarkingService:
 
     Args:
         most: rows of a list that it looks at, from its top.
+        history_rows: of a page of the history.
         undo_ttl: seconds.
     """
 
@@ -47,6 +48,7 @@ class MarkingService:
         events: EventPort,
         *,
         most: int,
+        history_rows: int,
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
@@ -56,6 +58,7 @@ class MarkingService:
         self._undos = undos
         self._events = events
         self._most = most
+        self._history_rows = history_rows
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def mark_above(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarked:
@@ -96,10 +99,12 @@ class MarkingService:
         self._done(actor, ActionKind.BELOW, ref, marked, now)
         return marked
 
-    def history(self, actor: Actor) -> list[MassAction]:
-        """Return what the actor can still take back, the newest first."""
+    def history(self, actor: Actor, after: HistoryPlace | None = None) -> HistoryPage:
+        """Return a page of what the actor can still take back, the newest first."""
         require(actor, Permission.ENTRY_MARK)
-        return self._undos.history(actor.user_id, clock.now(), self._undo_ttl)
+        if after is not None:
+            a_text(after.token, "after", most=TOKEN_MAX)
+        return self._undos.history(actor.user_id, clock.now(), self._undo_ttl, self._history_rows, after)
 
     def _list(self, actor: Actor, ref: StreamRef, snapshot: str) -> Snapshot:
         require(actor, Permission.ENTRY_MARK)

@@ -149,18 +149,18 @@ def test_the_history_holds_a_day_of_actions(world: World, alice: Actor, bob: Act
     for n, step in enumerate(steps):
         with clock.set_source(lambda n=n: start + n * minute):
             tokens.append(step())
-    found = services.marking.history(alice)
+    found = services.marking.history(alice).actions
     assert [action.undo for action in found] == tokens[::-1]
     kinds = [ActionKind.FEED, ActionKind.FOLDER, ActionKind.ALL, ActionKind.ABOVE]
     assert [action.kind for action in found] == kinds
     assert [action.about for action in found] == ["s0", "Folder", f"feed/{two}", "all"]
     assert [action.count for action in found] == [0, 0, 3, 2]
     assert [action.at for action in found] == [start + n * minute for n in (3, 2, 1, 0)]
-    assert services.marking.history(bob) == []
+    assert services.marking.history(bob).actions == ()
     services.reading.undo(alice, tokens[1])
-    assert tokens[1] not in [action.undo for action in services.marking.history(alice)]
+    assert tokens[1] not in [action.undo for action in services.marking.history(alice).actions]
     with clock.set_source(lambda: start + dt.timedelta(days=1, hours=1)):
-        assert services.marking.history(alice) == []
+        assert services.marking.history(alice).actions == ()
 
 
 def test_moves_and_many_at_once_are_each_one_line_of_the_history(world: World, alice: Actor) -> None:
@@ -178,12 +178,38 @@ def test_moves_and_many_at_once_are_each_one_line_of_the_history(world: World, a
     for n, step in enumerate(steps):
         with clock.set_source(lambda n=n: start + n * dt.timedelta(minutes=1)):
             tokens.append(step())
-    found = services.marking.history(alice)
+    found = services.marking.history(alice).actions
     assert [action.undo for action in found] == tokens[::-1]
     assert [action.kind for action in found] == [ActionKind.FEEDS, ActionKind.MOVED_FOLDER, ActionKind.MOVED]
     assert [(action.about, action.count) for action in found] == [("", 2), ("Inner", 0), ("", 1)]
     assert services.manager.restore(alice, tokens[2].removeprefix("feeds.")) == 2
-    assert len(services.marking.history(alice)) == 2
+    assert len(services.marking.history(alice).actions) == 2
+
+
+def test_the_history_comes_in_pages_without_gaps_or_doubles(world: World, alice: Actor) -> None:
+    """Also where several things were done in the same millisecond."""
+    services = world.services
+    feeds = follow(world, alice, *[[1]] * 6)
+    start, tokens = clock.now(), list[str]()
+    for n, feed in enumerate(feeds[:4]):
+        with clock.set_source(lambda n=n: start + n // 2 * dt.timedelta(seconds=1)):
+            tokens.append(services.reading.mark_all(alice, StreamRef.parse(f"feed/{feed}")).undo)
+            tokens.append(
+                "folder." + services.folders.delete(alice, services.folders.create(alice, f"{n}").id)
+            )
+            tokens.append("feed." + services.subscriptions.unsubscribe(alice, feed))
+    tokens.append("feeds." + services.manager.unsubscribe(alice, feeds[4:])[0])
+    whole = services.marking.history(alice)
+    assert {action.undo for action in whole.actions} == set(tokens)
+    assert whole.after is None
+    services.marking._history_rows = 4
+    page, pages = services.marking.history(alice), []
+    pages.append(page.actions)
+    while page.after:
+        page = services.marking.history(alice, page.after)
+        pages.append(page.actions)
+    assert [len(actions) for actions in pages] == [4, 4, 4, 1]
+    assert tuple(action for actions in pages for action in actions) == whole.actions
 
 
 def test_of_two_actions_on_one_feed_the_later_is_taken_back_first(world: World, alice: Actor) -> None:

@@ -199,3 +199,18 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     assert "You read it already." not in found
     assert lxml.html.fromstring(found).xpath("//input[@name='url' and @checked]")
     assert ">Subscribe<" in found
+
+
+def test_the_history_leads_on_to_what_is_older(ann: Visitor, services: Services) -> None:
+    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    services.marking._history_rows = 2
+    for name in "abc":
+        services.folders.delete(actor, services.folders.create(actor, f"Folder {name}").id)
+    shown, seen = ann.get("/history").text, ""
+    while older := re.search(r'href="(/history[?][^"]+)"', shown):
+        seen += shown
+        shown = ann.get(older[1].replace("&amp;", "&")).text
+    for name in "abc":
+        assert (seen + shown).count(f"Folder {name}") == 1
+    for wrong in ("at=-1&token=x", f"at={10**30}&token=x", "at=x&token=x"):
+        assert ann.get(f"/history?{wrong}").status_code == 400
