@@ -83,6 +83,7 @@ from app.notify import AppriseNotifier
 from app.once import once
 from app.services.accounts import AccountService
 from app.services.discovery import DiscoveryService
+from app.services.erasing import ErasingService
 from app.services.feedlists import FeedListService
 from app.services.finding import Finder
 from app.services.folders import FolderService
@@ -395,7 +396,13 @@ class Services:
     @once
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
-        return AccountService(self.gateways.accounts, self.gateways.erasing, self.hasher, self.limiter)
+        g = self.gateways
+        return AccountService(g.accounts, g.erasing, self.jobs, self.hasher, self.limiter)
+
+    @once
+    def erasing(self) -> ErasingService:
+        """The end of accounts; for workers and the updater."""
+        return ErasingService(self.gateways.erasing)
 
     # -- administration
     @once

@@ -19,6 +19,7 @@ from app.models.jobs import Task
 
 #: Modules whose import registers tasks.
 MODULES = (
+    "workers.erasing",
     "workers.feeds",
     "workers.imports",
     "workers.report",

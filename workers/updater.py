@@ -288,7 +288,8 @@ def _work(
 
 
 def queue_more(services: bootstrap.Services) -> None:
-    """Queue what pushes wait for, hubs to be asked, imports, the ended hour's report, news for the search.
+    """Queue what pushes wait for, hubs to be asked, imports, the ended hour's report, news for the search,
+    accounts that go.
 
     What is queued already stays one job.
     """
@@ -297,6 +298,7 @@ def queue_more(services: bootstrap.Services) -> None:
         lambda _: services.importing.due(),
         services.report.due,
         services.indexing.due,
+        services.erasing.due,
     ):
         with contextlib.suppress(DrainingError):  # the queues of the others take what is theirs
             services.jobs.enqueue_many(due(clock.now()))

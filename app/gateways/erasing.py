@@ -1,7 +1,7 @@
 """The end of an account: everything of a user goes, and what others count of him is counted down (G02).
 
-It is begun in the account's document, so that a crash leaves something to go on from, and whoever works
-for that user at that moment, an import above all, finds out and clears up after himself.
+It is begun in the account's document: from then on nobody logs in to it, a crash leaves something to go on
+from, and whoever works for that user at that moment, an import above all, finds out and clears up.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ class ErasingGateway:
             ConflictError: nobody would be left who may change anything.
         """
         self._people.leave(user_id)
+
+    def begun(self, limit: int) -> list[int]:
+        """Return accounts that go and are not gone."""
+        return self._people.leaving(limit)
 
     def is_begun(self, user_id: int) -> bool:
         """Return whether an account goes or is gone."""

@@ -92,6 +92,10 @@ class PeopleGateway:
         """
         self._change(user_id, {"leaving": True})
 
+    def leaving(self, limit: int) -> list[int]:
+        """Return accounts that are being deleted."""
+        return self._people.leaving(limit)
+
     def stays(self, user_id: int) -> bool:
         """Return whether there is this account, and nobody deletes it."""
         return self._people.stays(user_id)

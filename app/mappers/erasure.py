@@ -35,7 +35,7 @@ class ErasureMapper:
 
     @translated
     def erase(self, user_id: int) -> None:
-        """Delete a user's documents, his account last: until then he can log in and ask again."""
+        """Delete a user's documents, his account last: until then it says what is left to do."""
         for name in owned():
             self._database[name].delete_many({"user_id": user_id})
         self._database["invites"].delete_many({"by": user_id})

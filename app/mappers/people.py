@@ -40,7 +40,7 @@ class PeopleMapper:
         Args:
             after: folded name of the last account of the page before.
         """
-        match: Doc = {"name_key": {"$gt": after}}
+        match: Doc = {"name_key": {"$gt": after}, "leaving": None}
         if text:
             part = {"$regex": re.escape(fold(text)), "$options": "i"}
             match["$or"] = [{"name_key": part}, {"email": part}]
@@ -92,6 +92,12 @@ class PeopleMapper:
     def stays(self, user_id: int) -> bool:
         """Return whether there is this account, and nobody deletes it."""
         return bool(self._users.count_documents({"_id": user_id, "leaving": None}, limit=1))
+
+    @translated
+    def leaving(self, limit: int) -> list[int]:
+        """Return accounts that are being deleted."""
+        found = self._users.find({"leaving": True}, {"_id": 1}).limit(limit)
+        return [doc["_id"] for doc in found]
 
     @translated
     def count_admins(self, session: Session) -> int:

@@ -50,6 +50,8 @@ class UserMapper:
         self._users.create_index([("email_key", ASCENDING)], unique=True, sparse=True, name="vouched")
         self._users.create_index([("name_key", ASCENDING)], unique=True, name="name")
         self._users.create_index([("first", ASCENDING)], unique=True, sparse=True, name="first")
+        # Those that are being deleted: the updater looks for them.
+        self._users.create_index([("leaving", ASCENDING)], sparse=True, name="leaving")
 
     def _drop_index(self, name: str) -> None:
         try:
@@ -113,15 +115,18 @@ class UserMapper:
 
     @translated
     def get(self, user_id: int) -> User | None:
-        """Return a user by id."""
-        doc = self._users.find_one({"_id": user_id}, {"password": 0})
+        """Return a user by id; one who leaves is gone already."""
+        doc = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
         return user_of(doc) if doc else None
 
     @translated
     def credentials(self, login: str) -> Credentials | None:
-        """Return the user with this name or this address that is vouched for, and his password hash."""
+        """Return the user with this name or this address that is vouched for, and his password hash.
+
+        One who leaves is gone already.
+        """
         key = fold(login)
-        doc = self._users.find_one({"email_key": key} if "@" in key else {"name_key": key})
+        doc = self._users.find_one({"email_key" if "@" in key else "name_key": key, "leaving": None})
         return Credentials(user_of(doc), doc["password"]) if doc else None
 
     @translated

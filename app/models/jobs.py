@@ -32,6 +32,7 @@ class Task(enum.StrEnum):
     RETAIN = "maintenance.retain"
     REPORT = "maintenance.report"
     INDEX = "maintenance.index"
+    ERASE = "maintenance.erase"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
     SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these

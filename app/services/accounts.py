@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app import clock, logs
-from app.errors import ConflictError, InvalidError, NotFoundError
+from app import logs
+from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
 from app.gateways.erasing import ErasingGateway
 from app.models import preferences
 from app.models.actor import Actor, Permission, Role
 from app.models.user import NewUser, Notice, Session, User
+from app.ports import JobPort
 from app.services import passwords
 from app.services.access import Limiter, require, throttle
+from app.services.erasing import job_of
 from app.services.passwords import Hasher
 from app.services.sign_in import Client, check_identity
 
@@ -29,11 +31,13 @@ class AccountService:
         self,
         accounts: AccountGateway,
         erasing: ErasingGateway,
+        jobs: JobPort,
         hasher: Hasher,
         limiter: Limiter,
     ) -> None:
         self._accounts = accounts
         self._erasing = erasing
+        self._jobs = jobs
         self._hasher = hasher
         self._limiter = limiter
 
@@ -79,12 +83,13 @@ class AccountService:
         log.info("identity_changed", user_id=user.id)
 
     def delete(self, actor: Actor, password: str) -> None:
-        """Delete the account with all that is in it. What fails in between can be asked for again.
+        """Close the account at once and for good, and let a job delete it with all that is in it.
 
         Raises:
             InvalidError: the password is wrong.
             ConflictError: nobody else administrates this server.
             RateLimitedError: too many wrong passwords.
+            StoreError: MongoDB does not answer. Without Redis it is deleted all the same.
         """
         user = self._confirmed(actor, password, "confirm")
         try:
@@ -93,8 +98,12 @@ class AccountService:
             words = "Nobody else administrates this server. Make somebody an admin first."
             raise ConflictError(words) from e
         self._accounts.end_sessions(user.id)
-        self._erasing.finish(user.id, clock.now())
-        log.info("user_deleted", user_id=user.id)
+        log.info("user_leaves", user_id=user.id)
+        try:
+            self._jobs.enqueue(job_of(user.id))
+        except EventrError as e:
+            # It is stored: the updater queues it as soon as it can.
+            log.warning("erasing_not_queued", user_id=user.id, error=e.word)
 
     def _user(self, actor: Actor) -> User:
         user = self._accounts.user(actor.user_id)

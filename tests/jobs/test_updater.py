@@ -15,13 +15,13 @@ from pymongo.database import Database
 
 from app import bootstrap, clock
 from app.config import Settings
-from app.jobs import RedisJobs
+from app.jobs import RedisJobs, job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from queue_manager.dead import Dead
 from tests.jobs import support
-from tests.support.reader import add_user, follow
-from workers import endings
+from tests.support.reader import PASSWORD, add_user, follow
+from workers import endings, registry
 from workers.desk import Desk
 from workers.endings import BadJobError, Report
 from workers.lease import Lease
@@ -332,6 +332,21 @@ def test_a_drained_queue_keeps_no_other_work_back(world: World) -> None:
     queue_more(services)
     assert not world.client.exists(keys.queue(Queue.IMPORT))
     assert world.client.llen(keys.queue(Queue.MAINTENANCE)) == 1
+
+
+def test_an_account_that_goes_is_deleted_though_its_job_was_lost(world: World) -> None:
+    services = world.services
+    ann = add_user(services, "ann")
+    services.accounts.delete(ann, PASSWORD)
+    world.client.flushall()
+    queue_more(services)
+    queue_more(services)
+    [queued] = world.client.lrange(keys.queue(Queue.MAINTENANCE), 0, -1)
+    assert queued.decode() == job_id(Task.ERASE, {"user_id": ann.user_id})
+    registry.load()
+    spec = registry.find(Task.ERASE)
+    assert spec is not None
+    assert spec.mode == "solo"
 
 
 def test_what_it_saw_is_in_redis(world: World) -> None:

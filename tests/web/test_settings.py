@@ -14,6 +14,7 @@ from app.bootstrap import Services
 from app.errors import ConflictError
 from app.mappers.erasure import owned
 from app.models.actor import Actor, Role
+from app.models.jobs import State
 from app.models.preferences import Preferences
 from app.models.stream import StreamRef
 from tests.support.importing import previewed
@@ -179,14 +180,66 @@ def test_G02_of_a_deleted_account_nothing_is_left(
     ann.post("/settings/reading", READING)
     done = ann.post("/settings/delete", {"confirm": PASSWORD})
     assert (done.status_code, done.headers["Location"]) == (303, "/?gone=1")
+    # At once: nobody is logged in, nor can be.
+    for one in (ann, elsewhere):
+        assert one.get("/read/all").headers["Location"].startswith("/login")
+    assert services.gateways.accounts.credentials("ann") is None
+    assert "is being deleted" in visitor().get("/?gone=1").text
+    # In a moment: the job that waits, which the updater would queue again if it were lost.
+    [job] = services.erasing.due(NOW)
+    assert services.jobs.status(services.jobs.enqueue(job).id).state is State.QUEUED
+    assert not services.jobs.enqueue(job).fresh
+    assert services.erasing.run(actor.user_id) == {"state": "gone"}
+    assert services.erasing.due(NOW) == []
+    assert services.erasing.run(actor.user_id) == {"state": "gone"}, "once more is nothing more"
     for name in db.list_collection_names():
         for doc in db[name].find():
             assert not _mentions(doc, {actor.user_id, "ann", "ann@example.org"}), name
     assert {f["subscribers"] for f in db.feeds.find()} == {1}, "bob reads them still"
     assert {e.get("stars", 0) for e in db.entries.find()} == {0}, "nobody keeps them from going"
-    for one in (ann, elsewhere):
-        assert one.get("/read/all").headers["Location"].startswith("/login")
-    assert "deleted" in visitor().get("/?gone=1").text
+
+
+def test_G02_a_run_that_is_killed_anywhere_is_finished_by_the_next(
+    services: Services, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write of the run is its last one, once; the next run goes on from there."""
+    actor = add_user(services, "ann")
+    follow(services, actor)
+    page = services.reading.page(actor, _all())
+    for row in page.rows[:3]:
+        services.reading.star(actor, row.id, True)
+    services.accounts.delete(actor, PASSWORD)
+    parts: list[tuple[Any, str]] = [
+        (services.mappers.erasure, "stop"),
+        (services.gateways.subscriptions, "remove_many"),
+        (services.gateways.websubs, "leave_unread"),
+        (services.mappers.marks, "remove"),
+        (services.mappers.erasure, "erase"),
+    ]
+    for part, name in parts:
+        real = getattr(part, name)
+
+        def killed(*args: Any, real: Any = real, **named: Any) -> Any:
+            real(*args, **named)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(part, name, killed)
+            with pytest.raises(KeyboardInterrupt):
+                services.erasing.run(actor.user_id)
+        if name != "erase":
+            assert [job.args for job in services.erasing.due(NOW)] == [{"user_id": actor.user_id}]
+    assert services.erasing.due(NOW) == []
+    for name in ("users", "subscriptions", "marks", "removals", "sessions"):
+        assert not db[name].count_documents({}), name
+    assert {f["subscribers"] for f in db.feeds.find()} == {0}
+    assert {e.get("stars", 0) for e in db.entries.find()} == {0}
+
+
+def test_who_stays_is_never_deleted_by_a_job(services: Services) -> None:
+    actor = add_user(services, "ann")
+    assert services.erasing.run(actor.user_id) == {"state": "stays"}
+    assert services.gateways.accounts.user(actor.user_id) is not None
 
 
 def _all() -> Any:
@@ -222,15 +275,15 @@ def test_of_two_admins_who_leave_at_once_one_stays(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = add_user(services, "one", Role.ADMIN), add_user(services, "two", Role.ADMIN)
-    finish = services.gateways.erasing.finish
+    begin = services.gateways.erasing.begin
 
     def second(*args: Any) -> None:
-        monkeypatch.setattr(services.gateways.erasing, "finish", finish)
+        monkeypatch.setattr(services.gateways.erasing, "begin", begin)
+        begin(*args)
         with pytest.raises(ConflictError, match="Nobody else"):
             services.accounts.delete(two, PASSWORD)
-        finish(*args)
 
-    monkeypatch.setattr(services.gateways.erasing, "finish", second)
+    monkeypatch.setattr(services.gateways.erasing, "begin", second)
     services.accounts.delete(one, PASSWORD)
     assert services.gateways.accounts.user(two.user_id) is not None
 

@@ -80,7 +80,7 @@ def password() -> Response | tuple[str, int]:
 
 @bp.post("/delete")
 def delete() -> Response | tuple[str, int]:
-    """Delete the account with all that is in it."""
+    """Close the account for good; a job deletes it with all that is in it."""
     form = schemas.form(request, Delete)
     try:
         services().accounts.delete(actor(), form.confirm)
