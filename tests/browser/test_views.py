@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.models.actor import Actor
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_list_rules import URLS, read_ones, subscribe, titles, unread
 from tests.support.reader import add_user
 
@@ -246,3 +246,17 @@ def test_rows_are_as_high_before_they_are_laid_out(
         [key, zoom],
     )
     assert heights[0] == pytest.approx(heights[1], abs=1), heights
+
+
+def test_rows_are_as_high_as_their_density_says_under_a_finger_too(visit: Visit, ann: Actor) -> None:
+    """Nothing to touch is less than 44 px high, and no row is higher than its lines for that."""
+    for size, lowest in ((PHONE, {"compact": 44, "cozy": 56}), (WIDE, {"compact": 32, "cozy": 56})):
+        page = visit(login="ann", size=size)
+        for density, height in lowest.items():
+            page.goto(f"/read/all?view=panes&density={density}")
+            row = page.locator("#rows .row").first
+            expect(row).to_be_visible()
+            # A line below each is a part of it.
+            assert height <= row.evaluate("(row) => row.getBoundingClientRect().height") <= height + 1
+            star = row.locator(".star").evaluate("(star) => star.getBoundingClientRect().height")
+            assert star >= (44 if size == PHONE else 24)
