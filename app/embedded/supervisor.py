@@ -18,11 +18,13 @@ from app.errors import StartupError
 
 log = logs.get(__name__)
 
-#: First and longest wait in seconds before a dead child is started again; doubles each time.
+#: First and longest wait in seconds before a dead child is started again; doubles each time. Longest: what
+#: ends at once, for want of a store that others run, is back soon after it, and its starts take a tenth of a
+#: core, not more.
 BACKOFF_FIRST = 0.5
-BACKOFF_LONGEST = 30.0
-#: A child that lived so long counts as healthy again.
-HEALTHY_AFTER = 60.0
+BACKOFF_LONGEST = 10.0
+#: A child that lived so long counts as healthy again: longer than one takes to see that a store is missing.
+HEALTHY_AFTER = 30.0
 #: Deaths during the first start after which it is given up, with a sentence.
 DEATHS_AT_START = 3
 #: A log file is set aside when it is larger than this, and so many old ones are kept.

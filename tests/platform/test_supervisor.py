@@ -115,6 +115,38 @@ def test_restarts_of_what_dies_at_once_get_rarer(children: Children, tmp_path: P
     assert first <= 0.5, "the first restart is at once"
     assert gaps == sorted(gaps)
     assert gaps[-1] >= supervisor.BACKOFF_LONGEST > gaps[0]
+    assert gaps[-1] <= 12, "nobody waits much longer for a part than for what it died of"
+    watched.stop(["a"])
+
+
+def test_what_lived_for_half_a_minute_is_back_at_once_whatever_was_before(tmp_path: Path) -> None:
+    now = [0.0]
+    command = [sys.executable, "-c", "import signal; signal.pause()"]
+    part = program("a", command, log_file=tmp_path / "a.log", ready=lambda pid: True, grace=1)
+    watched = Supervisor([part], clock=lambda: now[0])
+
+    def dies(age: float) -> None:
+        """Let it die at this age, and see it back at once or after its back-off."""
+        process = watched.process("a")
+        assert process is not None
+        now[0] += age
+        process.kill()
+        process.wait()
+        watched.tend()
+
+    watched.start(["a"])
+    for _ in range(5):
+        dies(1)
+        now[0] += supervisor.BACKOFF_LONGEST
+        watched.tend()
+    dies(1)
+    assert watched.process("a") is None, "it died again and again"
+    now[0] += supervisor.BACKOFF_LONGEST
+    watched.tend()
+    for _ in range(3):
+        dies(40)
+        assert watched.pid("a") is not None, "a death per half a minute costs no wait"
+        assert watched.deaths("a") == 1
     watched.stop(["a"])
 
 
