@@ -182,9 +182,11 @@ class AsyncResultReader:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._task is not None:
-            await end([self._task])
-        await self._client.aclose()
+        try:
+            if self._task is not None:
+                await end([self._task])
+        finally:
+            await self._client.aclose()
 
     async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
         """Yield outcomes as they come, as :meth:`ResultReader.await_many` does."""

@@ -11,9 +11,18 @@ AGAIN: Final = 0.1
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks until all of them have ended; how they end is nobody's concern any more."""
+    """Cancel tasks until all of them have ended; how they end is nobody's concern any more.
+
+    Who is cancelled meanwhile is told so when they have: what they use may be closed then.
+    """
     left = set(tasks)
+    cancelled: asyncio.CancelledError | None = None
     while left := {task for task in left if not task.done()}:
         for task in left:
             task.cancel()
-        await asyncio.wait(left, timeout=AGAIN)
+        try:
+            await asyncio.wait(left, timeout=AGAIN)
+        except asyncio.CancelledError as e:
+            cancelled = e
+    if cancelled is not None:
+        raise cancelled

@@ -155,11 +155,14 @@ class Line:
                     return
         finally:
             self._way = None
-            await end(tasks)
-            # Its client may wait for the end of a connection for ever, and then nobody got results any more.
-            with contextlib.suppress(TimeoutError, *OUTAGE):
-                async with asyncio.timeout(_GOODBYE):
-                    await client.aclose()
+            try:
+                await end(tasks)
+            finally:
+                # Its client may wait for the end of a connection for ever, and then nobody got results any
+                # more.
+                with contextlib.suppress(TimeoutError, *OUTAGE):
+                    async with asyncio.timeout(_GOODBYE):
+                        await client.aclose()
 
     async def _follow(self, follower: Follower, results: Results) -> None:
         # Noted already while the position is looked for: results by way of repeated looks come meanwhile.

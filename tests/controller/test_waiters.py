@@ -32,12 +32,9 @@ Run = Callable[..., live.Part]
 Inside = Callable[..., None]
 
 
-#: Tests here tear clients away from their connections: what is left of these is collected where they did it.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
 @pytest.fixture(autouse=True)
-def _torn() -> Iterator[None]:
+def _collected() -> Iterator[None]:
+    """What a test leaves open is reported by that test."""
     yield
     gc.collect()
 

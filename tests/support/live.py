@@ -22,6 +22,7 @@ import redis
 from app.config import Settings
 from app.embedded.child import poll
 from app.models import keys
+from controller.ending import end
 from controller.follower import connect
 from controller.main import Parts
 from controller.messages import handover_path
@@ -97,9 +98,7 @@ def inside(settings: Settings) -> Iterator[None]:
                 await asyncio.gather(*tasks)
             finally:
                 parts.close()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end(tasks)
 
     task = loop.create_task(serve())
     thread = threading.Thread(target=_run, args=(loop, task))
