@@ -175,7 +175,8 @@ def choose(
             later |= zip((feed.id for feed in feeds), waits, strict=True)
             known[name] = dataclasses.replace(known.get(name, Host(least)), promised=promised)
     for name, count in held.items():
-        known[name] = dataclasses.replace(known.get(name, Host(least)), held=count)
+        host = known.get(name, Host(least))
+        known[name] = Host(host.share, count, host.promised)
     return Choice(chosen, later, {n: h for n, h in known.items() if h.held or h.promised})
 
 

@@ -196,7 +196,7 @@ class Updater:
         waiting = count.waiting + queued
         return choice, Sight(
             backlog=max(0, self._count_backlog(look, now) - queued - len(choice.later)),
-            late_s=herd.lateness(due, now),
+            late_s=herd.lateness(due[:1], now),
             waiting=waiting,
             running=count.running,
             pace=rate or 0.0,

@@ -7,12 +7,11 @@ import datetime as dt
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.int64 import Int64
-from pymongo import ASCENDING, ReturnDocument, WriteConcern
+from pymongo import ReturnDocument, WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -24,6 +23,7 @@ from app.mappers.feedstates import StateWrite, numbering_of, put_off_of, rest_of
 from app.mappers.store import Doc, Session, is_duplicate
 from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
 from app.models.fetched import Validators
+from app.models.hosts import host_of
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
@@ -109,10 +109,10 @@ class FeedMapper:
     @translated
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds to poll, the longest due first, without those that are being polled."""
-        found = self._feeds.find(_due(now), _DUE).sort("next_check_at", ASCENDING).limit(limit)
+        found = replies.fetch(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)
         return [
-            DueFeed(d["_id"], urlsplit(d["url"]).hostname or "", d["next_check_at"], d["subscribers"])
-            for d in found
+            DueFeed(d["_id"], host_of(d["url"]), d["next_check_at"], d["subscribers"])
+            for d in bson.decode_all(b"".join(found), self._feeds.codec_options)
         ]
 
     @translated

@@ -14,6 +14,7 @@ from typing import Any
 import bson
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
+from pymongo import ASCENDING
 from pymongo.collection import Collection
 from pymongo.errors import AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError
 
@@ -34,6 +35,7 @@ def fetch(
     projection: Doc | None = None,
     *,
     hint: str | None = None,
+    sort: str | None = None,
     limit: int = 0,
 ) -> Iterable[bytes]:
     """Return each document of a query as BSON; for queries that an index bounds to what one reply holds.
@@ -43,25 +45,33 @@ def fetch(
 
     Args:
         hint: name of the index to use.
+        sort: field by which they come, the least first.
         limit: how many at most; 0: all.
     """
     command: Doc = {"find": collection.name, "filter": query, "batchSize": MOST}
-    command |= {k: v for k, v in (("projection", projection), ("hint", hint), ("limit", limit)) if v}
+    more = {"projection": projection, "hint": hint, "sort": {sort: 1} if sort else None, "limit": limit}
+    command |= {name: value for name, value in more.items() if value}
     try:
         reply = collection.database.command(command, codec_options=_RAW)
     except (NetworkTimeout, ServerSelectionTimeoutError):
         raise  # all the time there was is spent
     except AutoReconnect:
-        return _by_cursor(collection, query, projection, hint, limit)
+        return _by_cursor(collection, query, projection, hint, sort, limit)
     batch = _whole_batch(bytes(reply["cursor"].raw))
-    return _by_cursor(collection, query, projection, hint, limit) if batch is None else cut(batch)
+    return _by_cursor(collection, query, projection, hint, sort, limit) if batch is None else cut(batch)
 
 
 def _by_cursor(
-    collection: Collection[Doc], query: Doc, projection: Doc | None, hint: str | None, limit: int
+    collection: Collection[Doc],
+    query: Doc,
+    projection: Doc | None,
+    hint: str | None,
+    sort: str | None,
+    limit: int,
 ) -> Iterator[bytes]:
     raw = collection.with_options(codec_options=_RAW)
-    for document in raw.find(query, projection, hint=hint, limit=limit):
+    order = [(sort, ASCENDING)] if sort else None
+    for document in raw.find(query, projection, hint=hint, sort=order, limit=limit):
         yield bytes(document.raw)
 
 

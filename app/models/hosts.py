@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
 
 from app.config import Settings
 
@@ -95,3 +96,17 @@ def _is_private(host: str) -> bool:
         return not ipaddress.ip_address(host).is_global
     except ValueError:
         return False
+
+
+def host_of(url: str) -> str:
+    """Return the host of an address in lower case, "" without one."""
+    if url.startswith(("https://", "http://")):
+        authority = url.split("/", 3)[2]
+        host = authority.partition(":")[0]
+        # As nearly all are; a fifth of the time.
+        if host.isascii() and host.replace(".", "").replace("-", "").isalnum() and "@" not in authority:
+            return host.lower()
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

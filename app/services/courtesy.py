@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 from app import clock
 from app.gateways.feeds import FeedGateway
 from app.models.feed import FeedPoll, Rest
 from app.models.fetched import Fetched
+from app.models.hosts import host_of
 from app.ports import HostBudget
 
 #: What a host gets that says 429 but not for how long, seconds.
@@ -48,15 +48,3 @@ class Courtesy:
 def asks_for_rest(fetched: Fetched) -> bool:
     """Whether a host said that it gets too many requests."""
     return fetched.status == 429 or fetched.retry_after is not None
-
-
-def host_of(url: str) -> str:
-    """Return the host of an address in lower case, "" without one."""
-    parts = url.split("/", 3)
-    host = parts[2].partition(":")[0] if len(parts) > 2 and "@" not in parts[2] else ""
-    if host.replace(".", "").replace("-", "").isalnum():
-        return host.lower()  # as nearly all are; a third of the time
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""

@@ -171,8 +171,11 @@ def batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:
     count = -(-sum(map(len, shares)) // size)
     packed: list[list[int]] = [[] for _ in range(count)]
     for number, share in enumerate(shares):
+        places = iter(_from(packed, number))
+        target = next(places)
         for feed_id in share:
-            target = next(b for b in _from(packed, number) if len(b) < size)
+            while len(target) >= size:
+                target = next(places)
             target.append(feed_id)
     return packed
 

@@ -56,6 +56,16 @@ def test_what_one_reply_cannot_hold_comes_all_the_same(
     assert len(decoded(replies.fetch(numbered, {"user_id": 1}))) == 120
 
 
+@pytest.mark.parametrize("most", [replies.MOST, 7], ids=["one reply", "a cursor"])
+def test_documents_come_in_the_order_that_is_asked_for(
+    numbered: Collection[Doc], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(replies, "MOST", most)
+    numbered.update_many({}, [{"$set": {"place": {"$subtract": [1000, "$_id"]}}}])
+    found = replies.fetch(numbered, {"user_id": 1}, sort="place", limit=10)
+    assert [bson.decode(raw)["_id"] for raw in found] == list(range(239, 219, -2))
+
+
 def test_what_is_larger_than_any_reply_comes_all_the_same(db: Database[Doc]) -> None:
     db["large"].insert_many({"_id": n, "text": "x" * (1 << 20)} for n in range(20))
     assert [doc["_id"] for doc in decoded(replies.fetch(db["large"], {}))] == list(range(20))
