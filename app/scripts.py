@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import redis
@@ -13,24 +13,33 @@ Call = tuple[Script, Sequence[str], Sequence[Any]]
 
 
 def run_all(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:
-    """Call scripts that may be repeated; return their replies in order.
+    """Call scripts; return their replies in order.
 
     redis-py asks before each pipeline whether its scripts are known, which doubles the round trips. Here
-    they are taken for known; a Redis that was emptied gets them and all calls again.
+    they are taken for known; a Redis that does not know some gets these and their calls again, after the
+    other calls.
 
     Raises:
         redis.RedisError: the first call's that failed; the others may have had their effect.
     """
-    for _ in range(2):
-        replies = _send(client, calls)
-        if not any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
-            break
-        for script in {script for script, _, _ in calls}:
-            client.script_load(script.script)
+    replies = _send(client, calls)
+    unknown = [n for n, reply in enumerate(replies) if isinstance(reply, redis.exceptions.NoScriptError)]
+    if unknown:
+        load(client, {calls[n][0] for n in unknown})
+        for n, reply in zip(unknown, _send(client, [calls[n] for n in unknown]), strict=True):
+            replies[n] = reply
     for reply in replies:
         if isinstance(reply, Exception):
             raise reply
     return replies
+
+
+def load(client: redis.Redis, scripts: Iterable[Script]) -> None:
+    """Make scripts known."""
+    with client.pipeline(transaction=False) as pipe:
+        for script in scripts:
+            pipe.script_load(script.script)
+        pipe.execute()
 
 
 def _send(client: redis.Redis, calls: Sequence[Call]) -> list[Any]:

@@ -20,7 +20,7 @@ from rq.utils import now, utcformat
 from app.errors import StoreError
 from app.models import keys
 from app.models.jobs import USER_QUEUES
-from app.scripts import Call, run_all
+from app.scripts import Call, load, run_all
 from workers.endings import Ending, Report
 from workers.taken import Taken, read
 
@@ -57,9 +57,11 @@ class Desk:
         self._inflight = keys.inflight(worker)
         self._doubtful = False
         self._line: Any = None  # of its own for endings that are sent without waiting
-        self._take, self._finish, self._orphans, self._progress = (
+        self._scripts = [
             client.register_script(script(name)) for name in ("take", "finish", "orphans", "progress")
-        )
+        ]
+        self._take, self._finish, self._orphans, self._progress = self._scripts
+        self._known = False
 
     def serve(self, queues: Sequence[str]) -> None:
         """Take from these queues from now on, by priority."""
@@ -85,6 +87,11 @@ class Desk:
             names += [keys.queue(queue), keys.SCHEDULED + queue]
             args += [caps.get(queue, most), int(queue not in USER_QUEUES)]
         try:
+            if not self._known:
+                # All at once: progress whose script alone is unknown would come after its job's end,
+                # and be lost.
+                load(self._client, self._scripts)
+                self._known = True
             if self._doubtful:
                 self._orphans(keys=[self._inflight], args=list(held))
             self._doubtful = True
@@ -121,7 +128,7 @@ class Desk:
         names, args = self._names(ending.job), self._args(ending, utcformat(now()))
         with self._on_line():
             if self._line is None:
-                self._client.script_load(self._finish.script)
+                load(self._client, self._scripts)
                 self._line = self._client.connection_pool.get_connection()
             self._line.send_command("EVALSHA", self._finish.sha, len(names), *names, *args)
 

@@ -19,6 +19,7 @@ from queue_manager.policy import Verdict
 from tests.jobs import support
 from workers import endings
 from workers.context import Resources
+from workers.desk import script
 from workers.lifeline import Link
 from workers.runner import Runner
 from workers.solo import SoloWorker
@@ -77,6 +78,35 @@ def test_a_redis_that_forgot_its_scripts_is_told_again(
     with pytest.raises(StoreError):
         desk.answer()
     assert desk.finish([endings.finished(second, 2, settings)]) == [True]
+
+
+def _kinds(client: redis.Redis) -> list[str]:
+    rows: Any = client.xrange(keys.EVENTS)
+    return [row[b"kind"].decode() for _, row in rows]
+
+
+def test_progress_comes_before_its_end_though_redis_knew_only_ends(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    redis_client.script_flush()
+    redis_client.script_load(script("finish"))
+    jobs.enqueue(_echo(1))
+    desk = support.desk(redis_client, settings)
+    (job,) = desk.take(1, {}, ())
+    assert desk.finish([endings.finished(job, 1, settings)], [endings.Report(job, {"step": 1})]) == [True]
+    assert _kinds(redis_client) == ["started", "progress", "finished"]
+
+
+def test_an_end_that_was_recorded_is_not_repeated_for_progress_that_was_not(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    jobs.enqueue(_echo(1))
+    desk = support.desk(redis_client, settings)
+    (job,) = desk.take(1, {}, ())
+    redis_client.script_flush()
+    redis_client.script_load(script("finish"))
+    assert desk.finish([endings.finished(job, 1, settings)], [endings.Report(job, {"step": 1})]) == [True]
+    assert _kinds(redis_client) == ["started", "finished"]
 
 
 @pytest.mark.parametrize("slots", [1, 7])
