@@ -22,7 +22,7 @@ from app.models import keys
 from app.models.events import Kind, Pass
 from controller import request
 from controller.follower import OUTAGE, Row
-from controller.people import RECENT, People, Recent, place, read, spread, unpacked
+from controller.people import RECENT, People, Place, Recent, place, read, spread, unpacked
 
 _log = logs.get(__name__)
 
@@ -45,6 +45,7 @@ class Stream(asyncio.Protocol):
     """One connection: its request, then its events."""
 
     __slots__ = (
+        "_after",
         "_browsers",
         "_head",
         "_last_at",
@@ -64,6 +65,7 @@ class Stream(asyncio.Protocol):
         self._head: bytearray | None = bytearray()
         self._waiting: dict[str, tuple[str, Any]] = {}
         self._last_at = ""
+        self._after: Place | None = None
         self._later: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self.user_id: int | None = None
@@ -118,13 +120,18 @@ class Stream(asyncio.Protocol):
         return self._head is not None
 
     # -- the events
-    def open(self) -> None:
-        """Begin the stream."""
+    def open(self, after: Place) -> None:
+        """Begin the stream with what comes after a place, which may be ahead of what we have read."""
+        self._after = after
         retry = random.randint(*_RETRY_MS)  # noqa: S311 — a herd that lost its hub comes back spread
         self._write(request.OPENING + f"retry: {retry}\n\n".encode())
 
     def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """Take an event; it is sent now, or merged with what waits."""
+        if self._after is not None and kind != Kind.RESET:
+            if place(at) <= self._after:
+                return  # in his page already
+            self._after = None
         name = f"{kind} {data.get('id')}" if kind == Kind.IMPORT else str(kind)
         if kind == Kind.NEW and name in self._waiting:
             data = _merged(self._waiting[name][1], data)
@@ -319,8 +326,9 @@ class Browsers:
         stream.address, stream.user_id = address, found.user_id
         self._addresses[address] += 1
         self._people.join(stream, found.user_id, feeds)
-        stream.open()
-        missed = self._recent.missed(found.user_id, feeds, wish.after or place(found.at))
+        after = wish.after or place(found.at)
+        stream.open(after)
+        missed = self._recent.missed(found.user_id, feeds, after)
         if missed is None:
             stream.offer(self._at, Kind.RESET, {"spread_ms": spread(len(self._people))})
         for at, kind, data in missed or ():

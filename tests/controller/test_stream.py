@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
 from app.config import Settings
 from app.events import RedisEvents
+from app.models import keys
 from app.models.events import Pass
 from tests.support import live
 
@@ -93,6 +95,20 @@ def test_between_the_pass_and_the_stream_nothing_is_missed(
         got = [ann.next()[1:], ann.next()[1:]]
         assert got[0] == ("counts", {})
         assert got[1][1]["feeds"] == {"2": 9}
+
+
+def test_what_a_page_shows_already_is_not_told_when_the_controller_reads_it_late(
+    settings: Settings, events: RedisEvents, inside: Inside, redis_client: redis.Redis
+) -> None:
+    inside()
+    shown = int(events.position().partition("-")[0]) + 3_600_000
+    pages = events.admit(ANN, [1], f"{shown}-0")
+    with live.listening(settings.events_port, f"/events?pass={pages}") as ann:
+        events.counts(ANN)
+        events.new({1: 5})
+        redis_client.xadd(keys.PEOPLE, {"kind": "new", "data": '{"1":2}'}, id=f"{shown}-1")
+        at, kind, data = ann.next()
+    assert (at, kind, data["feeds"]) == (f"{shown}-1", "new", {"1": 2})
 
 
 @pytest.mark.parametrize("way", ["header", "query"])
