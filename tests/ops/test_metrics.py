@@ -145,7 +145,7 @@ def test_the_updater_and_the_controller_tell_of_themselves(
         for process in ("manager", "updater", "controller"):
             eventually(_ready(settings, process), timeout=90)
             assert ask.get(settings, process, "/healthz").json["ok"] is True
-        eventually(lambda: ask.scrape(settings, "updater").one("eventr_lease_held") == 1, timeout=20)
+        eventually(lambda: ask.scrape(settings, "updater").one("eventr_lease_held") == 1, timeout=60)
         assert ask.scrape(settings, "controller").one("eventr_event_streams") == 0
         for process in ("updater", "controller"):
             assert set(ask.scrape(settings, process)["eventr_info"]) == {
@@ -154,7 +154,7 @@ def test_the_updater_and_the_controller_tell_of_themselves(
                 )
             }
         found = eventually(
-            lambda: s if (s := ask.scrape(settings)).one("eventr_updater_up") == 1 else None, timeout=20
+            lambda: s if (s := ask.scrape(settings)).one("eventr_updater_up") == 1 else None, timeout=60
         )
         assert found.one("eventr_updater_backlog") == 0
         for name in metrics.TABLE:

@@ -104,7 +104,7 @@ def inside(settings: Settings) -> Iterator[None]:
     thread = threading.Thread(target=_run, args=(loop, task))
     thread.start()
     try:
-        assert started.wait(20)
+        assert started.wait(60)
         yield
     finally:
         loop.call_soon_threadsafe(task.cancel)
@@ -144,7 +144,7 @@ class Ear:
 
     def __init__(self, sock: socket.socket, request: str) -> None:
         self._sock = sock
-        sock.settimeout(20)
+        sock.settimeout(60)
         self._file = sock.makefile("rb")
         self._ask(request)
 
@@ -202,7 +202,7 @@ def get(path: str, *headers: str) -> str:
 @contextlib.contextmanager
 def listening(port: int, url: str, *headers: str) -> Iterator[Ear]:
     """Open a stream at a port for the time of a block."""
-    ear = Ear(socket.create_connection(("127.0.0.1", port), timeout=20), get(url, *headers))
+    ear = Ear(socket.create_connection(("127.0.0.1", port), timeout=60), get(url, *headers))
     try:
         yield ear
     finally:
