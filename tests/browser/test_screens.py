@@ -13,7 +13,7 @@ from playwright.sync_api import Page, ViewportSize
 from app import clock
 from app.config import Settings
 from tests.browser.conftest import Site, log_in
-from tests.browser.screens import SCREENS
+from tests.browser.screens import SCREENS, Screen
 from tests.support import demo
 from tests.support.reader import add_user
 
@@ -35,6 +35,23 @@ LOOKS = {"ltr": {"light": RULES, "dark": COLOURS}, "rtl": {"light": MIRRORED, "d
 MANY = ["tbody > tr:nth-child(n+9)", ".settings > li:nth-child(n+9)", ".key-rows > li:nth-child(n+5)"]
 WIDTHS = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
 LANGUAGES = {"ltr": "en", "rtl": "ar"}
+#: Where a part of the screens begins: each is a test of its own, that no single one is the long end of a run.
+#: Screens of imports, then of the administration, which shows their jobs, stay in one.
+PARTS = {"reading": "landing", "finding": "tags", "managing": "import-preview"}
+
+
+def _parted() -> dict[str, list[Screen]]:
+    """Each screen is in one of the parts."""
+    begins = {first: part for part, first in PARTS.items()}
+    parted: dict[str, list[Screen]] = {}
+    for screen in SCREENS:
+        if screen.name in begins:
+            part = parted[begins[screen.name]] = []
+        part.append(screen)
+    return parted
+
+
+_PARTED = _parted()
 
 
 @pytest.fixture
@@ -50,20 +67,22 @@ def _then() -> Iterator[None]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("direction", LANGUAGES)
-def test_every_screen_is_accessible(site: Site, visit: Visit, direction: str) -> None:
+def test_every_screen_is_accessible(site: Site, visit: Visit, direction: str, part: str) -> None:
     """Axe finds nothing; nothing is wider than the screen, neither at 320 px nor with text at 200 %."""
     filled = demo.fill(site.services)
     code = LANGUAGES[direction]
     site.services.accounts.set_preferences(filled.ann, {"language": code})
-    stranger, known = (visit(language=code, expect="404") for _ in range(2))
-    log_in(known, "ann")
-    for page in (stranger, known):
+    screens = _PARTED[part]
+    pages = {who: visit(language=code, expect="404") for who in {screen.stranger for screen in screens}}
+    log_in(pages[False], "ann")
+    for page in pages.values():
         page.add_init_script(_AXE)
-    touch = {page: page.context.new_cdp_session(page) for page in (stranger, known)}
+    touch = {page: page.context.new_cdp_session(page) for page in pages.values()}
     found: list[str] = []
-    for screen in SCREENS:
-        page = stranger if screen.stranger else known
+    for screen in screens:
+        page = pages[screen.stranger]
         page.set_viewport_size(_size(*WIDTHS["wide"]))
         screen.show(page, filled)
         for width, size in WIDTHS.items():
