@@ -228,26 +228,6 @@ def test_times_are_those_of_the_device(
     assert when.get_attribute("title") != here
 
 
-@pytest.mark.parametrize("zoom", ["100%", "130%"])
-@pytest.mark.parametrize("key", ["compact", "cozy"])
-def test_rows_are_as_high_before_they_are_laid_out(
-    site: Site, visit: Visit, ann: Actor, key: str, zoom: str
-) -> None:
-    page = visit(login="ann", size=(1200, 400))
-    heights = page.locator("#rows").evaluate(
-        """(rows, [density, zoom]) => {
-          const high = () => rows.getBoundingClientRect().height;
-          document.documentElement.style.fontSize = zoom;
-          rows.closest(".pane-list").dataset.density = density;
-          const before = high();
-          for (const row of rows.querySelectorAll(".row")) row.style.contentVisibility = "visible";
-          return [before, high(), getComputedStyle(rows.querySelector(".row")).blockSize];
-        }""",
-        [key, zoom],
-    )
-    assert heights[0] == pytest.approx(heights[1], abs=1), heights
-
-
 def test_rows_are_as_high_as_their_density_says_under_a_finger_too(visit: Visit, ann: Actor) -> None:
     """Nothing to touch is less than 44 px high, and no row is higher than its lines for that."""
     for size, lowest in ((PHONE, {"compact": 44, "cozy": 56}), (WIDE, {"compact": 32, "cozy": 56})):
