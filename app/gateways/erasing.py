@@ -18,6 +18,8 @@ from app.mappers.store import Session, Store
 
 #: Marks that go in one transaction.
 TOGETHER = 100
+#: A request that began before the end of an account may write as long after it; no request takes as long.
+STRAGGLERS = dt.timedelta(minutes=2)
 
 
 class ErasingGateway:
@@ -38,31 +40,36 @@ class ErasingGateway:
         self._marks, self._entries = marks, entries
         self._erasure = erasure
 
-    def begin(self, user_id: int) -> None:
+    def begin(self, user_id: int, now: dt.datetime) -> None:
         """Note that an account goes.
 
         Raises:
             NotFoundError: there is no such account.
             ConflictError: nobody would be left who may change anything.
         """
-        self._people.leave(user_id)
+        self._people.leave(user_id, now)
 
-    def begun(self, limit: int) -> list[int]:
-        """Return accounts that go and are not gone."""
-        return self._people.leaving(limit)
+    def begun(self, limit: int, now: dt.datetime) -> list[int]:
+        """Return accounts that go, are not gone, and may be by now."""
+        return self._people.leaving(limit, now - STRAGGLERS)
 
     def is_begun(self, user_id: int) -> bool:
         """Return whether an account goes or is gone."""
         return not self._people.stays(user_id)
 
-    def finish(self, user_id: int, now: dt.datetime) -> None:
-        """Delete a user and all that is his."""
+    def finish(self, user_id: int, now: dt.datetime) -> bool:
+        """Delete a user and all that is his.
+
+        Returns:
+            Whether all is done. As long as requests of his may still be under way his account stays, for
+            another run that deletes what they have written.
+        """
         # First what others work on for him, so that they stop; then what counts him as a reader.
         self._erasure.stop(user_id)
         self._websubs.leave_unread(self._subscriptions.remove_all(user_id, now), now)
         while self._store.transaction(lambda session: self._unmark(user_id, session)):
             pass
-        self._erasure.erase(user_id)
+        return self._erasure.erase(user_id, now - STRAGGLERS)
 
     def _unmark(self, user_id: int, session: Session) -> int:
         """Take some of his marks from entries, which count them: retention keeps what has one."""

@@ -84,17 +84,17 @@ class PeopleGateway:
         if disabled:
             self._sessions.remove_of_user(user_id)
 
-    def leave(self, user_id: int) -> None:
+    def leave(self, user_id: int, now: dt.datetime) -> None:
         """Note that an account is being deleted.
 
         Raises:
             As :meth:`set_role`.
         """
-        self._change(user_id, {"leaving": True})
+        self._change(user_id, {"leaving": now})
 
-    def leaving(self, limit: int) -> list[int]:
-        """Return accounts that are being deleted."""
-        return self._people.leaving(limit)
+    def leaving(self, limit: int, before: dt.datetime) -> list[int]:
+        """Return accounts that are being deleted since before a time."""
+        return self._people.leaving(limit, before)
 
     def stays(self, user_id: int) -> bool:
         """Return whether there is this account, and nobody deletes it."""

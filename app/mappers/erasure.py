@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.indexes import INDEXES
+from app.mappers.users import left_before
 
 Doc = dict[str, Any]
 
@@ -34,9 +36,17 @@ class ErasureMapper:
             self._database[name].delete_many({"user_id": user_id})
 
     @translated
-    def erase(self, user_id: int) -> None:
-        """Delete a user's documents, his account last: until then it says what is left to do."""
+    def erase(self, user_id: int, before: dt.datetime) -> bool:
+        """Delete a user's documents, his account last: until then it says what is left to do.
+
+        The account stays if it goes since ``before`` or later.
+
+        Returns:
+            Whether there is no account any more.
+        """
         for name in owned():
             self._database[name].delete_many({"user_id": user_id})
         self._database["invites"].delete_many({"by": user_id})
-        self._database["users"].delete_one({"_id": user_id})
+        users = self._database["users"]
+        users.delete_one({"_id": user_id, "leaving": left_before(before)})
+        return users.find_one({"_id": user_id}, {"_id": 1}) is None

@@ -13,7 +13,7 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.mappers.users import fold, user_of
+from app.mappers.users import fold, left_before, user_of
 from app.models.actor import Role
 from app.models.user import User
 
@@ -94,9 +94,9 @@ class PeopleMapper:
         return bool(self._users.count_documents({"_id": user_id, "leaving": None}, limit=1))
 
     @translated
-    def leaving(self, limit: int) -> list[int]:
-        """Return accounts that are being deleted."""
-        found = self._users.find({"leaving": True}, {"_id": 1}).limit(limit)
+    def leaving(self, limit: int, before: dt.datetime) -> list[int]:
+        """Return accounts that are being deleted since before a time."""
+        found = self._users.find({"leaving": left_before(before)}, {"_id": 1}).limit(limit)
         return [doc["_id"] for doc in found]
 
     @translated

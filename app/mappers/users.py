@@ -10,6 +10,7 @@ sign-ups exactly one becomes admin (W21).
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,11 @@ _EMAIL_TAKEN = N_("This e-mail address belongs to another account.")
 def fold(text: str) -> str:
     """Return the form in which names and addresses are compared."""
     return text.strip().casefold()
+
+
+def left_before(when: dt.datetime) -> Doc:
+    """Return the condition on ``leaving`` of accounts that go since before a time."""
+    return {"$exists": True, "$not": {"$gte": when}}
 
 
 class UserMapper:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app import logs
+from app import clock, logs
 from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
 from app.gateways.erasing import ErasingGateway
@@ -93,7 +93,7 @@ class AccountService:
         """
         user = self._confirmed(actor, password, "confirm")
         try:
-            self._erasing.begin(user.id)
+            self._erasing.begin(user.id, clock.now())
         except ConflictError as e:
             words = "Nobody else administrates this server. Make somebody an admin first."
             raise ConflictError(words) from e

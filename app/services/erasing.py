@@ -26,7 +26,7 @@ class ErasingService:
 
     def due(self, now: dt.datetime) -> list[Job]:
         """Return the jobs of accounts that go; however often asked, each is one."""
-        return [job_of(user_id) for user_id in self._erasing.begun(AT_ONCE)]
+        return [job_of(user_id) for user_id in self._erasing.begun(AT_ONCE, now)]
 
     def run(self, user_id: int) -> dict[str, str]:
         """Delete an account that goes, with all that is in it; one that stays is left alone.
@@ -38,7 +38,8 @@ class ErasingService:
         """
         if not self._erasing.is_begun(user_id):
             return {"state": "stays"}
-        self._erasing.finish(user_id, clock.now())
+        if not self._erasing.finish(user_id, clock.now()):
+            return {"state": "again"}
         log.info("user_deleted", user_id=user_id)
         return {"state": "gone"}
 

@@ -27,6 +27,7 @@ from app.errors import (
     TooLargeError,
 )
 from app.feeds import opml
+from app.gateways.erasing import STRAGGLERS
 from app.models import keys
 from app.models.actor import Actor
 from app.models.fetched import Fetched, FetchRequest
@@ -207,6 +208,26 @@ def test_a_cancelled_import_stops_and_can_go_on(services: Services, alice: Actor
         services.imports.cancel(alice, kept.id)
     run(services, services.imports.go_on(alice, kept.id), Pulling(services, feeds(*names)), "again")
     assert services.imports.get(alice, kept.id).counts == {"added": 90}
+
+
+def test_a_cancelled_import_is_taken_back_whole(services: Services, alice: Actor) -> None:
+    names = [f"n{number}" for number in range(90)]
+    kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    class Cancelling(Pulling):
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            # Before any of them is fetched, so that the next step is the one that finds out.
+            if services.imports.get(alice, kept.id).is_active:
+                services.imports.cancel(alice, kept.id)
+            async for outcome in super().await_many(tickets, timeout):
+                yield outcome
+
+    run(services, started, Cancelling(services, feeds(*names)))
+    mine = services.gateways.subscriptions.feed_ids
+    assert len(mine(alice.user_id)) == 80, "two steps"
+    assert services.imports.unsubscribe(alice, kept.id)[1] == 80
+    assert list(mine(alice.user_id)) == []
 
 
 def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services) -> None:
@@ -443,7 +464,7 @@ def test_G02_of_who_leaves_during_an_import_nothing_is_left(
     def late(*args: Any) -> Any:
         if erasing.is_begun(alice.user_id):
             return add(*args)
-        erasing.begin(alice.user_id)
+        erasing.begin(alice.user_id, clock.now() - STRAGGLERS)
         erasing.finish(alice.user_id, clock.now())
         return add(*args)
 
