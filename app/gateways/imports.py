@@ -204,8 +204,8 @@ class ImportGateway:
         return self._imports.items(user_id, import_id, first, count)
 
     def brought(self, one: Import) -> list[int]:
-        """Return the feeds that its owner follows by it: it subscribed also to those that failed later."""
-        ours = (ItemState.ADDED, ItemState.FAILED)
+        """Return the feeds that its owner follows by it, fetched or not."""
+        ours = (ItemState.ADDED, ItemState.FAILED, ItemState.FETCHING, ItemState.RETRY)
         items = self._imports.items(one.user_id, one.id)
         mine = set(self._subscriptions.feed_ids(one.user_id))
         return list(dict.fromkeys(i.feed_id for i in items if i.state in ours and i.feed_id in mine))
@@ -330,6 +330,14 @@ class ImportGateway:
         if moved:
             values["tries"] = 0
         return self._imports.change(running.user_id, running.id, (ImportState.RUNNING,), values, run=run)
+
+    def note_cancelled(
+        self, running: Import, run: str, counts: Mapping[str, int], changes: Mapping[int, ItemChange]
+    ) -> None:
+        """Write what the step did during which it was cancelled, if nobody has begun it again."""
+        values = {"counts": dict(counts)}
+        if self._imports.change(running.user_id, running.id, _CANCELLED, values, run=run):
+            self.change_items(running, changes)
 
     def change_items(self, running: Import, changes: Mapping[int, ItemChange]) -> None:
         """Write what has become of outlines."""

@@ -219,16 +219,23 @@ class _Work:
             except StoreError:
                 raise
             except EventrError as e:
-                changes[item.index] = ItemChange(ItemState.FAILED, e.word, item.feed_id)
+                # The feed of another state is one that he had before.
+                known = item.feed_id if item.state is ItemState.RETRY else None
+                changes[item.index] = ItemChange(ItemState.FAILED, e.word, known)
                 continue
             added += [feed_id] if new else []
-            if item.feed_id == feed_id and item.state is ItemState.WAITING:
+            if item.state is ItemState.WAITING and not new and self._had(feed_id):
                 changes[item.index] = ItemChange(ItemState.ALREADY, None, feed_id)
             else:
                 fresh[feed_id] = dataclasses.replace(item, feed_id=feed_id)
         if added:
             self._events.follows(self.running.user_id, added=added)
         return changes | self._ask(fresh)
+
+    def _had(self, feed_id: int) -> bool:
+        """Whether he followed a feed before this import began; what an earlier run of it added he had not."""
+        mine, since = self._subscriptions.get(self.running.user_id, feed_id), self.running.started
+        return since is not None and mine.id < since.timestamp() * 1_000_000
 
     def _left(self, items: Sequence[ImportItem]) -> set[int]:
         """Return the feeds to be tried again that he has unsubscribed from since."""
@@ -351,6 +358,7 @@ class _Work:
         found = self._imports.note(self.running, self.run, counts, clock.now(), moved=moved)
         if found is None:
             self.lost = True
+            self._imports.note_cancelled(self.running, self.run, counts, changes)
             return
         self._imports.change_items(self.running, changes)
         if changes and time.monotonic() - self._told >= TELL:

@@ -215,17 +215,18 @@ def test_W16_only_a_form_with_a_file_may_be_as_long_as_one(services: Services, a
 def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Services, ann: Visitor) -> None:
     actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
     services.subscriptions.subscribe(actor, "https://feeds.example/known")
-    body = listed(("known", ()), ("a", ("News",)), ("b", ()), ("missing", ()))
+    body = listed(("known", ()), ("a", ("News",)), ("b", ()), ("missing", ()), ("later", ()))
     number = the_import(send(ann, "/imports", body))
-    ann.post(f"/imports/{number}/choose", {"pick": ["0", "1", "2", "3"], "do": "start"})
+    ann.post(f"/imports/{number}/choose", {"pick": ["0", "1", "2", "3", "4"], "do": "start"})
+    services.subscriptions.subscribe(actor, "https://feeds.example/later")
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 409, "it has not ended"
-    run(services, stored(services, number), Pulling(services, feeds("known", "a", "b")))
+    run(services, stored(services, number), Pulling(services, feeds("known", "a", "b", "later")))
     mine = services.gateways.subscriptions.feed_ids
-    assert len(mine(actor.user_id)) == 4
+    assert len(mine(actor.user_id)) == 5
     assert "Unsubscribe from the 3 feeds it added" in ann.get(f"/imports/{number}").text
 
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 303
-    assert len(mine(actor.user_id)) == 1
+    assert len(mine(actor.user_id)) == 2, "those stay that the import has not brought"
     page = ann.get(f"/imports/{number}").text
     assert "Unsubscribed from 3 feeds" in page
     assert f"/imports/{number}/unsubscribe" not in page
@@ -233,7 +234,7 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     token = re.search(r'name="token" value="(feeds[.][^"]+)"', page)
     assert token
     ann.post("/undo", {"token": token[1], "next": "/read/all"})
-    assert len(mine(actor.user_id)) == 4
+    assert len(mine(actor.user_id)) == 5
     [folder] = services.reading.tree(actor).folders
     assert len(folder.feeds) == 1
 
