@@ -104,7 +104,8 @@ def host_of(url: str) -> str:
         authority = url.split("/", 3)[2]
         host = authority.partition(":")[0]
         # As nearly all are; a fifth of the time.
-        if host.isascii() and host.replace(".", "").replace("-", "").isalnum() and "@" not in authority:
+        odd = not authority.isascii() or "@" in authority or "[" in authority or "]" in authority
+        if not odd and host.replace(".", "").replace("-", "").isalnum():
             return host.lower()
     try:
         return urlsplit(url).hostname or ""
