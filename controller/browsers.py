@@ -128,7 +128,9 @@ class Stream(asyncio.Protocol):
 
     def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """Take an event; it is sent now, or merged with what waits."""
-        if self._after is not None and kind != Kind.RESET:
+        if kind == Kind.RESET:
+            self._after = None  # he asks for everything anew
+        elif self._after is not None:
             if place(at) <= self._after:
                 return  # in his page already
             self._after = None
@@ -144,7 +146,8 @@ class Stream(asyncio.Protocol):
     def beat(self, at: str) -> None:
         """Say that the line is well, and where it is."""
         if not self._waiting:
-            self._write(request.message(Kind.BEAT, {}, at))
+            behind = self._after is not None and place(at) < self._after
+            self._write(request.message(Kind.BEAT, {}, "" if behind else at))
 
     def refuse(self, error: EventrError) -> None:
         """Answer with an error and close."""

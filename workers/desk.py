@@ -87,7 +87,7 @@ class Desk:
             names += [keys.queue(queue), keys.SCHEDULED + queue]
             args += [caps.get(queue, most), int(queue not in USER_QUEUES)]
         try:
-            if not self._known:
+            if not self._known or self._doubtful:  # it may be another Redis than before
                 # All at once: progress whose script alone is unknown would come after its job's end,
                 # and be lost.
                 load(self._client, self._scripts)
