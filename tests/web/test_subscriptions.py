@@ -209,7 +209,9 @@ def test_the_history_leads_on_to_what_is_older(ann: Visitor, services: Services)
     shown, seen = ann.get("/history").text, ""
     while older := re.search(r'href="(/history[?][^"]+)"', shown):
         seen += shown
+        assert 'name="next" value="/history' in shown
         shown = ann.get(older[1].replace("&amp;", "&")).text
+    assert 'name="next" value="/history?' in shown, "who takes back there stays there"
     for name in "abc":
         assert (seen + shown).count(f"Folder {name}") == 1
     for wrong in ("at=-1&token=x", f"at={10**30}&token=x", "at=x&token=x"):

@@ -86,7 +86,8 @@ def history() -> str:
     if page.after:
         older = urlencode({"at": (page.after.at - _EPOCH) // _MS, "token": page.after.token})
     lines = [Line(a, _words(a, tree)) for a in page.actions]
-    return template("pages/history.html", lines=lines, older=older)
+    here = request.full_path.rstrip("?")
+    return template("pages/history.html", lines=lines, older=older, here=here)
 
 
 def _words(action: MassAction, tree: Tree) -> str:
