@@ -27,6 +27,7 @@ from app.feeds.parse import Limits
 from app.figures import RedisFigures
 from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
+from app.gateways.chains import ChainGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.erasing import ErasingGateway
@@ -34,6 +35,8 @@ from app.gateways.exports import ExportGateway
 from app.gateways.feedlists import FeedListGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
+from app.gateways.follows import FollowGateway
+from app.gateways.gathering import GatheringGateway
 from app.gateways.imports import ImportGateway
 from app.gateways.indexing import IndexingGateway
 from app.gateways.merge import KeyMerger
@@ -42,6 +45,9 @@ from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
 from app.gateways.places import PlaceGateway
+from app.gateways.profiles import ProfileGateway
+from app.gateways.sharing import SharingGateway
+from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.streamviews import StreamViewGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -67,10 +73,13 @@ from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.packs import PackMapper
 from app.mappers.people import PeopleMapper
+from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.resets import ResetMapper
 from app.mappers.searchables import SearchableMapper
 from app.mappers.sessions import SessionMapper
+from app.mappers.sharedfeeds import SharedFeedMapper
+from app.mappers.shares import ShareMapper
 from app.mappers.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.store import Store
 from app.mappers.streamviews import StreamViewMapper
@@ -78,6 +87,7 @@ from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
+from app.models.sharing import Audience
 from app.models.subscription import StartRule
 from app.notify import AppriseNotifier
 from app.once import once
@@ -87,6 +97,7 @@ from app.services.erasing import ErasingService
 from app.services.feedlists import FeedListService
 from app.services.finding import Finder
 from app.services.folders import FolderService
+from app.services.following import FollowingService
 from app.services.importing import ImportRunner
 from app.services.imports import ImportService
 from app.services.indexing import IndexService
@@ -102,6 +113,7 @@ from app.services.pull import PullService
 from app.services.readiness import Readiness
 from app.services.reading import ReadingService
 from app.services.report import ReportService
+from app.services.sharing import SharingService
 from app.services.sign_in import SignInService
 from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
@@ -140,6 +152,10 @@ class Mappers:
         self.packs = PackMapper(database)
         self.feedlists = FeedListMapper(database)
         self.people = PeopleMapper(database)
+        self.profiles = ProfileMapper(database)
+        self.ties = TieMapper(database)
+        self.shares = ShareMapper(database)
+        self.shared_feeds = SharedFeedMapper(database)
         self.resets = ResetMapper(database)
 
 
@@ -167,15 +183,42 @@ class Gateways:
         )
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
+        self.sight = SightGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.entries = EntryGateway(
-            store, m.entries, m.keys, m.marks, m.subscriptions, bodies.sanitizer(settings)
+            store, m.entries, m.keys, m.marks, m.subscriptions, self.sight, bodies.sanitizer(settings)
+        )
+        self.profiles = ProfileGateway(
+            m.profiles,
+            m.shared_feeds,
+            origin=settings.own_origin,
+            audience=Audience(settings.shares_audience),
+        )
+        self.sharing = SharingGateway(
+            store,
+            self.profiles,
+            self.sight,
+            m.shared_feeds,
+            m.shares,
+            m.entries,
+            m.searchables,
+            m.removals,
+            depth=settings.chain_depth,
+        )
+        self.follows = FollowGateway(
+            self.subscriptions, m.subscriptions, m.feeds, m.profiles, m.ties, self.sight
+        )
+        self.chains = ChainGateway(
+            m.shares, self.sight, rows=settings.chain_rows, most=settings.chain_count_max
+        )
+        self.gathering = GatheringGateway(
+            m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
         )
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )
         self.erasing = ErasingGateway(
-            store, self.people, self.subscriptions, self.websubs, m.marks, m.entries, m.erasure
+            store, self.people, self.subscriptions, self.websubs, m.marks, m.entries, m.erasure, self.sharing
         )
         self.feedlists = FeedListGateway(m.feedlists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
@@ -252,6 +295,7 @@ class Services:
             g.streams,
             g.tags,
             self.finder,
+            g.gathering,
             g.undos,
             self.events,
             page_size=s.page_size,
@@ -322,6 +366,40 @@ class Services:
             self.jobs,
             self.events,
             undo_ttl=undo_ttl,
+        )
+
+    # -- people
+    @once
+    def sharing(self) -> SharingService:
+        """Shares, posts, chains."""
+        g, s = self.gateways, self.settings
+        return SharingService(
+            g.sharing,
+            g.profiles,
+            g.chains,
+            g.entries,
+            g.feeds,
+            g.accounts,
+            self.events,
+            self.limiter,
+            note_length=s.note_length,
+            per_hour=s.shares_per_hour,
+            undo_ttl=s.undo_ttl,
+        )
+
+    @once
+    def following(self) -> FollowingService:
+        """Profiles, and what people are to each other."""
+        g, s = self.gateways, self.settings
+        return FollowingService(
+            g.follows,
+            g.profiles,
+            g.sight,
+            g.accounts,
+            self.events,
+            self.limiter,
+            per_hour=s.follows_per_hour,
+            undo_ttl=s.undo_ttl,
         )
 
     # -- subscriptions as files

@@ -263,6 +263,19 @@ class Settings:
     history_rows: int = _row(100, "Rows of a page of what can be taken back", _between(1, 1000))
     undo_ttl: int = _row(86400, "How long a mass action can be undone", _between(60, 1e6))
 
+    # -- sharing
+    shares_audience: str = _row(
+        "public",
+        "Who sees what somebody shares, until he says otherwise",
+        _one_of("public", "followers", "private"),
+    )
+    note_length: int = _row(5000, "Characters of a note to a share, or of a post", _between(1, 1e6))
+    chain_depth: int = _row(100, "Hands through which an entry may pass", _between(1, 1000))
+    chain_rows: int = _row(100, "Shares on a page of a chain", _between(1, 1000))
+    chain_count_max: int = _row(10_000, "Shares of an entry that are counted", _between(1, 1e6))
+    shares_per_hour: int = _row(120, "Shares and posts of one user", _between(1, 1e6))
+    follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
+
     # -- jobs
     queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")
     pull_batch: int = _row(100, "Feeds in one pull job", _between(1, 500))

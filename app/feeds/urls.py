@@ -213,6 +213,11 @@ def shown(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment="").geturl()
 
 
+def is_secret(url: str) -> bool:
+    """Return whether an address is a key itself: who has it reads what others may not (W22)."""
+    return shown(url) != urlsplit(url)._replace(fragment="").geturl()
+
+
 def _shown_pair(pair: str) -> str:
     name, mark, value = pair.partition("=")
     if not mark:

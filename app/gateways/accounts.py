@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app import clock
@@ -65,6 +65,14 @@ class AccountGateway:
     def user(self, user_id: int) -> User | None:
         """Return a user by id."""
         return self._users.get(user_id)
+
+    def named(self, name: str) -> int | None:
+        """Return the account of this name, in whatever case; one who leaves is gone already."""
+        return self._users.named(name)
+
+    def names(self, user_ids: Sequence[int]) -> dict[int, str]:
+        """Return names by account."""
+        return self._users.names(user_ids)
 
     def credentials(self, login: str) -> Credentials | None:
         """Return the user with this name, or with this address that is vouched for, and his password hash."""

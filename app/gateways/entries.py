@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.errors import ExistsError, NotFoundError
 from app.feeds.sanitize import SANITIZER_VERSION
 from app.gateways import bodies
+from app.gateways.sight import SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.entry import Entry, EntryKey
+from app.models.sharing import Origin
 
 #: Keys of entries kept in this process, 100 bytes each.
 SHOWN = 50_000
@@ -30,9 +32,11 @@ class EntryGateway:
         keys: EntryKeyMapper,
         marks: MarkMapper,
         subscriptions: SubscriptionMapper,
+        sight: SightGateway,
         sanitize: bodies.Sanitize,
     ) -> None:
         self._store = store
+        self._sight = sight
         self._sanitize = sanitize
         self._entries = entries
         self._keys = keys
@@ -77,14 +81,54 @@ class EntryGateway:
         Raises:
             NotFoundError: no such entry, or it is neither of his feeds nor marked by him.
         """
+        found = self._find(user_id, entry_id)
+        joined = self.joined(user_id, {found.id: found}, whole=True)
+        if entry_id not in joined:
+            raise NotFoundError(entry_id=entry_id)
+        return joined[entry_id]
+
+    def _find(self, user_id: int, entry_id: int) -> Entry:
         entry = self._entries.find(entry_id, self._allowed(user_id, entry_id))
+        if entry is None or entry.of is not None:
+            # A share is seen by whom it is for: some do not follow, and who does may not see all.
+            feed_id = self._sight.feed_of(user_id, entry_id)
+            entry = None if feed_id is None else self._entries.find(entry_id, [feed_id])
         if entry is None:
             raise NotFoundError(entry_id=entry_id)
         return self._clean(entry)
 
-    def whole(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+    def whole(self, user_id: int | None, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return entries of a user's page with their bodies, by id."""
-        return {e.id: self._clean(e) for e in self._entries.whole(keys)} if keys else {}
+        found = {e.id: self._clean(e) for e in self._entries.whole(keys)} if keys else {}
+        return self.joined(user_id, found, whole=True)
+
+    def rows(self, user_id: int | None, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+        """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
+        return self.joined(user_id, self._entries.rows(keys)) if keys else {}
+
+    def joined(
+        self, user_id: int | None, entries: Mapping[int, Entry], *, whole: bool = False
+    ) -> dict[int, Entry]:
+        """Put what was shared in the place of what a share's own entry holds.
+
+        Shares of posts that were taken back, or that are not for this user, are left out.
+
+        Args:
+            whole: with texts.
+        """
+        shared = {e.id: e.of for e in entries.values() if e.of is not None and e.of.entry_id != e.id}
+        if not shared:
+            return dict(entries)
+        keys = [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())]
+        roots = {e.id: e for e in self._entries.whole(keys)} if whole else self._entries.rows(keys)
+        # A root that is a share itself is somebody's post: he says for whom it is.
+        hidden = self._sight.hidden(user_id, [e.id for e in roots.values() if e.of is not None])
+        seen = {i: self._clean(e) if whole else e for i, e in roots.items() if i not in hidden}
+        return {
+            entry.id: _over(entry, seen[shared[entry.id].entry_id]) if entry.id in shared else entry
+            for entry in entries.values()
+            if entry.id not in shared or shared[entry.id].entry_id in seen
+        }
 
     def _clean(self, entry: Entry) -> Entry:
         return entry if entry.cleaned_by == SANITIZER_VERSION else self._recleaned(entry)
@@ -98,12 +142,17 @@ class EntryGateway:
         return fresh
 
     def key(self, user_id: int, entry_id: int) -> EntryKey:
-        """Return the key of an entry that the user may see.
+        """Return the key of an entry that the user may see; of a share, that of what was shared.
 
         Raises:
             NotFoundError: as for :meth:`get`.
         """
         found = self._keys.locate([entry_id], self._allowed(user_id, entry_id))
+        if not found or self._entries.origins(found):
+            entry = self._find(user_id, entry_id)
+            # Whoever keeps a share keeps what was shared, which stays when the share is taken back.
+            of = entry.of or Origin(entry.id, entry.feed_id)
+            found = self._keys.locate([of.entry_id], [of.feed_id])
         if not found:
             raise NotFoundError(entry_id=entry_id)
         return found[0]
@@ -129,12 +178,12 @@ class EntryGateway:
         def work(session: Session) -> bool:
             if on:
                 counts = self._marks.star(user_id, key, now, session)
-            elif (last := self._marks.unstar(user_id, entry_id, session)) is None:
+            elif (last := self._marks.unstar(user_id, key.id, session)) is None:
                 return False
             else:
                 counts = last
             # An entry that is tagged too is counted once.
-            if counts and not self._entries.star(key.feed_id, entry_id, 1 if on else -1, session):
+            if counts and not self._entries.star(key.feed_id, key.id, 1 if on else -1, session):
                 raise NotFoundError(entry_id=entry_id)  # retention was faster
             return True
 
@@ -142,3 +191,17 @@ class EntryGateway:
             return self._store.transaction(work)
         except ExistsError:
             return False
+
+
+def _over(share: Entry, root: Entry) -> Entry:
+    """Return the entry of a share with what it shares; its place and time are the share's own."""
+    return dataclasses.replace(
+        root,
+        id=share.id,
+        feed_id=share.feed_id,
+        seq=share.seq,
+        at=share.at,
+        arrived=share.arrived,
+        of=share.of,
+        stars=share.stars,
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 
 from app.gateways.people import PeopleGateway
+from app.gateways.sharing import SharingGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
 from app.mappers.entries import EntryMapper
@@ -34,11 +35,12 @@ class ErasingGateway:
         marks: MarkMapper,
         entries: EntryMapper,
         erasure: ErasureMapper,
+        sharing: SharingGateway,
     ) -> None:
         self._store, self._people = store, people
         self._subscriptions, self._websubs = subscriptions, websubs
         self._marks, self._entries = marks, entries
-        self._erasure = erasure
+        self._erasure, self._sharing = erasure, sharing
 
     def begin(self, user_id: int, now: dt.datetime) -> None:
         """Note that an account goes.
@@ -67,9 +69,15 @@ class ErasingGateway:
         # First what others work on for him, so that they stop; then what counts him as a reader.
         self._erasure.stop(user_id)
         self._websubs.leave_unread(self._subscriptions.remove_all(user_id, now), now)
+        self._stop_sharing(user_id, now)
         while self._store.transaction(lambda session: self._unmark(user_id, session)):
             pass
         return self._erasure.erase(user_id, now - STRAGGLERS)
+
+    def _stop_sharing(self, user_id: int, now: dt.datetime) -> None:
+        """Take back what he shared, and end who follows; chains of others keep his place, not his name."""
+        self._sharing.erase(user_id, now)
+        self._erasure.forget(user_id)
 
     def _unmark(self, user_id: int, session: Session) -> int:
         """Take some of his marks from entries, which count them: retention keeps what has one."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from app import logs
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import normalise_address, url_key
+from app.feeds.urls import is_secret, normalise_address, url_key
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.websubs import WebsubGateway
@@ -89,6 +89,14 @@ class FeedGateway:
         if feed is None:
             raise NotFoundError(feed_id=feed_id)
         return feed
+
+    def is_secret(self, feed_id: int) -> bool:
+        """Return whether a feed's address is a key itself (W22).
+
+        Raises:
+            NotFoundError: there is no such feed.
+        """
+        return is_secret(self.get(feed_id).url)
 
     def cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return what lists need of these feeds, by id."""

@@ -15,7 +15,7 @@ from app.mappers.entrykeys import Range
 from app.mappers.feeds import FeedMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.snapshots import SnapshotMapper
-from app.models.entry import Entry, EntryKey
+from app.models.entry import EntryKey
 from app.models.feed import FeedCard
 from app.models.search import Term
 from app.models.stream import MARKED, Cursor, Segment, Show, Snapshot, Sort, SourceFeed, StreamRef
@@ -72,7 +72,10 @@ class StreamGateway:
     def sources(self, subscriptions: Iterable[Subscription], also: Iterable[int] = ()) -> Sources:
         """Join subscriptions with their feeds' names, and with those of some more feeds."""
         mine = {s.feed_id: s for s in subscriptions}
-        return Sources(mine, self._feeds.cards([*mine, *(f for f in also if f not in mine)]))
+        cards = self._feeds.cards([*mine, *(f for f in also if f not in mine)])
+        for card in [c for c in cards.values() if c.owner is not None]:
+            _seen(card, mine, cards)
+        return Sources(mine, cards)
 
     def counts(self, sources: Sources) -> dict[int, int]:
         """Return how many entries of each feed are unread."""
@@ -175,10 +178,6 @@ class StreamGateway:
                 return cut(keys[: limit + 1], limit, cursor)
             size *= 2  # more than a page of stars in one millisecond: an import
 
-    def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
-        """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
-        return self._entries.rows(keys) if keys else {}
-
     def passages(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
         """Return the place of each entry's text at which one of these terms stands, where there is one."""
         found = self._entries.whole(keys) if keys and terms else []
@@ -193,6 +192,17 @@ class StreamGateway:
         """Return the entries that the user starred, or gave a tag, the last ones first up to ``limit``."""
         found = self._marks.page(user_id, Range(), newest_first=True, limit=limit, tag=tag)
         return {key.id for key in found}
+
+
+def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCard]) -> None:
+    """Leave out what a person's stream no longer shows: shares that he took back, or all of it."""
+    own = card.id in mine and mine[card.id].user_id == card.owner
+    if card.hidden and not own:
+        cards.pop(card.id)
+        mine.pop(card.id, None)
+    elif card.gone.bits and card.id in mine:
+        was = mine[card.id]
+        mine[card.id] = was._replace(state=was.state.without(card.gone))
 
 
 def cut(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None) -> KeyPage:

@@ -417,9 +417,10 @@ def _marked(
     """Return how many entries each feed has that become read, and the states they become read by."""
     counts, replaces = {}, []
     for mine in kept:
-        feed_id, before = mine.feed_id, mine.state
+        feed_id = mine.feed_id
         if (card := cards.get(feed_id)) is None:
             continue
+        before = mine.state.without(card.gone)
         first, last = card.first_seq, card.last_seq
         if not (count := before.count_unread(first, last)):
             continue

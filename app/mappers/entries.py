@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bson.binary import Binary
+from bson.int64 import Int64
 from pymongo import UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -20,13 +21,18 @@ from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
 from app.models.entry import Entry, EntryChange, EntryKey, NewEntry
 from app.models.parsed import Enclosure
+from app.models.sharing import Origin
 
 _ROW = {
     name: 1
-    for name in ("feed_id", "seq", "at", "arrived", "title", "published", "url", "author", "excerpt", "image")
+    for name in (
+        *("feed_id", "seq", "at", "arrived", "title", "published", "url", "author", "excerpt", "image"),
+        *("of", "of_feed"),
+    )
 }
-_PACKED = ("id", "categories", "enclosures", *entrybodies.Html._fields)
+_PACKED = ("id", "categories", "enclosures", "of", *entrybodies.Html._fields)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
+_OF = {"of": 1, "of_feed": 1}
 #: Left out of new documents where there is nothing.
 _OPTIONAL = ("updated", "url", "author", "excerpt", "image")
 
@@ -110,6 +116,45 @@ class EntryMapper:
             if any(error["code"] != 11000 for error in e.details["writeErrors"]):
                 raise
             raise ConflictError(feed_id=numbered[0].feed_id) from e
+
+    @translated
+    def share(self, numbered: Numbered, entry_id: int, of: Origin, session: Session) -> None:
+        """Insert the entry of a share, whose id is known, inside a transaction.
+
+        Raises:
+            ConflictError: its place or id was taken meanwhile; the transaction is over.
+        """
+        doc = {**_doc(numbered, entry_id), "of": Int64(of.entry_id), "of_feed": Int64(of.feed_id)}
+        try:
+            self._entries.insert_one(doc, session=session)
+        except DuplicateKeyError as e:
+            raise ConflictError(entry_id=entry_id) from e
+
+    @translated
+    def note(self, feed_id: int, entry_id: int, html: str, excerpt: str | None, now: dt.datetime) -> None:
+        """Give the entry of a share what its sharer says now; ``excerpt`` None: that stays."""
+        changes: Doc = {"body": entrybodies.pack(html, "", b""), "revised": now}
+        if excerpt is not None:
+            changes["excerpt"] = excerpt
+        self._entries.update_one(
+            {"feed_id": feed_id, "_id": entry_id}, {"$set": changes, "$inc": {"revision": 1}}
+        )
+
+    @translated
+    def remove(self, feed_id: int, entry_id: int, session: Session) -> None:
+        """Delete an entry that was taken back."""
+        self._entries.delete_one({"feed_id": feed_id, "_id": entry_id}, session=session)
+
+    @translated
+    def origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
+        """Return what those of these entries share that share something, by id."""
+        among = list({k.feed_id for k in keys})
+        query: Doc = {
+            "_id": {"$in": [k.id for k in keys]},
+            "feed_id": {"$in": among},
+            "of": {"$exists": True},
+        }
+        return {d["_id"]: Origin(d["of"], d["of_feed"]) for d in self._entries.find(query, _OF)}
 
     @translated
     def change(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
@@ -304,6 +349,7 @@ def _entry(doc: Doc) -> Entry:
         id=doc["_id"],
         categories=tuple(doc.get("categories", ())),
         enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
+        of=Origin(doc["of"], doc["of_feed"]) if "of" in doc else None,
         **entrybodies.of(doc)._asdict(),
         **plain,
     )

@@ -36,6 +36,16 @@ class ErasureMapper:
             self._database[name].delete_many({"user_id": user_id})
 
     @translated
+    def forget(self, user_id: int) -> None:
+        """Delete the feeds of what a user shared, with who followed them and what was laid down about him."""
+        feeds = [d["_id"] for d in self._database["feeds"].find({"owner": user_id}, {"_id": 1}).hint("owner")]
+        if feeds:
+            for name in ("subscriptions", "entries", "searchables"):
+                self._database[name].delete_many({"feed_id": {"$in": feeds}})
+            self._database["feeds"].delete_many({"_id": {"$in": feeds}})
+        self._database["ties"].delete_many({"to": user_id})
+
+    @translated
     def erase(self, user_id: int, before: dt.datetime) -> bool:
         """Delete a user's documents, his account last: until then it says what is left to do.
 

@@ -24,13 +24,14 @@ from app.mappers.store import Doc, Session, is_duplicate
 from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
 from app.models.fetched import Validators
 from app.models.hosts import host_of
+from app.models.subscription import Gone, from_words
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}
 _CARD = dict.fromkeys(
     (
         *("title", "url", "site_url", "icon", "error", "first_seq", "last_seq", "last_entry_at", "read_at"),
-        "language",
+        *("language", "owner", "gone", "hidden"),
     ),
     1,
 )
@@ -123,9 +124,9 @@ class FeedMapper:
     @translated
     def look(self, feed_ids: Sequence[int]) -> list[FeedPoll]:
         """Return what polling these feeds needs; claims nothing."""
-        batches: Any = self._feeds.find_raw_batches(
-            {"_id": {"$in": list(feed_ids)}}, _POLL, batch_size=10_000
-        )
+        # What people share is nowhere to be fetched.
+        query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.WEB.value}
+        batches: Any = self._feeds.find_raw_batches(query, _POLL, batch_size=10_000)
         return [_poll(d) for batch in batches for d in bson.decode_all(batch, _MILLISECONDS)]
 
     @translated
@@ -347,6 +348,9 @@ def _card(raw: bytes) -> FeedCard:
         int(get("last_entry_at") or 0),
         int(get("read_at") or 0),
         get("language"),
+        get("owner"),
+        Gone(*from_words(get("gone") or {})),
+        get("hidden", False),
     )
 
 

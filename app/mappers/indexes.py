@@ -33,6 +33,8 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("last_seq", _UP), ("_id", _DOWN)], name="empty", partialFilterExpression={"last_seq": 0}
         ),
         IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
+        # What people share, by who does.
+        IndexModel([("owner", _UP)], name="owner", sparse=True),
     ],
     "entries": [
         # Identity, and what stops a second writer.
@@ -57,6 +59,37 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("folder_ids", _UP)], name="user_folder"),
         # All subscribers of a feed: start states, merges.
         IndexModel([("feed_id", _UP)], name="feed"),
+        # Whom a user follows, and who follows somebody; subscriptions to sites are in neither.
+        IndexModel(
+            [("user_id", _UP), ("person", _UP)],
+            name="user_people",
+            partialFilterExpression={"person": True},
+        ),
+        IndexModel(
+            [("feed_id", _UP), ("_id", _DOWN)], name="people", partialFilterExpression={"person": True}
+        ),
+    ],
+    "profiles": [
+        # One per person. His feeds tell whose they are.
+        IndexModel([("user_id", _UP)], name="user", unique=True),
+        IndexModel([("feed_id", _UP)], name="feed", unique=True),
+    ],
+    "ties": [
+        # What somebody laid down about others, and others about him.
+        IndexModel([("user_id", _UP), ("kind", _UP), ("to", _UP)], name="user_kind_to", unique=True),
+        IndexModel([("to", _UP), ("kind", _UP), ("_id", _DOWN)], name="to_kind"),
+    ],
+    "shares": [
+        # An entry is shared once per person.
+        IndexModel(
+            [("user_id", _UP), ("of", _UP)],
+            name="user_of",
+            unique=True,
+            partialFilterExpression={"live": True},
+        ),
+        # The tree of a root in the order of a nested list; and, with the feeds, who of some people shared it.
+        IndexModel([("of", _UP), ("path", _UP)], name="chain"),
+        IndexModel([("of", _UP), ("feed_id", _UP)], name="of_feed", partialFilterExpression={"live": True}),
     ],
     "folders": [IndexModel([("user_id", _UP)], name="user")],
     "marks": [

@@ -21,8 +21,8 @@ from app.models.subscription import ReadState, Subscription, from_words
 Doc = dict[str, Any]
 #: Documents whose reading is remembered, 1 KB each with 1,000 entries.
 REMEMBERED = 16_384
-#: Kept-unread numbers, title, folders, places in them, mass action, paused.
-Rest = tuple[tuple[int, ...], str, tuple[int, ...], Mapping[int, str], str | None, bool]
+#: Kept-unread numbers, title, folders, places in them, mass action, paused, person, muted.
+Rest = tuple[tuple[int, ...], str, tuple[int, ...], Mapping[int, str], str | None, bool, bool, bool]
 
 # Subscriptions begin with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
@@ -49,9 +49,9 @@ def subscription(raw: bytes) -> Subscription:
     words_at = _HEAD.size - 4
     words_end = words_at + length
     bits, start = _bitmap(raw[words_at:words_end])
-    unread, title, folder_ids, orders, mass, paused = _rest(raw[words_end:])
+    unread, title, folder_ids, orders, mass, *flags = _rest(raw[words_end:])
     state = ReadState(upto, bits, start, unread)
-    return Subscription(ident, user_id, feed_id, title, folder_ids, orders, state, rev, mass, paused)
+    return Subscription(ident, user_id, feed_id, title, folder_ids, orders, state, rev, mass, *flags)
 
 
 def _bitmap(raw: bytes) -> tuple[int, int]:
@@ -109,17 +109,17 @@ def _rest_of(doc: Doc) -> Rest:
     get = doc.get
     folder_ids = tuple(get("folder_ids", ()))
     orders = {int(folder): key for folder, key in get("orders", {}).items()}
-    unread, paused = tuple(get("unread", ())), get("paused", False)
-    return unread, get("title", ""), folder_ids, orders, get("mass"), paused
+    flags = get("paused", False), get("person", False), get("muted", False)
+    return tuple(get("unread", ())), get("title", ""), folder_ids, orders, get("mass"), *flags
 
 
 def _slowly(raw: bytes) -> Subscription:
     doc = bson.decode(raw)
     bits, start = from_words(doc.get("words") or {})
-    unread, title, folder_ids, orders, mass, paused = _rest_of(doc)
+    unread, title, folder_ids, orders, mass, *flags = _rest_of(doc)
     state = ReadState(doc["upto"], bits, start, unread)
     ids = doc["_id"], doc["user_id"], doc["feed_id"]
-    return Subscription(*ids, title, folder_ids, orders, state, doc.get("rev", 0), mass, paused)
+    return Subscription(*ids, title, folder_ids, orders, state, doc.get("rev", 0), mass, *flags)
 
 
 def feed_ids(documents: Iterable[bytes]) -> Iterator[int]:

@@ -15,6 +15,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.mappers.errors import translated
+from app.mappers.shares import share_doc, share_of
 from app.mappers.store import Doc, Session
 from app.mappers.subscriptions import stored_orders
 from app.models.folder import Folder
@@ -120,6 +121,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
             [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
         ],
         **({"search": [search.id, search.name, search.query]} if search else {}),
+        **({"share": share_doc(removal.share), "title": removal.title} if removal.share else {}),
     }
 
 
@@ -131,6 +133,8 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "folder_ids": list(subscription.folder_ids),
         "orders": stored_orders(subscription.orders),
         "paused": subscription.paused,
+        "person": subscription.person,
+        "muted": subscription.muted,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.words().items()},
         "unread": list(state.unread),
@@ -156,6 +160,8 @@ def _removal(doc: Doc) -> Removal:
             for feed_id, before, after, orders in doc.get("places", ())
         ),
         search=_search(user_id, doc.get("search")),
+        share=share_of(doc["share"]) if "share" in doc else None,
+        title=doc.get("title", ""),
     )
 
 
@@ -175,5 +181,5 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
     bits, start = from_words(doc["words"])
     state = ReadState(doc["upto"], bits, start, tuple(doc["unread"]))
     folder_ids, orders = tuple(doc["folder_ids"]), _orders(doc.get("orders", {}))
-    paused = doc.get("paused", False)
-    return Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, paused=paused)
+    flags = {flag: doc.get(flag, False) for flag in ("paused", "person", "muted")}
+    return Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)

@@ -121,6 +121,11 @@ class SearchableMapper:
         return self._table.delete_many(query).deleted_count
 
     @translated
+    def drop(self, feed_id: int, entry_id: int) -> None:
+        """Delete what is known of an entry that was taken back."""
+        self._table.delete_one({"feed_id": feed_id, "_id": entry_id})
+
+    @translated
     def count(self, look: Look, most: int) -> int:
         """Return how many entries hold a word, counted up to ``most``; from the index alone."""
         return self._table.count_documents(look.walked, limit=most, hint=INDEX)

@@ -70,8 +70,9 @@ class SubscriptionMapper:
             "folder_ids": list(subscription.folder_ids),
             "orders": stored_orders(subscription.orders),
         }
-        if subscription.paused:
-            doc["paused"] = True
+        for flag in ("paused", "person", "muted"):
+            if getattr(subscription, flag):
+                doc[flag] = True
         if pending:
             doc["pending"] = True
         try:
@@ -104,6 +105,27 @@ class SubscriptionMapper:
         query = {"user_id": user_id, "folder_ids": {"$in": list(folder_ids)}}
         # By itself MongoDB often takes the index of all of the user's.
         return self._find(query, "user_folder")
+
+    @translated
+    def of_people(self, user_id: int) -> list[Subscription]:
+        """Return a user's subscriptions to what people share."""
+        return self._find({"user_id": user_id, "person": True}, "user_people")
+
+    @translated
+    def mute(self, user_id: int, feed_id: int, muted: bool) -> bool:
+        """Leave a person out of those a user follows, or take him in again; False: he does not follow."""
+        update = {"$set": {"muted": True}} if muted else {"$unset": {"muted": ""}}
+        query = {"user_id": user_id, "feed_id": feed_id, "person": True}
+        return bool(self._subscriptions.update_one(query, update).matched_count)
+
+    @translated
+    def readers(self, feed_id: int, after: int, limit: int) -> list[tuple[int, int]]:
+        """Return (subscription, user) of those who follow a person, the last ones first; keyset by id."""
+        query: Doc = {"feed_id": feed_id, "person": True}
+        if after:
+            query["_id"] = {"$lt": after}
+        found = self._subscriptions.find(query, {"user_id": 1}).sort("_id", -1).limit(limit)
+        return [(d["_id"], d["user_id"]) for d in found.hint("people")]
 
     @translated
     def of_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:

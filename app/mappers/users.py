@@ -11,7 +11,7 @@ sign-ups exactly one becomes admin (W21).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymongo import ASCENDING
@@ -124,6 +124,18 @@ class UserMapper:
         """Return a user by id; one who leaves is gone already."""
         doc = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
         return user_of(doc) if doc else None
+
+    @translated
+    def named(self, name: str) -> int | None:
+        """Return the user with this name; one who leaves is gone already."""
+        doc = self._users.find_one({"name_key": fold(name), "leaving": None}, {"_id": 1})
+        return doc["_id"] if doc else None
+
+    @translated
+    def names(self, user_ids: Sequence[int]) -> dict[int, str]:
+        """Return names by user, of those who stay."""
+        query = {"_id": {"$in": list(user_ids)}, "leaving": None}
+        return {doc["_id"]: doc["name"] for doc in self._users.find(query, {"name": 1})}
 
     @translated
     def credentials(self, login: str) -> Credentials | None:

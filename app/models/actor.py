@@ -19,6 +19,7 @@ class Permission(enum.StrEnum):
     FOLDER_EDIT = "folder:edit"
     JOB_MANAGE = "job:manage"
     PACK_EDIT = "pack:edit"
+    SHARE_EDIT = "share:edit"
     SUBSCRIPTION_EDIT = "subscription:edit"
     SUBSCRIPTION_SEE = "subscription:see"
     TAG_EDIT = "tag:edit"

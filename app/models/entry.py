@@ -7,6 +7,7 @@ import datetime as dt
 from typing import NamedTuple
 
 from app.models.parsed import Enclosure
+from app.models.sharing import Origin
 
 
 class NewEntry(NamedTuple):
@@ -70,7 +71,10 @@ class EntryKey(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A stored entry. ``revision`` counts changes of its body; ``stars`` counts its marks."""
+    """A stored entry.
+
+    ``revision`` counts changes of its body; ``stars`` counts its marks and shares; ``of`` is what it shares.
+    """
 
     id: int
     feed_id: int
@@ -92,3 +96,4 @@ class Entry:
     cleaned_by: int = 0
     revision: int = 1
     stars: int = 0
+    of: Origin | None = None

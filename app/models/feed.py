@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from app.models.entry import EntryChange, NewEntry
 from app.models.fetched import Validators
+from app.models.subscription import Gone
 from app.models.websub import Heard, HubNote
 
 
@@ -68,6 +69,7 @@ class Feed:
         merged_into: the feed that took over its subscribers, when it proved to be the same.
         paused: an administrator lets it not be polled.
         torn: a writer died or came too late; entries above ``last_seq`` may wait for their place.
+        owner: of a shared feed, the user whose shares these are.
     """
 
     id: int
@@ -109,12 +111,15 @@ class Feed:
     push_until: dt.datetime | None = None
     merged_into: int | None = None
     paused: bool = False
+    owner: int | None = None
 
 
 class FeedCard(NamedTuple):
     """What lists, trees and marks need of a feed.
 
-    ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds or 0.
+    ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds or 0. ``owner`` is the
+    user whose shares these are; ``gone`` are the numbers of those he took back; ``hidden``: nobody may see
+    them.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -129,6 +134,9 @@ class FeedCard(NamedTuple):
     newest: int = 0
     read_ms: int = 0
     language: str | None = None
+    owner: int | None = None
+    gone: Gone = Gone()
+    hidden: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from app.models.folder import Folder
+from app.models.sharing import Share
 from app.models.subscription import Subscription
 from app.models.tag import SavedSearch
 
@@ -32,6 +33,7 @@ class Removal:
         moved: a folder as it was before it was moved.
         places: where feeds lay before they were moved.
         search: a saved search.
+        share: with its note; title: of a post.
     """
 
     token: str
@@ -43,3 +45,5 @@ class Removal:
     moved: Folder | None = None
     places: tuple[Place, ...] = ()
     search: SavedSearch | None = None
+    share: Share | None = None
+    title: str = ""

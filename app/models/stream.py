@@ -12,10 +12,11 @@ from typing import NamedTuple
 from app.errors import InvalidError
 from app.models.entry import Entry
 from app.models.search import Note, Term, decoded, encoded
+from app.models.sharing import Sharer
 from app.models.subscription import ReadState
 from app.models.tag import Tag
 
-_REF = re.compile(r"(all|starred)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
+_REF = re.compile(r"(all|starred|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
 _SEARCH = "search/"
 #: Characters of the longest text form, that of a search.
 REF_MAX = 2048
@@ -30,6 +31,8 @@ class StreamKind(enum.StrEnum):
     FEED = "feed"
     FOLDER = "folder"
     STARRED = "starred"
+    FOLLOWING = "following"
+    SHARES = "shares"
     TAG = "tag"
     SEARCH = "search"
 
@@ -57,13 +60,19 @@ class Show(enum.StrEnum):
 class StreamRef:
     """Names a stream.
 
-    Its text form is ``all``, ``starred``, ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with
-    the query in letters that an address needs not escape (:func:`app.models.search.encoded`).
+    Its text form is ``all``, ``starred``, ``following``, ``shares`` (one's own), ``feed/<id>``,
+    ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query in letters that an address needs not escape
+    (:func:`app.models.search.encoded`).
     """
 
     kind: StreamKind
     id: int | None = None
     query: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is what the reader himself shares."""
+        return self.kind is StreamKind.SHARES
 
     def __str__(self) -> str:
         if self.kind is StreamKind.SEARCH:
@@ -196,6 +205,7 @@ class EntryRow:
     """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
 
     ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
+    ``sharers`` are those whom the reader follows who shared it.
     """
 
     id: int
@@ -213,6 +223,7 @@ class EntryRow:
     image: str | None
     tags: tuple[Tag, ...] = ()
     html: str | None = None
+    sharers: tuple[Sharer, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -257,6 +268,7 @@ class Article:
     starred: bool
     subscribed: bool
     tags: tuple[Tag, ...] = ()
+    sharers: tuple[Sharer, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,6 +18,17 @@ _NO_ORDERS: Mapping[int, str] = MappingProxyType({})
 TOP = 0
 
 
+class Gone(NamedTuple):
+    """Numbers of a feed whose entries were taken back: bit ``seq - start`` is set, ``start`` as below."""
+
+    bits: int = 0
+    start: int = 0
+
+    def holds(self, seq: int) -> bool:
+        """Return whether the entry with this number was taken back."""
+        return seq >= self.start and bool(self.bits >> seq - self.start & 1)
+
+
 class ReadState(NamedTuple):
     """Which entries of a feed a user has read.
 
@@ -68,6 +79,15 @@ class ReadState(NamedTuple):
         chosen = (known if read else ~known) & (1 << last - begin + 1) - 1
         digits = bin(chosen)[:1:-1]
         return low + [begin + place for place, digit in enumerate(digits) if digit == "1"]
+
+    def without(self, gone: Gone) -> ReadState:
+        """Return the state in which numbers that hold no entry any more count as read."""
+        if not gone.bits:
+            return self
+        start = min(gone.start, self.start) if self.bits else gone.start
+        bits = self.bits << self.start - start if self.bits else 0
+        kept = [s for s in self.unread if not gone.holds(s)]
+        return make_state(self.upto, bits | gone.bits << gone.start - start, start, kept)
 
     def marked_upto(self, seq: int) -> ReadState:
         """Return the state after everything up to ``seq`` became read, without stray bits."""
@@ -149,6 +169,7 @@ class Subscription(NamedTuple):
         mass: the last mass action on it, which alone can be undone.
         orders: folder → its place there (:mod:`app.models.order`); :data:`TOP`: outside of all.
         paused: its reader counts for no polls.
+        person: the feed is what somebody shares. muted: not among those he follows.
     """
 
     id: int
@@ -161,6 +182,8 @@ class Subscription(NamedTuple):
     rev: int = 0
     mass: str | None = None
     paused: bool = False
+    person: bool = False
+    muted: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from app.errors import InvalidError
 from app.models.stream import MAX_ID
 
 TITLE = 512
+#: Not printable and yet part of a text: ends of lines, and what joins letters or keeps them apart.
+_UNSEEN = "\n\t\u200c\u200d"
 
 
 def an_id(value: object, field: str) -> int:
@@ -46,3 +48,18 @@ def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False)
     if not text and not empty:
         raise InvalidError("Enter a name.", field=field)
     return text
+
+
+def some_words(value: object, field: str, *, most: int) -> str:
+    """Return what somebody wrote, in lines that are ended alike and without what nobody sees; may be empty.
+
+    Raises:
+        InvalidError: not a text, or too long.
+    """
+    if not isinstance(value, str):
+        raise InvalidError(field=field)
+    lines = value.replace("\r\n", "\n").replace("\r", "\n").strip()
+    words = "".join(c for c in lines if c.isprintable() or c in _UNSEEN)
+    if len(words) > most:
+        raise InvalidError("At most %(most)s characters.", field=field, most=most)
+    return words

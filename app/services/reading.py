@@ -11,6 +11,7 @@ from app.errors import InvalidError, NotFoundError
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
+from app.gateways.gathering import Gathered, GatheringGateway
 from app.gateways.streams import KeyPage, Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
@@ -18,6 +19,7 @@ from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import Entry, EntryKey
 from app.models.history import ActionKind, MassAction
+from app.models.sharing import Sharer
 from app.models.stream import (
     MARKED,
     Article,
@@ -44,12 +46,44 @@ from app.services.tree import build_tree
 log = logs.get(__name__)
 
 MARKS_MAX = 1000
+#: Times that a page is filled up where one row stands for several.
+FILLS = 4
 #: Entries of a search or tag that one mass action marks.
 FOUND_MAX = 5000
 PAGE_MAX = 1000
 #: Pages with whole texts that come at once when a place in a list is restored.
 WHOLE_PAGES = 10
 TOKEN_MAX = 64
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rows:
+    """A page of keys, and what its shares are."""
+
+    page: KeyPage
+    gathered: Gathered
+
+    @property
+    def count(self) -> int:
+        """How many rows it shows."""
+        return len(self.page.keys) - len(self.gathered.left)
+
+    def root(self, key: EntryKey) -> int:
+        """Return the entry that a user's marks of this one belong to."""
+        of = self.gathered.origins.get(key.id)
+        return of.entry_id if of else key.id
+
+    def and_then(self, page: KeyPage, gathered: Gathered) -> Rows:
+        """Return these rows and those of the next page as one."""
+        split = self.page.split
+        if split is None and page.split is not None:
+            split = len(self.page.keys) + page.split
+        both = Gathered(
+            {*self.gathered.left, *gathered.left},
+            {**self.gathered.sharers, **gathered.sharers},
+            {**self.gathered.origins, **gathered.origins},
+        )
+        return Rows(KeyPage([*self.page.keys, *page.keys], page.cursor, split), both)
 
 
 class ReadingService:
@@ -70,6 +104,7 @@ class ReadingService:
         streams: StreamGateway,
         tags: TagGateway,
         finder: Finder,
+        gathering: GatheringGateway,
         undos: UndoGateway,
         events: EventPort,
         *,
@@ -86,6 +121,7 @@ class ReadingService:
         self._streams = streams
         self._tags = tags
         self._finder = finder
+        self._gathering = gathering
         self._undos = undos
         self._events = events
         self._page_size = page_size
@@ -138,8 +174,9 @@ class ReadingService:
             return self.tree(actor), page
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        feeds = self._streams.feeds(sources)
-        counts = {f: feed.unread for f, feed in feeds.items()}
+        muted = {f for f, mine in sources.subscriptions.items() if mine.muted}
+        feeds = {f: feed for f, feed in self._streams.feeds(sources).items() if f not in muted}
+        counts = {f: feed.unread for f, feed in feeds.items()} | dict.fromkeys(muted, 0)
         tree = build_tree(self._folders.of_user(actor.user_id), sources, counts)
         return tree, self._first_page(actor, query, self._limit(query), sources, feeds)
 
@@ -156,8 +193,7 @@ class ReadingService:
             now=now,
             show=query.show,
         )
-        keys = self._keys(snapshot, None, limit)
-        page = self._present(snapshot, keys, sources, whole=query.whole)
+        page = self._present(snapshot, self._rows_of(snapshot, None, limit), sources, whole=query.whole)
         if query.ref.kind is StreamKind.SEARCH:
             return self._finder.shown(page, query.ref)
         return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
@@ -171,34 +207,51 @@ class ReadingService:
         snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
         if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
-        page = self._present(snapshot, self._keys(snapshot, cursor, limit), None, whole=query.whole)
+        page = self._present(snapshot, self._rows_of(snapshot, cursor, limit), None, whole=query.whole)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.shown(page, query.ref) if found else page
 
-    def _present(self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, *, whole: bool) -> Page:
+    def _rows_of(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> Rows:
+        """Return the keys of a page, more of them where one row stands for several, and what those are."""
+        page = self._keys(snapshot, cursor, limit)
+        rows = Rows(page, self._gathering.gather(snapshot, page.keys))
+        for _ in range(FILLS):
+            if not rows.gathered.left or rows.page.cursor is None or (missing := limit - rows.count) < 1:
+                break
+            more = self._keys(snapshot, rows.page.cursor, missing)
+            rows = rows.and_then(more, self._gathering.gather(snapshot, more.keys))
+        return rows
+
+    def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, whole: bool) -> Page:
         """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
 
         Args:
             sources: of the whole stream, if they were just read.
         """
-        user_id, kept_ones = snapshot.user_id, snapshot.ref.kind in MARKED
+        user_id, kept_ones, page = snapshot.user_id, snapshot.ref.kind in MARKED, rows.page
         if sources is None or kept_ones:
             feed_ids = list({k.feed_id for k in page.keys})
-            sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids), also=feed_ids)
-        self._entries.remember(() if kept_ones else page.keys)
-        found = self._entries.whole(page.keys) if whole else self._streams.rows(page.keys)
-        marks = self._streams.marks(user_id, page.keys)
+            own = self._gathering.own(user_id) if snapshot.ref.is_own else []
+            sources = self._streams.sources(
+                own or self._subscriptions.of_user(user_id, feed_ids), also=feed_ids
+            )
+        self._entries.remember(() if kept_ones or snapshot.ref.is_own else page.keys)
+        found = self._entries.whole(user_id, page.keys) if whole else self._entries.rows(user_id, page.keys)
+        marks = self._tags.marks(user_id, [rows.root(key) for key in page.keys])
         tags = self._tags.names(user_id, marks)
-        rows, split = [], page.split
+        shown, split = [], page.split
         for place, key in enumerate(page.keys):
-            if key.id in found and (kept_ones or key.feed_id in sources.subscriptions):
-                starred = key.id in marks and marks[key.id].starred
-                row = _row(found[key.id], sources, starred, tags.get(key.id, ()))
-                rows.append(self._with_text(row, found[key.id]) if whole else row)
+            known = kept_ones or key.feed_id in sources.subscriptions
+            if key.id in found and known and key.id not in rows.gathered.left:
+                root = rows.root(key)
+                starred = root in marks and marks[root].starred
+                sharers = rows.gathered.sharers.get(key.id, ())
+                row = _row(found[key.id], sources, starred, tags.get(root, ()), sharers)
+                shown.append(self._with_text(row, found[key.id]) if whole else row)
             elif page.split is not None and split is not None and place < page.split:
                 split -= 1
         cursor = str(page.cursor) if page.cursor else None
-        return Page(tuple(rows), cursor, snapshot.token, split, None, total=snapshot.total)
+        return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total)
 
     def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
         html = entry.content or entry.summary
@@ -208,7 +261,11 @@ class ReadingService:
         user_id = actor.user_id
         match ref.kind:
             case StreamKind.ALL:
-                return self._subscriptions.of_user(user_id)
+                return [s for s in self._subscriptions.of_user(user_id) if not s.muted]
+            case StreamKind.FOLLOWING:
+                return [s for s in self._gathering.people(user_id) if not s.muted]
+            case StreamKind.SHARES:
+                return self._gathering.own(user_id)
             case StreamKind.FEED:
                 return [self._subscriptions.get(user_id, an_id(ref.id, "stream"))]
             case StreamKind.FOLDER:
@@ -247,7 +304,8 @@ class ReadingService:
         mine = self._subscriptions.of_user(actor.user_id, [entry.feed_id])
         sources = self._streams.sources(mine, also=[entry.feed_id])
         card = sources.cards.get(entry.feed_id)
-        marks = self._tags.marks(actor.user_id, [entry.id])
+        root = entry.of.entry_id if entry.of else entry.id
+        marks = self._tags.marks(actor.user_id, [root])
         return Article(
             entry=entry,
             feed_title=sources.title(entry.feed_id),
@@ -256,7 +314,8 @@ class ReadingService:
             read=_is_read(entry, sources),
             starred=any(mark.starred for mark in marks.values()),
             subscribed=bool(mine),
-            tags=self._tags.names(actor.user_id, marks).get(entry.id, ()),
+            tags=self._tags.names(actor.user_id, marks).get(root, ()),
+            sharers=self._gathering.of_entry(actor.user_id, entry.id, entry.of),
         )
 
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
@@ -270,7 +329,9 @@ class ReadingService:
         require(actor, Permission.ENTRY_MARK)
         wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
         by_feed: dict[int, list[int]] = {}
-        for key in self._entries.locate(actor.user_id, wanted):
+        keys = self._entries.locate(actor.user_id, wanted)
+        # The same article, shared by somebody he follows or in another of his feeds, is read there too.
+        for key in [*keys, *self._gathering.siblings(actor.user_id, keys)]:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         cards = self._feeds.cards(list(by_feed))
         deltas = {}
@@ -293,8 +354,8 @@ class ReadingService:
             InvalidError: starred entries are no such stream, or the snapshot is of another one.
         """
         require(actor, Permission.ENTRY_MARK)
-        if ref.kind is StreamKind.STARRED:
-            raise InvalidError("Starred entries are marked one by one.", field="stream")
+        if ref.kind in (StreamKind.STARRED, StreamKind.SHARES):
+            raise InvalidError("These entries are marked one by one.", field="stream")
         if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
             return self._mark_found(actor, ref, a_text(snapshot, "snapshot", most=TOKEN_MAX))
         now, seen = clock.now(), None
@@ -362,7 +423,9 @@ def _is_read(entry: Entry, sources: Sources) -> bool:
     return mine.state.is_read(entry.seq)
 
 
-def _row(entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...]) -> EntryRow:
+def _row(
+    entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...], sharers: tuple[Sharer, ...]
+) -> EntryRow:
     return EntryRow(
         id=entry.id,
         feed_id=entry.feed_id,
@@ -378,4 +441,5 @@ def _row(entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...]) -
         starred=starred,
         image=entry.image,
         tags=tags,
+        sharers=sharers,
     )

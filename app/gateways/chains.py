@@ -1,0 +1,97 @@
+"""Re-share chains: who passed what on to whom, as far as the one who looks may know."""
+
+from __future__ import annotations
+
+import re
+
+from app.errors import InvalidError
+from app.gateways.sight import SightGateway
+from app.mappers.shares import ShareMapper, packed
+from app.models.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer
+
+_CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
+#: Reads of the store for one page, where much of a chain is not for the one who looks.
+LOOKS = 10
+
+
+class ChainGateway:
+    """Pages through trees of shares.
+
+    Args:
+        rows: shares on a page. most: up to how many are counted.
+    """
+
+    def __init__(self, shares: ShareMapper, sight: SightGateway, *, rows: int, most: int) -> None:
+        self._shares, self._sight = shares, sight
+        self._rows, self._most = rows, most
+
+    def page(self, viewer: int | None, origin: Origin, cursor: str | None) -> ChainPage:
+        """Return the shares after ``cursor`` that a viewer may see, below what they came from.
+
+        What he may not see is not there, unless something that he sees came from it: then it stands for
+        itself without a name.
+
+        Raises:
+            InvalidError: the cursor is none.
+        """
+        after = _after(cursor)
+        sight = self._sight.sight(viewer)
+        rows: list[tuple[Share, Sharer]] = []
+        ended = False
+        for _ in range(LOOKS):
+            found = self._shares.chain(origin.entry_id, sight, after, self._rows + 1 - len(rows))
+            if not found:
+                ended = True
+                break
+            names = self._sight.sharers(viewer, [share for share, _ in found])
+            rows += [(share, names[share.id]) for share, _ in found if share.id in names]
+            after = found[-1][1]
+            if len(rows) > self._rows:
+                break
+        rows, more = rows[: self._rows], not ended
+        last = packed((*rows[-1][0].path, rows[-1][0].id)) if rows else after
+        total = self._shares.count(origin.entry_id, sight, self._most + 1)
+        nodes = self._nodes(viewer, rows)
+        return ChainPage(origin, nodes, last if more else None, min(total, self._most), total > self._most)
+
+    def _nodes(self, viewer: int | None, rows: list[tuple[Share, Sharer]]) -> tuple[ChainNode, ...]:
+        on_page = {share.id for share, _ in rows}
+        above = {i for share, _ in rows for i in share.path} - on_page
+        known = self._shares.some(list(above)) if above else {}
+        names = self._sight.sharers(viewer, list(known.values()))
+        nodes: list[ChainNode] = []
+        here: tuple[int, ...] = ()
+        for share, by in rows:
+            path = (*share.path, share.id)
+            same = next(
+                (n for n, (one, two) in enumerate(zip(here, path, strict=False)) if one != two),
+                min(len(here), len(path)),
+            )
+            for depth, node in enumerate(path[same:-1], same):
+                nodes.append(_passed(node, depth, known.get(node), names.get(node)))
+            nodes.append(ChainNode(share.id, len(share.path), Link.SEEN, by))
+            here = path
+        return tuple(nodes)
+
+    def via(self, viewer: int | None, share: Share) -> list[Sharer | None]:
+        """Return the way of a share backwards; None for what a viewer may not see or was taken back."""
+        if not share.path:
+            return []
+        known = self._shares.some(share.path)
+        names = self._sight.sharers(viewer, list(known.values()))
+        return [names.get(i) for i in reversed(share.path)]
+
+
+def _passed(share_id: int, depth: int, share: Share | None, by: Sharer | None) -> ChainNode:
+    if by is not None:
+        return ChainNode(share_id, depth, Link.SEEN, by)
+    live = share is not None and share.live
+    return ChainNode(0, depth, Link.PRIVATE if live else Link.REMOVED)
+
+
+def _after(cursor: str | None) -> str:
+    if cursor is None:
+        return ""
+    if not _CURSOR.fullmatch(cursor):
+        raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+    return cursor

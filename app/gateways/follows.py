@@ -1,0 +1,137 @@
+"""Following, asking to, letting, muting and blocking. Who follows has a subscription like any other."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Sequence
+
+from app.errors import ExistsError, ForbiddenError, NotFoundError
+from app.gateways.sight import SightGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.mappers.feeds import FeedMapper
+from app.mappers.profiles import ProfileMapper, TieMapper
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.sharing import Audience, Profile, Tie, TieKind
+from app.models.subscription import Subscription
+
+
+class FollowGateway:
+    """Ties between people, with the subscriptions that go with them."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        mapper: SubscriptionMapper,
+        feeds: FeedMapper,
+        profiles: ProfileMapper,
+        ties: TieMapper,
+        sight: SightGateway,
+    ) -> None:
+        self._subscriptions, self._mapper, self._feeds = subscriptions, mapper, feeds
+        self._profiles, self._ties, self._sight = profiles, ties, sight
+
+    def follow(self, user_id: int, whom: Profile, now: dt.datetime) -> Tie:
+        """Read what somebody shares, or ask to where he wants to be asked; return what they are then.
+
+        Raises:
+            NotFoundError: he shares with nobody, or does not want to be seen by this person.
+            ForbiddenError: it is himself.
+            TooLargeError: he has as many subscriptions as he may.
+        """
+        tie = self._sight.tie(user_id, whom)
+        if tie.own:
+            raise ForbiddenError("This is you. What you share is under “My shares”.")
+        if whom.hidden or whom.audience is Audience.PRIVATE or (tie.blocked and not tie.blocks):
+            raise NotFoundError(user_id=whom.user_id)
+        if tie.blocks:
+            raise ForbiddenError("You block this person. Unblock first.")
+        if tie.follows:
+            return tie
+        if whom.audience is Audience.FOLLOWERS:
+            self._ties.add(user_id, TieKind.REQUEST, whom.user_id, now)
+            return tie._replace(requested=True)
+        self._subscribe(user_id, whom, now)
+        return tie._replace(follows=True, requested=False)
+
+    def _subscribe(self, user_id: int, whom: Profile, now: dt.datetime) -> None:
+        feed = self._feeds.get(whom.feed_id)
+        if feed is None:
+            raise NotFoundError(user_id=whom.user_id)
+        with contextlib.suppress(ExistsError):
+            self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
+        self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
+
+    def unfollow(self, user_id: int, whom: Profile, expires: dt.datetime) -> str | None:
+        """Stop, or stop asking; return a token that brings the subscription back, None: there was none."""
+        self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
+        try:
+            return self._subscriptions.remove(user_id, whom.feed_id, expires)
+        except NotFoundError:
+            return None
+
+    def answer(self, whom: Profile, user_id: int, yes: bool, now: dt.datetime) -> bool:
+        """Let somebody follow who has asked, or not; False: he does not ask any more."""
+        if not self._ties.remove(user_id, TieKind.REQUEST, whom.user_id):
+            return False
+        if yes:
+            self._subscribe(user_id, whom, now)
+        return True
+
+    def mute(self, user_id: int, whom: Profile, on: bool, now: dt.datetime) -> None:
+        """Leave somebody out of the stream of those one follows, or take him in again."""
+        if on:
+            self._ties.add(user_id, TieKind.MUTE, whom.user_id, now)
+        else:
+            self._ties.remove(user_id, TieKind.MUTE, whom.user_id)
+        self._mapper.mute(user_id, whom.feed_id, on)
+
+    def block(self, user_id: int, whom: int, now: dt.datetime) -> list[int]:
+        """Neither sees the other from now on; return the feeds that each of them no longer reads.
+
+        The block is written first: whoever follows at this moment is found by the next step, or refused.
+        """
+        self._ties.add(user_id, TieKind.BLOCK, whom, now)
+        profiles = self._profiles.some([user_id, whom])
+        left = []
+        for reader, other in ((whom, user_id), (user_id, whom)):
+            self._ties.remove(reader, TieKind.REQUEST, other)
+            if other in profiles and self._drop(reader, profiles[other].feed_id, now):
+                left.append(profiles[other].feed_id)
+        return left
+
+    def _drop(self, reader: int, feed_id: int, now: dt.datetime) -> bool:
+        try:
+            self._subscriptions.remove(reader, feed_id, now)  # nothing that could bring it back
+        except NotFoundError:
+            return False
+        return True
+
+    def unblock(self, user_id: int, whom: int) -> bool:
+        """Let the other see again what everybody sees; False: he was not blocked."""
+        return self._ties.remove(user_id, TieKind.BLOCK, whom)
+
+    def dismiss(self, whom: Profile, reader: int, now: dt.datetime) -> bool:
+        """Take a follower away; False: he was none."""
+        return self._drop(reader, whom.feed_id, now)
+
+    def followed(self, user_id: int) -> list[Subscription]:
+        """Return the subscriptions to people."""
+        return self._mapper.of_people(user_id)
+
+    def followers(self, whom: Profile, after: int, limit: int) -> list[tuple[int, int]]:
+        """Return (place, person) of those who follow, the last ones first; ``after``: the place before."""
+        return self._mapper.readers(whom.feed_id, after, limit)
+
+    def requests(self, whom: int, limit: int) -> list[int]:
+        """Return who asks to follow, the last ones first."""
+        return self._ties.about(whom, TieKind.REQUEST, limit)
+
+    def laid(self, user_id: int, kind: TieKind, limit: int) -> list[int]:
+        """Return whom somebody mutes or blocks."""
+        return self._ties.by(user_id, kind, limit)
+
+    def counts(self, profiles: Sequence[Profile]) -> dict[int, int]:
+        """Return how many follow each of these people, by person."""
+        found = {p.user_id: self._feeds.get(p.feed_id) for p in profiles}
+        return {user_id: feed.subscribers for user_id, feed in found.items() if feed}

@@ -1,0 +1,168 @@
+"""One row for one article: shares of the same entry, and the entry itself, come together in a list.
+
+Which of them stands for all is decided without anything kept: the one that comes first in the list's own
+order. So it is the same on each page of a list, however far it is read, and its others are left out there.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from app.gateways.sight import SightGateway, sharer
+from app.mappers.entries import EntryMapper
+from app.mappers.entrykeys import EntryKeyMapper, millis
+from app.mappers.profiles import ProfileMapper
+from app.mappers.shares import ShareMapper
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.entry import EntryKey
+from app.models.sharing import Audience, Origin, Profile, Share, Sharer
+from app.models.stream import Show, Snapshot, Sort
+from app.models.subscription import ReadState, Subscription
+
+#: More than any feed has entries: all of one's own shares are read.
+ALL_READ = ReadState(upto=1 << 53)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a page's shares are.
+
+    Attributes:
+        left: keys that another row stands for.
+        sharers: by key, who of those whom the reader follows shared it; the oldest share first.
+        origins: by key of a share, what it shares.
+    """
+
+    left: Collection[int] = frozenset()
+    sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
+    origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
+
+
+NOTHING = Gathered()
+
+
+class GatheringGateway:
+    """Finds who shared what a list shows."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionMapper,
+        profiles: ProfileMapper,
+        shares: ShareMapper,
+        entries: EntryMapper,
+        keys: EntryKeyMapper,
+        sight: SightGateway,
+    ) -> None:
+        self._subscriptions, self._profiles, self._shares = subscriptions, profiles, shares
+        self._entries, self._keys, self._sight = entries, keys, sight
+
+    def people(self, user_id: int) -> list[Subscription]:
+        """Return a user's subscriptions to people."""
+        return self._subscriptions.of_people(user_id)
+
+    def own(self, user_id: int) -> list[Subscription]:
+        """Return what stands for subscriptions to one's own shares; none without a profile."""
+        profile = self._profiles.get(user_id)
+        feeds = (profile.feed_id, profile.closet_id) if profile else ()
+        return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
+
+    def gather(self, snapshot: Snapshot, keys: Sequence[EntryKey]) -> Gathered:
+        """Return what the shares on a page are; nothing for who follows nobody and shows none of his own."""
+        people = [s.feed_id for s in self.people(snapshot.user_id) if not s.muted]
+        own = [f for f in snapshot.feeds if f not in people] if snapshot.ref.is_own else []
+        if not keys or not (people or own):
+            return NOTHING
+        origins = self._entries.origins(keys)
+        roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
+        shares = self._shares.among(list(set(roots.values())), [*people, *own])
+        profiles = self._profiles.some(list({s.user_id for s in shares})) if shares else {}
+        shares = [s for s in shares if _shown(s, profiles, snapshot.user_id)]
+        by_root: dict[int, list[Share]] = collections.defaultdict(list)
+        for share in shares:
+            by_root[share.of.entry_id].append(share)
+        sharers = {
+            key: tuple(sharer(s, profiles[s.user_id]) for s in by_root[root])
+            for key, root in roots.items()
+            if root in by_root
+        }
+        first = self._first(snapshot, keys, roots, origins.values(), by_root)
+        left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
+        return Gathered(left, sharers, origins)
+
+    def _first(
+        self,
+        snapshot: Snapshot,
+        keys: Sequence[EntryKey],
+        roots: Mapping[int, int],
+        origins: Iterable[Origin],
+        by_root: Mapping[int, Sequence[Share]],
+    ) -> dict[int, int]:
+        """Return root → the key that stands for it in this list."""
+        groups: dict[int, dict[int, EntryKey]] = collections.defaultdict(dict)
+        for key in keys:
+            if roots[key.id] in by_root:
+                groups[roots[key.id]][key.id] = key
+        elsewhere = {o.entry_id: o.feed_id for o in origins if o.feed_id in snapshot.feeds}
+        missing = [i for i in elsewhere if i in groups and i not in groups[i]]
+        if missing:
+            for key in self._keys.locate(missing, [elsewhere[i] for i in missing]):
+                groups[key.id][key.id] = key
+        for root, members in groups.items():
+            for s in by_root[root]:
+                members.setdefault(s.id, EntryKey(s.id, s.feed_id, s.seq, millis(s.at)))
+        firsts = {}
+        for root, members in groups.items():
+            listed = [place for k in members.values() if (place := _place(snapshot, k)) is not None]
+            if listed:
+                firsts[root] = min(listed)[-1]
+        return firsts
+
+    def siblings(self, user_id: int, keys: Sequence[EntryKey]) -> list[EntryKey]:
+        """Return the keys of what is the same article in others of a user's feeds."""
+        people = [s.feed_id for s in self.people(user_id)]
+        if not people:
+            return []
+        origins = self._entries.origins(keys)
+        roots = {origins[k.id].entry_id if k.id in origins else k.id for k in keys}
+        known = {k.id for k in keys}
+        shares = self._shares.among(list(roots), people)
+        found = [EntryKey(s.id, s.feed_id, s.seq, millis(s.at)) for s in shares if s.id not in known]
+        missing = {o.entry_id: o.feed_id for o in origins.values() if o.entry_id not in known}
+        if missing:
+            mine = self._subscriptions.of_user(user_id, list(set(missing.values())))
+            found += self._keys.locate(list(missing), [s.feed_id for s in mine])
+        return found
+
+    def of_entry(self, user_id: int, entry_id: int, origin: Origin | None) -> tuple[Sharer, ...]:
+        """Return who of those whom a user follows, and he himself, shared an entry."""
+        people = [s.feed_id for s in self.people(user_id) if not s.muted]
+        people += [s.feed_id for s in self.own(user_id)]
+        root = origin.entry_id if origin else entry_id
+        shares = self._sight.visible(user_id, [root], people)
+        found = self._sight.sharers(user_id, shares)
+        return tuple(found[s.id] for s in shares if s.id in found)
+
+
+def _shown(share: Share, profiles: Mapping[int, Profile], viewer: int) -> bool:
+    """Return whether who follows may see a share, or it is his own."""
+    profile = profiles.get(share.user_id)
+    if profile is None:
+        return False
+    private = Audience.PRIVATE in (profile.audience, share.audience)
+    return share.user_id == viewer or not (profile.hidden or private)
+
+
+def _place(snapshot: Snapshot, key: EntryKey) -> tuple[int, int, int, int] | None:
+    """Return where a key stands in a list, itself last; None: it is not in it."""
+    feed = snapshot.feeds.get(key.feed_id)
+    if feed is None or not feed.first_seq <= key.seq <= feed.last_seq:
+        return None
+    read = feed.state.is_read(key.seq)
+    if read and snapshot.show is Show.UNREAD:
+        return None
+    segment = int(read) if snapshot.sort is Sort.UNREAD_ON_TOP and snapshot.show is Show.ALL else 0
+    if snapshot.sort is Sort.OLDEST:
+        return segment, key.at, key.id, key.id
+    return segment, -key.at, -key.id, key.id

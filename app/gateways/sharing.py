@@ -1,0 +1,309 @@
+"""Shares and posts: written in one transaction each, whatever number of people follow.
+
+A share is an entry of its sharer's feed and a document of its own, under one id. Its entry is what streams,
+counts and marks know; the document says where it came from and who may see it, and stays when the share is
+taken back, so that what others made of it keeps its way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import secrets
+from functools import partial
+
+from app.errors import ConflictError, InvalidError, NotFoundError
+from app.feeds import text, typed
+from app.feeds.sanitize import SANITIZER_VERSION
+from app.gateways.bodies import EXCERPT
+from app.gateways.profiles import ProfileGateway
+from app.gateways.sight import SightGateway
+from app.mappers import ids
+from app.mappers.entries import EntryMapper, Numbered
+from app.mappers.removals import RemovalMapper
+from app.mappers.searchables import SearchableMapper
+from app.mappers.sharedfeeds import SharedFeedMapper
+from app.mappers.shares import ShareMapper
+from app.mappers.store import Session, Store
+from app.models.entry import Entry, NewEntry
+from app.models.removal import Removal
+from app.models.sharing import Audience, Origin, Profile, Share
+
+#: Tries of a share whose place or id another one took at the same moment.
+ROUNDS = 8
+
+
+class SharingGateway:
+    """Shares, posts, edits, and takes back.
+
+    Args:
+        depth: shares on one way from the root, at most.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        profiles: ProfileGateway,
+        sight: SightGateway,
+        feeds: SharedFeedMapper,
+        shares: ShareMapper,
+        entries: EntryMapper,
+        searchables: SearchableMapper,
+        removals: RemovalMapper,
+        *,
+        depth: int,
+    ) -> None:
+        self._store, self._profiles, self._sight = store, profiles, sight
+        self._feeds, self._shares, self._entries = feeds, shares, entries
+        self._searchables, self._removals = searchables, removals
+        self._depth = depth
+
+    def share(self, profile: Profile, entry: Entry, note: str, audience: Audience, now: dt.datetime) -> Share:
+        """Share an entry that the sharer may see; one that is a share itself is taken from there.
+
+        Raises:
+            ExistsError: he shares it already.
+            InvalidError: it is somebody's post for fewer people, or came through too many hands.
+            NotFoundError: it was taken back, or its entry is gone.
+        """
+        source = self._shares.get(entry.id) if entry.of else None
+        if entry.of and (source is None or not source.live):
+            raise NotFoundError(entry_id=entry.id)
+        if source is not None:
+            audience = self._allowed(source, profile, audience)
+        share = Share(
+            id=ids.take(),
+            of=source.of if source else Origin(entry.id, entry.feed_id),
+            user_id=profile.user_id,
+            feed_id=0,
+            seq=0,
+            at=now,
+            path=(*source.path, source.id) if source and source.user_id != profile.user_id else (),
+            note=note,
+            audience=audience,
+        )
+        return self._put(profile, share, self._body(profile, share, "", now), now)
+
+    def _allowed(self, source: Share, profile: Profile, audience: Audience) -> Audience:
+        """Return for whom a share may be passed on, at most for those that it is for."""
+        owner = self._profiles.get(source.user_id)
+        whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
+        if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
+            raise InvalidError("This was written for followers alone, so it cannot be passed on.")
+        if len(source.path) + 1 >= self._depth:
+            raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
+        return audience.within(whole)
+
+    def post(self, profile: Profile, title: str, words: str, audience: Audience, now: dt.datetime) -> Share:
+        """Publish what somebody wrote himself; it is an entry of its own."""
+        share_id = ids.take()
+        share = Share(
+            id=share_id,
+            of=Origin(share_id, 0),
+            user_id=profile.user_id,
+            feed_id=0,
+            seq=0,
+            at=now,
+            note=words,
+            audience=audience,
+        )
+        return self._put(profile, share, _entry_of_post(title, words, profile, now), now)
+
+    def _put(self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime) -> Share:
+        for _ in range(ROUNDS):
+            try:
+                return self._store.transaction(partial(self._write, profile, share, entry, now))
+            except ConflictError:
+                fresh = ids.take()
+                of = Origin(fresh, 0) if share.is_post else share.of
+                share = dataclasses.replace(share, id=fresh, of=of)
+        raise ConflictError(user_id=profile.user_id)
+
+    def _write(
+        self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime, session: Session
+    ) -> Share:
+        private = share.audience is Audience.PRIVATE
+        feed_id = profile.closet_id if private else profile.feed_id
+        seq = self._feeds.number(feed_id, share.at, now, session)
+        if seq is None:
+            raise NotFoundError(user_id=profile.user_id)
+        of = Origin(share.id, feed_id) if share.is_post else share.of
+        share = dataclasses.replace(share, feed_id=feed_id, seq=seq, of=of)
+        # Before the root is counted: who shares it for the second time changes nothing.
+        self._shares.add(share, session)
+        numbered = Numbered(feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at))
+        self._entries.share(numbered, share.id, of, session)
+        # A root is counted like a starred entry: retention keeps it.
+        if not share.is_post and not self._entries.star(of.feed_id, of.entry_id, 1, session):
+            raise NotFoundError(entry_id=of.entry_id)
+        return share
+
+    def edit(self, profile: Profile, share_id: int, note: str, audience: Audience, now: dt.datetime) -> Share:
+        """Change what somebody wrote to a share, or for whom it is.
+
+        Raises:
+            NotFoundError: he has no such share.
+            InvalidError: as for :meth:`share`.
+        """
+        was = self._shares.get(share_id)
+        if was is None or not was.live or was.user_id != profile.user_id:
+            raise NotFoundError(share_id=share_id)
+        if was.source is not None:
+            source = self._shares.get(was.source)
+            owner = self._profiles.get(source.user_id) if source else None
+            if source and owner and source.live:
+                audience = audience.within(source.audience.within(owner.audience))
+        if (was.audience is Audience.PRIVATE) != (audience is Audience.PRIVATE):
+            return self._move(profile, was, note, audience, now)
+        edited = self._shares.edit(share_id, profile.user_id, note, audience, now)
+        if edited is None:
+            raise NotFoundError(share_id=share_id)
+        html = typed.html(note)
+        excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
+        self._entries.note(was.feed_id, share_id, html, excerpt, now)
+        self._feeds.stir(was.feed_id, now)
+        return edited
+
+    def _move(self, profile: Profile, was: Share, note: str, audience: Audience, now: dt.datetime) -> Share:
+        """Let a share be seen that was private, or the other way round: it goes to the other feed."""
+        edited = now if was.note != note else was.edited
+        new = dataclasses.replace(was, note=note, audience=audience, edited=edited)
+        body = self._body(profile, new, self._title(was), now)
+
+        def work(session: Session) -> Share:
+            self._gone(was, now, session)
+            return self._write(profile, new, body, now, session)
+
+        moved = self._store.transaction(work)
+        self._searchables.drop(was.feed_id, was.id)
+        return moved
+
+    def remove(
+        self, user_id: int, share_id: int, expires: dt.datetime, now: dt.datetime
+    ) -> tuple[Share, str]:
+        """Take a share back; what others made of it stays, and keeps its way.
+
+        Returns:
+            The share as it was, and a token for :meth:`restore`, good until ``expires``.
+
+        Raises:
+            NotFoundError: he has no such share.
+        """
+        was = self._shares.get(share_id)
+        if was is None or was.user_id != user_id or not was.live:
+            raise NotFoundError(share_id=share_id)
+        token = secrets.token_urlsafe(16)
+        removal = Removal(token, user_id, share=was, title=self._title(was))
+
+        def work(session: Session) -> None:
+            self._gone(was, now, session)
+            self._removals.add(removal, expires, session)
+
+        self._store.transaction(work)
+        self._searchables.drop(was.feed_id, was.id)
+        return was, token
+
+    def _title(self, share: Share) -> str:
+        """Return what a post is called; other shares are called as their root is."""
+        entry = self._entries.find(share.id, [share.feed_id]) if share.is_post else None
+        return entry.title if entry else ""
+
+    def _body(self, profile: Profile, share: Share, title: str, now: dt.datetime) -> NewEntry:
+        """Return the entry of a share that is stored once more.
+
+        Raises:
+            NotFoundError: what was shared is gone.
+        """
+        if share.is_post:
+            return _entry_of_post(title, share.note, profile, now)
+        root = self._entries.find(share.of.entry_id, [share.of.feed_id])
+        if root is None:
+            raise NotFoundError(entry_id=share.of.entry_id)
+        return _entry_of(root, share.note, now)
+
+    def _gone(self, was: Share, now: dt.datetime, session: Session) -> None:
+        if self._shares.remove(was.id, was.user_id, now, session) is None:
+            raise NotFoundError(share_id=was.id)
+        self._entries.remove(was.feed_id, was.id, session)
+        self._feeds.leave(was.feed_id, was.seq, session)
+        if not was.is_post:
+            self._entries.star(was.of.feed_id, was.of.entry_id, -1, session)
+
+    def restore(self, profile: Profile, token: str, now: dt.datetime) -> Share:
+        """Bring back a share that was taken back, with its note and its place in chains.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his; or the entry is gone.
+            ExistsError: he has shared it again.
+        """
+        removal = self._removals.get(profile.user_id, token, now)
+        share = removal.share if removal else None
+        if removal is None or share is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        body = self._body(profile, share, removal.title, now)
+
+        def work(session: Session) -> Share:
+            self._removals.remove(profile.user_id, token, session)
+            return self._write(profile, share, body, now, session)
+
+        try:
+            return self._store.transaction(work)
+        except ConflictError as e:
+            raise NotFoundError("This can no longer be undone.", undo=token) from e
+
+    def of(self, user_id: int, origin: int) -> Share | None:
+        """Return a person's own share of an entry."""
+        return self._shares.mine(user_id, [origin]).get(origin)
+
+    def get(self, viewer: int | None, share_id: int) -> Share:
+        """Return a share that a viewer may see.
+
+        Raises:
+            NotFoundError: there is none, it was taken back, or he may not.
+        """
+        share = self._shares.get(share_id)
+        if share is None or not self._sight.sees(viewer, share):
+            raise NotFoundError(share_id=share_id)
+        return share
+
+    def erase(self, user_id: int, now: dt.datetime) -> None:
+        """Take back all that somebody shared, for good; safe to run again."""
+        while shares := self._shares.of_user(user_id, 100):
+            for share in shares:
+                try:
+                    self._store.transaction(partial(self._gone, share, now))
+                except NotFoundError:
+                    continue  # taken back by another run
+
+
+def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
+    """Return the entry of a share: what its sharer says, and how a search finds it.
+
+    What is shown of the root is read from there. Of a post nothing is copied: it may be taken back.
+    """
+    entry = NewEntry(
+        guid_hash=b"",
+        at=now,
+        arrived=now,
+        title="",
+        content=typed.html(note),
+        cleaned_by=SANITIZER_VERSION,
+    )
+    if root.of is not None:
+        return entry
+    return entry._replace(title=root.title, author=root.author, excerpt=root.excerpt)
+
+
+def _entry_of_post(title: str, words: str, profile: Profile, now: dt.datetime) -> NewEntry:
+    html = typed.html(words)
+    return NewEntry(
+        guid_hash=b"",
+        at=now,
+        arrived=now,
+        title=title,
+        published=now,
+        author=profile.name,
+        content=html,
+        excerpt=text.excerpt(html, EXCERPT),
+        cleaned_by=SANITIZER_VERSION,
+    )

@@ -1,0 +1,104 @@
+"""Who may see what of whom: the one place that decides it, for pages, feeds, chains and search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.mappers.profiles import ProfileMapper, TieMapper
+from app.mappers.shares import ShareMapper, Sight
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.sharing import STRANGER, Profile, Share, Sharer, Tie, TieKind
+
+
+class SightGateway:
+    """Decides by profile, tie and audience."""
+
+    def __init__(
+        self,
+        profiles: ProfileMapper,
+        ties: TieMapper,
+        shares: ShareMapper,
+        subscriptions: SubscriptionMapper,
+    ) -> None:
+        self._profiles, self._ties = profiles, ties
+        self._shares, self._subscriptions = shares, subscriptions
+
+    def ties(self, viewer: int | None, profiles: Iterable[Profile]) -> dict[int, Tie]:
+        """Return what a viewer (None: a stranger) is to these people, by person."""
+        people = {p.user_id: p for p in profiles}
+        if viewer is None or not people:
+            return dict.fromkeys(people, STRANGER)
+        laid = self._ties.between(viewer, list(people))
+        mine = self._subscriptions.of_user(viewer, [p.feed_id for p in people.values()])
+        follows = {s.feed_id: s for s in mine if s.person}
+        return {
+            user_id: Tie(
+                own=user_id == viewer,
+                follows=profile.feed_id in follows,
+                requested=(viewer, TieKind.REQUEST, user_id) in laid,
+                muted=(viewer, TieKind.MUTE, user_id) in laid,
+                blocked=bool({(viewer, TieKind.BLOCK, user_id), (user_id, TieKind.BLOCK, viewer)} & laid),
+                blocks=(viewer, TieKind.BLOCK, user_id) in laid,
+            )
+            for user_id, profile in people.items()
+        }
+
+    def tie(self, viewer: int | None, profile: Profile) -> Tie:
+        """Return what a viewer is to one person."""
+        return self.ties(viewer, [profile])[profile.user_id]
+
+    def seen(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Profile]:
+        """Return the sharers of those of these shares that a viewer may see, by share."""
+        profiles = self._profiles.some(list({s.user_id for s in shares})) if shares else {}
+        ties = self.ties(viewer, profiles.values())
+        return {
+            s.id: profiles[s.user_id]
+            for s in shares
+            if s.live and s.user_id in profiles and profiles[s.user_id].lets_see(s.audience, ties[s.user_id])
+        }
+
+    def sees(self, viewer: int | None, share: Share) -> bool:
+        """Return whether a viewer may see one share."""
+        return share.id in self.seen(viewer, [share])
+
+    def hidden(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
+        """Return those of these shares that a viewer may not see."""
+        if not share_ids:
+            return set()
+        return set(share_ids) - set(self.seen(viewer, list(self._shares.some(share_ids).values())))
+
+    def feed_of(self, viewer: int, entry_id: int) -> int | None:
+        """Return the feed of an entry that somebody shares with this viewer; None: nobody does."""
+        share = self._shares.get(entry_id)
+        return share.feed_id if share and self.sees(viewer, share) else None
+
+    def sharers(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Sharer]:
+        """Return who shared, as a viewer sees them, by share; what he may not see is left out."""
+        found = self.seen(viewer, shares)
+        return {s.id: sharer(s, found[s.id]) for s in shares if s.id in found}
+
+    def sight(self, viewer: int | None) -> Sight:
+        """Return what shares of a chain a viewer may see, as far as it can be asked of the store."""
+        if viewer is None:
+            return Sight()
+        return Sight(viewer, [s.feed_id for s in self._subscriptions.of_people(viewer)])
+
+    def visible(self, viewer: int | None, origin_ids: Sequence[int], feeds: Sequence[int]) -> list[Share]:
+        """Return the shares of these entries in these feeds that a viewer may see, the oldest first."""
+        found = self._shares.among(origin_ids, feeds) if origin_ids and feeds else []
+        seen: Mapping[int, Profile] = self.seen(viewer, found)
+        return [s for s in found if s.id in seen]
+
+
+def sharer(share: Share, profile: Profile) -> Sharer:
+    """Return who shared, for those who may see it."""
+    return Sharer(
+        share.id,
+        share.user_id,
+        profile.handle,
+        profile.name,
+        share.note,
+        share.at,
+        share.edited is not None,
+        share.audience,
+    )

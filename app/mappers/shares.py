@@ -1,0 +1,184 @@
+"""Shares: the collection ``shares``. Queries for a chain carry ``of``, its shard key; others name ids.
+
+    {_id, of, of_feed, user_id, feed_id, seq, at, path, note, audience, edited?, live?, removed?}
+
+``path`` holds the ids of the shares on the way from the root to this one, itself last, 14 hexadecimal digits
+each. Sorted as text that is the order of a nested list, older branches first, and all that lies below a
+share is one range: so a tree of any size is read in pages, by one index. (Binary values would be sorted by
+their length first.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+
+from bson.int64 import Int64
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ConflictError, ExistsError
+from app.mappers.errors import translated
+from app.mappers.store import Doc, Session, is_duplicate
+from app.models.sharing import Audience, Origin, Share
+
+#: Digits of an id in a path: 53 bits.
+WIDTH = 14
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sight:
+    """What of a chain a viewer may see, as far as shares tell by themselves.
+
+    Attributes:
+        user_id: of the viewer, None: a stranger. feed_ids: of those he follows.
+    """
+
+    user_id: int | None = None
+    feed_ids: Sequence[int] = ()
+
+    def query(self) -> Doc:
+        seen: list[Doc] = [{"audience": Audience.PUBLIC.value}]
+        if self.feed_ids:
+            seen.append({"audience": Audience.FOLLOWERS.value, "feed_id": {"$in": list(self.feed_ids)}})
+        if self.user_id is not None:
+            seen.append({"user_id": self.user_id})
+        return {"live": True, "$or": seen}
+
+
+class ShareMapper:
+    """Document ↔ :class:`Share`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._shares: Collection[Doc] = database["shares"]
+
+    @translated
+    def add(self, share: Share, session: Session) -> None:
+        """Store a share.
+
+        Raises:
+            ExistsError: this person shares this entry already; the transaction is over.
+            ConflictError: the id is taken; the transaction is over.
+        """
+        doc = share_doc(share)
+        try:
+            # A share that is brought back has left its document behind, for those that came after it.
+            self._shares.delete_one({"_id": share.id, "live": None}, session=session)
+            self._shares.insert_one(doc, session=session)
+        except DuplicateKeyError as e:
+            if is_duplicate(e, "user_id"):
+                raise ExistsError("You shared this already.", entry_id=share.of.entry_id) from e
+            raise ConflictError(share_id=share.id) from e
+
+    @translated
+    def get(self, share_id: int, session: Session | None = None) -> Share | None:
+        """Return a share, also one that was taken back."""
+        doc = self._shares.find_one({"_id": share_id}, session=session)
+        return share_of(doc) if doc else None
+
+    @translated
+    def some(self, share_ids: Sequence[int]) -> dict[int, Share]:
+        """Return those of these shares that there are, by id."""
+        return {d["_id"]: share_of(d) for d in self._shares.find({"_id": {"$in": list(share_ids)}})}
+
+    @translated
+    def mine(self, user_id: int, origins: Sequence[int]) -> dict[int, Share]:
+        """Return a person's own shares of these entries, by the entry."""
+        query = {"user_id": user_id, "of": {"$in": list(origins)}, "live": True}
+        return {d["of"]: share_of(d) for d in self._shares.find(query)}
+
+    @translated
+    def among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
+        """Return the shares of these entries in these feeds, the oldest first."""
+        query = {"of": {"$in": list(origins)}, "feed_id": {"$in": list(feed_ids)}, "live": True}
+        return sorted((share_of(d) for d in self._shares.find(query).hint("of_feed")), key=lambda s: s.id)
+
+    @translated
+    def edit(
+        self, share_id: int, user_id: int, note: str, audience: Audience, now: dt.datetime
+    ) -> Share | None:
+        """Change what somebody wrote to his share, and who sees it; None: he has no such share."""
+        query = {"_id": share_id, "user_id": user_id, "live": True}
+        was = self._shares.find_one(query)
+        if was is None:
+            return None
+        changes: Doc = {"note": note, "audience": audience.value}
+        if was["note"] != note:
+            changes["edited"] = now
+        self._shares.update_one(query, {"$set": changes})
+        return share_of({**was, **changes})
+
+    @translated
+    def remove(self, share_id: int, user_id: int, now: dt.datetime, session: Session) -> Share | None:
+        """Take a share back and return it as it was; its place in chains stays. None: there is none."""
+        query = {"_id": share_id, "user_id": user_id, "live": True}
+        gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": ""}}
+        doc = self._shares.find_one_and_update(query, gone, session=session)
+        return share_of(doc) if doc else None
+
+    @translated
+    def chain(self, of: int, sight: Sight, after: str, limit: int) -> list[tuple[Share, str]]:
+        """Return shares of a root that may be seen, each with its path, in the order of a nested list."""
+        query = {"of": of, **sight.query()}
+        if after:
+            query["path"] = {"$gt": after}
+        found = self._shares.find(query).sort("path").limit(limit).hint("chain")
+        return [(share_of(d), d["path"]) for d in found]
+
+    @translated
+    def count(self, of: int, sight: Sight, most: int) -> int:
+        """Return how many shares of a root may be seen, counted up to ``most``."""
+        return self._shares.count_documents({"of": of, **sight.query()}, limit=most, hint="chain")
+
+    @translated
+    def of_user(self, user_id: int, limit: int) -> list[Share]:
+        """Return some live shares of a person."""
+        found = self._shares.find({"user_id": user_id, "live": True}).hint("user_of").limit(limit)
+        return [share_of(d) for d in found]
+
+
+def packed(ids: Sequence[int]) -> str:
+    """Return ids as the store keeps a path."""
+    return "".join(f"{i:0{WIDTH}x}" for i in ids)
+
+
+def unpacked(path: str) -> tuple[int, ...]:
+    """Return the ids of a path."""
+    return tuple(int(path[i : i + WIDTH], 16) for i in range(0, len(path), WIDTH))
+
+
+def share_doc(share: Share) -> Doc:
+    """Return the document of a live share."""
+    doc: Doc = {
+        "_id": Int64(share.id),
+        "of": Int64(share.of.entry_id),
+        "of_feed": Int64(share.of.feed_id),
+        "user_id": Int64(share.user_id),
+        "feed_id": Int64(share.feed_id),
+        "seq": Int64(share.seq),
+        "at": share.at,
+        "path": packed((*share.path, share.id)),
+        "note": share.note,
+        "audience": share.audience.value,
+        "live": True,
+    }
+    return {**doc, "edited": share.edited} if share.edited else doc
+
+
+def share_of(doc: Doc) -> Share:
+    """Return the share of a document."""
+    return Share(
+        id=doc["_id"],
+        of=Origin(doc["of"], doc["of_feed"]),
+        user_id=doc["user_id"],
+        feed_id=doc["feed_id"],
+        seq=doc["seq"],
+        at=doc["at"],
+        path=unpacked(doc["path"])[:-1],
+        note=doc["note"],
+        audience=Audience(doc["audience"]),
+        edited=doc.get("edited"),
+        live=doc.get("live", False),
+    )

@@ -1,0 +1,254 @@
+"""People: following them, and being followed; muting, blocking; profiles."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from app import clock, logs
+from app.errors import ForbiddenError, InvalidError, NotFoundError
+from app.gateways.accounts import AccountGateway
+from app.gateways.follows import FollowGateway
+from app.gateways.profiles import ProfileGateway
+from app.gateways.sight import SightGateway
+from app.models.actor import Actor, Permission
+from app.models.sharing import Audience, Profile, Tie, TieKind
+from app.ports import EventPort
+from app.services.access import Limiter, require, throttle
+from app.services.checks import a_text, some_words
+
+log = logs.get(__name__)
+
+HOUR = 3600
+NAME_MAX, BIO_MAX, LINKS_MAX, LINK_MAX = 64, 500, 5, 2048
+#: People on a page of followers; asks that are shown at once.
+ROWS = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody's profile, as one who looks at it sees it."""
+
+    profile: Profile
+    tie: Tie
+    followers: int
+
+
+class FollowingService:
+    """What the actor is to others.
+
+    Args:
+        per_hour: people whom one user may begin to follow. undo_ttl: seconds.
+    """
+
+    def __init__(
+        self,
+        follows: FollowGateway,
+        profiles: ProfileGateway,
+        sight: SightGateway,
+        accounts: AccountGateway,
+        events: EventPort,
+        limiter: Limiter,
+        *,
+        per_hour: int,
+        undo_ttl: float,
+    ) -> None:
+        self._follows, self._profiles, self._sight = follows, profiles, sight
+        self._accounts, self._events, self._limiter = accounts, events, limiter
+        self._per_hour = per_hour
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def person(self, actor: Actor | None, handle: str) -> Person:
+        """Return somebody's profile.
+
+        Raises:
+            NotFoundError: there is none of this name, or it is not for this viewer.
+        """
+        profile = self._profiles.named(handle)
+        tie = self._sight.tie(actor.user_id if actor else None, profile)
+        gone = profile.hidden or profile.audience is Audience.PRIVATE or (tie.blocked and not tie.blocks)
+        if gone and not tie.own:
+            raise NotFoundError(handle=handle[:64])
+        return Person(profile, tie, self._follows.counts([profile]).get(profile.user_id, 0))
+
+    def own(self, actor: Actor) -> Profile:
+        """Return the actor's own profile, which is made where he has none yet."""
+        require(actor, Permission.SHARE_EDIT)
+        user = self._accounts.user(actor.user_id)
+        if user is None:
+            raise NotFoundError(user_id=actor.user_id)
+        return self._profiles.ensure(user, clock.now())
+
+    def edit(
+        self,
+        actor: Actor,
+        *,
+        display: str,
+        bio: str,
+        links: Sequence[str],
+        audience: Audience,
+        listed: bool,
+        open_lists: bool,
+    ) -> Profile:
+        """Change the actor's profile.
+
+        Raises:
+            InvalidError: a text is too long, or a link is no web address.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        changes: dict[str, Any] = {
+            "display": a_text(display, "display", most=NAME_MAX, empty=True),
+            "bio": some_words(bio, "bio", most=BIO_MAX),
+            "links": _links(links),
+            "audience": audience.value,
+            "listed": bool(listed),
+            "open_lists": bool(open_lists),
+        }
+        return self._profiles.change(self.own(actor), changes)
+
+    def follow(self, actor: Actor, handle: str) -> Tie:
+        """Follow somebody, or ask to; return what they are then.
+
+        Raises:
+            NotFoundError: there is nobody of this name to follow.
+            ForbiddenError: it is himself, or somebody he blocks.
+            RateLimitedError: too many within the hour.
+            TooLargeError: he has as many subscriptions as he may.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        whom = self._profiles.named(handle)
+        throttle(self._limiter, f"follow:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        tie = self._follows.follow(actor.user_id, whom, clock.now())
+        if tie.follows:
+            self._events.follows(actor.user_id, added=[whom.feed_id])
+        self._events.counts(whom.user_id)
+        log.info("followed", user_id=actor.user_id, whom=whom.user_id, requested=tie.requested)
+        return tie
+
+    def unfollow(self, actor: Actor, handle: str) -> str | None:
+        """Stop following, or asking; return the token that takes it back, None: there is nothing to."""
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        whom = self._profiles.named(handle)
+        token = self._follows.unfollow(actor.user_id, whom, clock.now() + self._undo_ttl)
+        if token:
+            self._events.follows(actor.user_id, removed=[whom.feed_id])
+        return token
+
+    def answer(self, actor: Actor, handle: str, yes: bool) -> bool:
+        """Let somebody follow who asked to, or not; False: he does not ask any more."""
+        require(actor, Permission.SHARE_EDIT)
+        asker, mine = self._account(handle), self.own(actor)
+        done = self._follows.answer(mine, asker, yes, clock.now())
+        if done and yes:
+            self._events.follows(asker, added=[mine.feed_id])
+        return done
+
+    def mute(self, actor: Actor, handle: str, on: bool) -> None:
+        """Leave somebody out of what one's list of all shows, or take him in again."""
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        self._follows.mute(actor.user_id, self._profiles.named(handle), on, clock.now())
+        self._events.counts(actor.user_id)
+
+    def block(self, actor: Actor, handle: str) -> None:
+        """Neither sees the other from now on.
+
+        Raises:
+            NotFoundError: there is nobody of this name.
+            ForbiddenError: it is himself.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        whom = self._account(handle)
+        if whom == actor.user_id:
+            raise ForbiddenError("This is you.")
+        left = self._follows.block(actor.user_id, whom, clock.now())
+        for user_id in (actor.user_id, whom):
+            self._events.follows(user_id, removed=left)
+        log.info("blocked", user_id=actor.user_id, whom=whom)
+
+    def unblock(self, actor: Actor, handle: str) -> bool:
+        """Let somebody see again what everybody sees; False: he was not blocked."""
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        return self._follows.unblock(actor.user_id, self._account(handle))
+
+    def dismiss(self, actor: Actor, handle: str) -> bool:
+        """Take a follower away; False: he was none."""
+        require(actor, Permission.SHARE_EDIT)
+        reader, mine = self._account(handle), self.own(actor)
+        gone = self._follows.dismiss(mine, reader, clock.now())
+        if gone:
+            self._events.follows(reader, removed=[mine.feed_id])
+        return gone
+
+    def followers(
+        self, actor: Actor | None, handle: str, after: int = 0
+    ) -> tuple[list[Profile | str], int | None]:
+        """Return a page of who follows somebody, and the place of the next.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or he shows nobody who follows him.
+        """
+        person = self.person(actor, handle)
+        if not (person.tie.own or person.profile.open_lists):
+            raise NotFoundError(handle=handle[:64])
+        found = self._follows.followers(person.profile, after, ROWS + 1)
+        people = self._people(actor, [user_id for _, user_id in found[:ROWS]], all=person.tie.own)
+        return people, found[ROWS - 1][0] if len(found) > ROWS else None
+
+    def following(self, actor: Actor | None, handle: str) -> list[Profile | str]:
+        """Return whom somebody follows.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or he does not show it.
+        """
+        person = self.person(actor, handle)
+        if not (person.tie.own or person.profile.open_lists):
+            raise NotFoundError(handle=handle[:64])
+        feeds = [s.feed_id for s in self._follows.followed(person.profile.user_id)]
+        owners = [o for o in map(self._profiles.owner, feeds) if o is not None]
+        return self._people(actor, owners, all=person.tie.own)
+
+    def requests(self, actor: Actor) -> list[str]:
+        """Return the names of those who ask to follow the actor."""
+        require(actor, Permission.SHARE_EDIT)
+        return self._names(self._follows.requests(actor.user_id, ROWS))
+
+    def laid(self, actor: Actor, kind: TieKind) -> list[str]:
+        """Return the names of those whom the actor mutes or blocks."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._names(self._follows.laid(actor.user_id, kind, ROWS))
+
+    def _people(self, actor: Actor | None, user_ids: Sequence[int], *, all: bool) -> list[Profile | str]:
+        """Return profiles, and the bare names of those who have none; others see only open ones."""
+        profiles = self._profiles.some(user_ids)
+        ties = self._sight.ties(actor.user_id if actor else None, profiles.values())
+        names = self._accounts.names([u for u in user_ids if u not in profiles]) if all else {}
+        found: list[Profile | str] = []
+        for user_id in user_ids:
+            profile = profiles.get(user_id)
+            if profile and profile.lets_see(Audience.PUBLIC, ties[user_id]):
+                found.append(profile)
+            elif all and (name := profile.handle if profile else names.get(user_id, "")):
+                found.append(name)
+        return found
+
+    def _names(self, user_ids: Sequence[int]) -> list[str]:
+        names = self._accounts.names(user_ids)
+        return [names[u] for u in user_ids if u in names]
+
+    def _account(self, handle: str) -> int:
+        found = self._accounts.named(handle)
+        if found is None:
+            raise NotFoundError(handle=handle[:64])
+        return found
+
+
+def _links(links: Sequence[str]) -> list[str]:
+    kept = [a_text(link, "links", most=LINK_MAX) for link in links if link.strip()]
+    if len(kept) > LINKS_MAX:
+        raise InvalidError("At most %(most)s links.", field="links", most=LINKS_MAX)
+    for link in kept:
+        if not link.startswith(("https://", "http://")) or any(c in link for c in ' "<>'):
+            raise InvalidError("A link begins with https:// or http://.", field="links")
+    return kept

@@ -1,0 +1,209 @@
+"""Sharing: what a person passes on, what he writes himself, and the chains that come of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from app import clock, logs
+from app.errors import ExistsError, InvalidError, NotFoundError
+from app.gateways.accounts import AccountGateway
+from app.gateways.chains import ChainGateway
+from app.gateways.entries import EntryGateway
+from app.gateways.feeds import FeedGateway
+from app.gateways.profiles import ProfileGateway
+from app.gateways.sharing import SharingGateway
+from app.models.actor import Actor, Permission
+from app.models.sharing import Audience, ChainPage, Profile, Share, Shared, Sharer
+from app.ports import EventPort
+from app.services.access import Limiter, require, throttle
+from app.services.checks import a_text, an_id, some_words
+
+log = logs.get(__name__)
+
+TOKEN_MAX = 64
+CURSOR_MAX = 4096
+TITLE_MAX = 256
+HOUR = 3600
+
+
+class SharingService:
+    """Shares, posts and chains of the actor, and chains as strangers see them.
+
+    Args:
+        note_length: characters of a note or post. per_hour: shares and posts of one user.
+        undo_ttl: seconds.
+    """
+
+    def __init__(
+        self,
+        sharing: SharingGateway,
+        profiles: ProfileGateway,
+        chains: ChainGateway,
+        entries: EntryGateway,
+        feeds: FeedGateway,
+        accounts: AccountGateway,
+        events: EventPort,
+        limiter: Limiter,
+        *,
+        note_length: int,
+        per_hour: int,
+        undo_ttl: float,
+    ) -> None:
+        self._sharing, self._profiles, self._chains = sharing, profiles, chains
+        self._entries, self._feeds, self._accounts = entries, feeds, accounts
+        self._events, self._limiter = events, limiter
+        self._note_length, self._per_hour = note_length, per_hour
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def share(
+        self, actor: Actor, entry_id: int, *, note: str = "", audience: Audience | None = None
+    ) -> Shared:
+        """Share an entry with whoever follows; twice is the same as once.
+
+        Args:
+            audience: None: that of the stream.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+            InvalidError: it may not be passed on, or the note is too long.
+            RateLimitedError: too many within the hour.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        note, now = some_words(note, "note", most=self._note_length), clock.now()
+        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
+        origin = entry.of.entry_id if entry.of else entry.id
+        if known := self._sharing.of(actor.user_id, origin):
+            return Shared(known, existed=True)
+        throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        if entry.of is None:
+            self._check_open(entry.feed_id)
+        profile = self._profile(actor, now)
+        try:
+            share = self._sharing.share(profile, entry, note, audience or profile.audience, now)
+        except ExistsError:
+            other = self._sharing.of(actor.user_id, origin)
+            if other is None:
+                raise
+            return Shared(other, existed=True)
+        self._tell(share)
+        log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)
+        return Shared(share)
+
+    def _check_open(self, feed_id: int) -> None:
+        """Refuse what comes from an address that is a key itself: who reads it has paid, or was trusted."""
+        if self._feeds.is_secret(feed_id):
+            raise InvalidError("The address of this feed is yours alone, so its entries cannot be shared.")
+
+    def post(self, actor: Actor, title: str, words: str, *, audience: Audience | None = None) -> Share:
+        """Publish something of one's own.
+
+        Raises:
+            InvalidError: there are no words, or too many.
+            RateLimitedError: too many within the hour.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        words, now = some_words(words, "note", most=self._note_length), clock.now()
+        title = a_text(title, "title", most=TITLE_MAX, empty=True)
+        if not words:
+            raise InvalidError("Write something first.", field="note")
+        throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        profile = self._profile(actor, now)
+        share = self._sharing.post(profile, title, words, audience or profile.audience, now)
+        self._tell(share)
+        log.info("posted", user_id=actor.user_id, share_id=share.id)
+        return share
+
+    def edit(self, actor: Actor, share_id: int, *, note: str, audience: Audience | None = None) -> Share:
+        """Change what one wrote to a share, or for whom it is; readers see that it was edited.
+
+        Raises:
+            NotFoundError: he has no such share.
+            InvalidError: the note is too long, or there are no words left in a post.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        note, now = some_words(note, "note", most=self._note_length), clock.now()
+        was = self._sharing.get(actor.user_id, an_id(share_id, "share"))
+        if was.is_post and not note:
+            raise InvalidError("Write something first.", field="note")
+        edited = self._sharing.edit(self._profile(actor, now), was.id, note, audience or was.audience, now)
+        self._tell(edited)
+        return edited
+
+    def remove(self, actor: Actor, share_id: int) -> str:
+        """Take a share back; what others made of it stays.
+
+        Returns:
+            A token for :meth:`restore`, good for a day.
+
+        Raises:
+            NotFoundError: he has no such share.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        now = clock.now()
+        was, token = self._sharing.remove(actor.user_id, an_id(share_id, "share"), now + self._undo_ttl, now)
+        self._tell(was, new=0)
+        log.info("unshared", user_id=actor.user_id, share_id=was.id)
+        return token
+
+    def restore(self, actor: Actor, token: str) -> Share:
+        """Take a ``remove`` back.
+
+        Raises:
+            NotFoundError: it was too long ago, was taken back already, or was never his.
+            ExistsError: he has shared it again; that stays as it is.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        now = clock.now()
+        profile = self._profile(actor, now)
+        share = self._sharing.restore(profile, a_text(token, "token", most=TOKEN_MAX), now)
+        self._tell(share)
+        return share
+
+    def mine(self, actor: Actor, entry_id: int) -> Share | None:
+        """Return the actor's own share of an entry, or of what that entry shares.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+        """
+        require(actor, Permission.ENTRY_READ)
+        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
+        return self._sharing.of(actor.user_id, entry.of.entry_id if entry.of else entry.id)
+
+    def get(self, actor: Actor | None, share_id: int) -> Share:
+        """Return a share that may be seen.
+
+        Raises:
+            NotFoundError: there is none, or it is not for this person.
+        """
+        return self._sharing.get(actor.user_id if actor else None, an_id(share_id, "share"))
+
+    def chain(self, actor: Actor | None, share_id: int, cursor: str | None = None) -> ChainPage:
+        """Return a page of the tree of all shares of what a share is of, as far as the viewer may see.
+
+        Raises:
+            NotFoundError: there is no such share, or it is not for this person.
+            InvalidError: the cursor does not fit.
+        """
+        share = self.get(actor, share_id)
+        viewer = actor.user_id if actor else None
+        after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
+        return self._chains.page(viewer, share.of, after)
+
+    def via(self, actor: Actor | None, share: Share) -> Sequence[Sharer | None]:
+        """Return the way of a share, from the one it was taken from back to the root's first.
+
+        None stands for one whom the viewer may not see, or who took it back.
+        """
+        return self._chains.via(actor.user_id if actor else None, share)
+
+    def _profile(self, actor: Actor, now: dt.datetime) -> Profile:
+        user = self._accounts.user(actor.user_id)
+        if user is None:
+            raise NotFoundError(user_id=actor.user_id)
+        return self._profiles.ensure(user, now)
+
+    def _tell(self, share: Share, new: int = 1) -> None:
+        # Nobody but himself follows what he keeps to himself.
+        self._events.new({share.feed_id: new})
+        self._events.counts(share.user_id)

@@ -1,0 +1,322 @@
+"""Sharing, following, and what readers find in their lists then."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+
+import pytest
+
+from app import clock
+from app.errors import ForbiddenError, InvalidError, NotFoundError
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from app.models.stream import StreamKind, StreamQuery, StreamRef
+from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
+
+NOW = clock.now()
+
+
+def test_what_somebody_shares_is_an_unread_entry_of_who_follows(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    shared = people.services.sharing.share(ann, entry, note="Read this")
+    (row,) = people.rows(bob, FOLLOWING)
+    assert (row.title, row.read, names(row)) == ("blog 1", False, ["ann"])
+    assert row.sharers[0].note == "Read this"
+    article = people.services.reading.article(bob, row.id)
+    assert article.entry.content == "<p>The text of blog 1</p>"
+    tree = people.services.reading.tree(bob)
+    assert [(f.title, f.unread) for f in tree.feeds] == [("ann", 1)]
+    people.services.reading.mark(bob, [row.id], True)
+    assert people.services.reading.tree(bob).unread == 0
+    assert people.services.sharing.share(ann, entry).existed
+    assert shared.share.id == row.id
+    assert [r.title for r in people.rows(ann, SHARES)] == ["blog 1"]
+
+
+def test_one_article_shared_by_several_is_one_row_and_read_at_once(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    one, two = people.blog([ann, bob, cleo], 2)
+    for who in (ann, bob):
+        people.open(who)
+    people.follow(cleo, "ann", "bob")
+    people.services.sharing.share(ann, one, note="first")
+    people.services.sharing.share(bob, one, note="second")
+    rows = people.rows(cleo)
+    assert [(r.title, names(r)) for r in rows] == [("blog 2", ["ann", "bob"]), ("blog 1", [])]
+    following = people.rows(cleo, FOLLOWING)
+    assert [names(r) for r in following] == [["ann", "bob"]]
+    assert people.services.reading.tree(cleo).unread == 4
+    people.services.reading.mark(cleo, [one], True)
+    assert people.services.reading.tree(cleo).unread == 1
+    assert all(r.read for r in people.rows(cleo, FOLLOWING))
+    people.services.reading.mark(cleo, [following[0].id], False)
+    assert people.services.reading.tree(cleo).unread == 4
+    assert two in {r.id for r in people.rows(cleo)}
+
+
+def test_pages_neither_double_nor_lose_what_is_shared(people: People, ann: Actor, bob: Actor) -> None:
+    entries = people.blog([ann, bob], 30)
+    people.open(ann)
+    people.follow(bob, "ann")
+    for entry in entries[::2]:
+        people.services.sharing.share(ann, entry)
+    reading, seen, cursor, snapshot = people.services.reading, list[str](), None, None
+    while True:
+        page = reading.page(bob, StreamQuery(ALL, cursor=cursor, snapshot=snapshot, limit=7))
+        seen += [r.title for r in page.rows]
+        cursor, snapshot = page.cursor, page.snapshot
+        if cursor is None:
+            break
+        assert len(page.rows) == 7
+    assert sorted(seen) == sorted(f"blog {n}" for n in range(1, 31))
+
+
+def test_a_share_that_is_taken_back_is_neither_counted_nor_listed(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    entries = people.blog([ann], 3)
+    people.open(ann)
+    people.follow(bob, "ann")
+    sharing, reading = people.services.sharing, people.services.reading
+    shares = [sharing.share(ann, e).share for e in entries]
+    undo = sharing.remove(ann, shares[1].id)
+    assert reading.tree(bob).unread == 2
+    assert [r.id for r in people.rows(bob, FOLLOWING)] == [shares[2].id, shares[0].id]
+    with pytest.raises(NotFoundError):
+        reading.article(bob, shares[1].id)
+    marked = reading.mark_all(bob, FOLLOWING)
+    assert (marked.count, reading.tree(bob).unread) == (2, 0)
+    reading.undo(bob, marked.undo)
+    assert reading.tree(bob).unread == 2
+    sharing.restore(ann, undo)
+    assert reading.tree(bob).unread == 3
+    with pytest.raises(NotFoundError):
+        sharing.restore(ann, undo)
+
+
+def test_what_was_shared_is_kept_by_retention(people: People, ann: Actor) -> None:
+    entries = people.blog([ann], 3)
+    share = people.services.sharing.share(ann, entries[0]).share
+    feed_id = share.of.feed_id
+    keep = people.services.mappers.entries
+    keep.drop_below(feed_id, 4)
+    assert [r.title for r in people.rows(ann, SHARES)] == ["blog 3"]
+    people.services.sharing.remove(ann, share.id)
+    assert keep.drop_below(feed_id, 4) == 1
+
+
+def test_a_star_on_a_share_keeps_the_article_when_it_is_taken_back(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry).share
+    reading = people.services.reading
+    reading.star(bob, share.id, True)
+    assert people.rows(bob, FOLLOWING)[0].starred
+    people.services.sharing.remove(ann, share.id)
+    (kept,) = people.rows(bob, StreamRef(StreamKind.STARRED))
+    assert (kept.id, kept.title) == (entry, "blog 1")
+    assert reading.article(bob, entry).entry.content
+
+
+def test_a_note_is_edited_and_says_so(people: People, ann: Actor, bob: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry, note="A").share
+    people.services.sharing.edit(ann, share.id, note="B <b>")
+    (sharer,) = people.rows(bob, FOLLOWING)[0].sharers
+    assert (sharer.note, sharer.edited) == ("B <b>", True)
+    with pytest.raises(NotFoundError):
+        people.services.sharing.edit(bob, share.id, note="C")
+    with pytest.raises(InvalidError):
+        people.services.sharing.edit(ann, share.id, note="x" * 6000)
+
+
+def test_a_post_needs_no_entry_and_is_text_alone(people: People, ann: Actor, bob: Actor) -> None:
+    people.open(ann)
+    people.follow(bob, "ann")
+    words = "Hello <script>alert(1)</script>\nsee https://example.org/a?b=1&c=2\n\nBye"
+    post = people.services.sharing.post(ann, "My day", words)
+    (row,) = people.rows(bob, FOLLOWING)
+    assert (row.title, row.id) == ("My day", post.id)
+    html = people.services.reading.article(bob, post.id).entry.content
+    assert "<script" not in html
+    assert html.count("<p>") == 2
+    assert '<a href="https://example.org/a?b=1&amp;c=2"' in html
+    people.services.sharing.share(bob, post.id, note="mine too")
+    assert people.rows(bob, SHARES)[0].title == "My day"
+    people.services.sharing.remove(ann, post.id)
+    assert people.rows(bob, SHARES) == ()
+    with pytest.raises(InvalidError):
+        people.services.sharing.post(ann, "", "  ")
+
+
+def test_who_wants_to_be_asked_is_asked(people: People, ann: Actor, bob: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann, Audience.FOLLOWERS)
+    people.services.sharing.share(ann, entry)
+    following = people.services.following
+    tie = following.follow(bob, "ann")
+    assert (tie.follows, tie.requested) == (False, True)
+    assert people.rows(bob, FOLLOWING) == ()
+    assert following.requests(ann) == ["bob"]
+    assert following.answer(ann, "bob", True)
+    assert [names(r) for r in people.rows(bob, FOLLOWING)] == [["ann"]]
+    assert following.requests(ann) == []
+    assert not following.answer(ann, "bob", True)
+    with pytest.raises(ForbiddenError):
+        following.follow(ann, "ann")
+    with pytest.raises(NotFoundError):
+        following.follow(bob, "nobody")
+
+
+def test_a_block_ends_both_ways_and_a_mute_only_hides(people: People, ann: Actor, bob: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.open(bob)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry).share
+    following, reading = people.services.following, people.services.reading
+    following.mute(bob, "ann", True)
+    assert people.rows(bob, FOLLOWING) == people.rows(bob) == ()
+    friend = StreamRef(StreamKind.FEED, share.feed_id)
+    assert len(people.rows(bob, friend)) == 1
+    following.mute(bob, "ann", False)
+    assert len(people.rows(bob, FOLLOWING)) == 1
+    following.block(ann, "bob")
+    assert people.rows(bob, FOLLOWING) == ()
+    assert reading.tree(bob).feeds == ()
+    for blocked in (lambda: following.follow(bob, "ann"), lambda: following.person(bob, "ann")):
+        with pytest.raises(NotFoundError):
+            blocked()
+    with pytest.raises(NotFoundError):
+        people.services.sharing.get(bob, share.id)
+    assert people.services.sharing.get(None, share.id)
+    assert following.unblock(ann, "bob")
+    people.follow(bob, "ann")
+
+
+def test_a_stream_that_is_closed_is_gone_from_all_lists_at_once(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry).share
+    people.open(ann, Audience.PRIVATE)
+    assert people.rows(bob, FOLLOWING) == people.rows(bob) == ()
+    assert people.services.reading.tree(bob).unread == 0
+    with pytest.raises(NotFoundError):
+        people.services.reading.article(bob, share.id)
+    assert len(people.rows(ann, SHARES)) == 1
+    people.open(ann, Audience.PUBLIC)
+    assert people.services.reading.tree(bob).unread == 1
+
+
+def test_a_private_share_is_in_no_count_of_anybody(people: People, ann: Actor, bob: Actor) -> None:
+    one, two = people.blog([ann], 2)
+    people.open(ann)
+    people.follow(bob, "ann")
+    secret = people.services.sharing.share(ann, one, note="mine", audience=Audience.PRIVATE).share
+    people.services.sharing.share(ann, two)
+    assert people.services.reading.tree(bob).unread == 1
+    assert len(people.rows(bob, FOLLOWING)) == 1
+    for read in (people.services.reading.article, people.services.sharing.get):
+        with pytest.raises(NotFoundError):
+            read(bob, secret.id)
+    assert {r.title for r in people.rows(ann, SHARES)} == {"blog 1", "blog 2"}
+    people.services.sharing.edit(ann, secret.id, note="now for all", audience=Audience.PUBLIC)
+    assert people.services.reading.tree(bob).unread == 2
+    people.services.sharing.edit(ann, secret.id, note="", audience=Audience.PRIVATE)
+    assert people.services.reading.tree(bob).unread == 1
+    with pytest.raises(NotFoundError):
+        people.services.reading.article(bob, secret.id)
+
+
+def test_an_entry_of_a_feed_with_a_key_in_its_address_is_not_shared(people: People, ann: Actor) -> None:
+    feeds = people.services.gateways.feeds
+    (entry,) = people.blog([ann], name="paid")
+    feed_id = people.rows(ann)[0].feed_id
+    feeds.move(feed_id, "https://paid.example.org/feed?token=1234567890abcdef")
+    with pytest.raises(InvalidError, match="yours alone"):
+        people.services.sharing.share(ann, entry)
+
+
+def test_an_entry_is_shared_once_however_often_at_the_same_time(people: People, ann: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.services.following.own(ann)
+    found: list[int] = []
+    gate = threading.Barrier(6)
+
+    def share() -> None:
+        gate.wait()
+        found.append(people.services.sharing.share(ann, entry).share.id)
+
+    threads = [threading.Thread(target=share) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    assert len(set(found)) == 1
+    assert len(people.rows(ann, SHARES)) == 1
+
+
+def test_numbers_have_no_gaps_whoever_shares_at_once(people: People, ann: Actor, bob: Actor) -> None:
+    entries = people.blog([ann], 12)
+    people.open(ann)
+    people.follow(bob, "ann")
+    gate = threading.Barrier(4)
+
+    def share(part: int) -> None:
+        gate.wait()
+        for entry in entries[part::4]:
+            people.services.sharing.share(ann, entry)
+
+    threads = [threading.Thread(target=share, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert people.services.reading.tree(bob).unread == 12
+    assert len({r.id for r in people.rows(bob, FOLLOWING)}) == 12
+
+
+def test_G02_of_who_leaves_nothing_is_left_but_his_place_in_chains(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    one, two = people.blog([ann], 2)
+    for who in (ann, bob, cleo):
+        people.open(who)
+    people.follow(bob, "ann")
+    people.follow(ann, "bob")
+    sharing = people.services.sharing
+    first = sharing.share(ann, one, note="words of ann").share
+    sharing.share(ann, two, audience=Audience.PRIVATE)
+    second = sharing.share(bob, first.id).share
+    people.services.following.block(cleo, "ann")
+    people.services.following.mute(bob, "ann", True)
+    with clock.set_source(lambda: NOW):
+        people.services.gateways.erasing.begin(ann.user_id, NOW)
+    assert people.chain(None, second.id) == [(0, "private"), (1, "bob")]
+    assert people.rows(bob, FOLLOWING) == ()
+    later = NOW + dt.timedelta(hours=1)
+    with clock.set_source(lambda: later):
+        assert people.services.gateways.erasing.finish(ann.user_id, later)
+    assert people.chain(None, second.id) == [(0, "removed"), (1, "bob")]
+    assert people.services.reading.tree(bob).feeds == ()
+    database = people.services.store.database
+    for name in database.list_collection_names():
+        for doc in database[name].find():
+            assert "ann" not in str(doc).replace("channel", ""), (name, doc)
+            assert str(ann.user_id) not in str(doc), (name, doc)
+    assert [r.title for r in people.rows(bob, SHARES)] == ["blog 2"]
