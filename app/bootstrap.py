@@ -205,7 +205,7 @@ class Gateways:
             depth=settings.chain_depth,
         )
         self.follows = FollowGateway(
-            self.subscriptions, m.subscriptions, m.feeds, m.profiles, m.ties, self.sight
+            self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
         )
         self.chains = ChainGateway(
             m.shares, self.sight, rows=settings.chain_rows, most=settings.chain_count_max

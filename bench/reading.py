@@ -145,7 +145,7 @@ class Reader:
 
     def __init__(self, services: Services) -> None:
         self._reading = services.reading
-        self._actor = Actor(USER)
+        self._actor = Actor(USER, social=False)
         self._random = random.Random(2)
 
     def times(self, operations: int) -> Times:

@@ -12,6 +12,7 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.mappers.feeds import FeedMapper
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.users import UserMapper
 from app.models.sharing import Audience, Profile, Tie, TieKind
 from app.models.subscription import Subscription
 
@@ -24,11 +25,13 @@ class FollowGateway:
         subscriptions: SubscriptionGateway,
         mapper: SubscriptionMapper,
         feeds: FeedMapper,
+        users: UserMapper,
         profiles: ProfileMapper,
         ties: TieMapper,
         sight: SightGateway,
     ) -> None:
         self._subscriptions, self._mapper, self._feeds = subscriptions, mapper, feeds
+        self._users = users
         self._profiles, self._ties, self._sight = profiles, ties, sight
 
     def follow(self, user_id: int, whom: Profile, now: dt.datetime) -> Tie:
@@ -58,6 +61,7 @@ class FollowGateway:
         feed = self._feeds.get(whom.feed_id)
         if feed is None:
             raise NotFoundError(user_id=whom.user_id)
+        self._users.set_social(user_id)
         with contextlib.suppress(ExistsError):
             self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
         self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)

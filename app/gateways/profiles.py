@@ -55,6 +55,11 @@ class ProfileGateway:
         """Return profiles by person."""
         return self._profiles.some(user_ids)
 
+    def audience(self, user_id: int) -> Audience:
+        """Return for whom a person's stream is, or would be."""
+        found = self._profiles.get(user_id)
+        return found.audience if found else self._audience
+
     def named(self, handle: str) -> Profile:
         """Return the profile of who has this name.
 

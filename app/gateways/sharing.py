@@ -94,6 +94,16 @@ class SharingGateway:
             raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
         return audience.within(whole)
 
+    def passable(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
+        """Return whether somebody may pass an entry on that he sees, and for whom at most."""
+        source = self._shares.get(entry.id) if entry.of else None
+        if source is None or source.user_id == viewer:
+            return True, Audience.PUBLIC
+        owner = self._profiles.get(source.user_id)
+        whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
+        closed = source.is_post and whole is not Audience.PUBLIC
+        return not closed and len(source.path) + 1 < self._depth, whole
+
     def post(self, profile: Profile, title: str, words: str, audience: Audience, now: dt.datetime) -> Share:
         """Publish what somebody wrote himself; it is an entry of its own."""
         share_id = ids.take()
@@ -204,8 +214,8 @@ class SharingGateway:
         return was, token
 
     def _title(self, share: Share) -> str:
-        """Return what a post is called; other shares are called as their root is."""
-        entry = self._entries.find(share.id, [share.feed_id]) if share.is_post else None
+        """Return what was shared is called."""
+        entry = self._entries.find(share.of.entry_id, [share.of.feed_id])
         return entry.title if entry else ""
 
     def _body(self, profile: Profile, share: Share, title: str, now: dt.datetime) -> NewEntry:

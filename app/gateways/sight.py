@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from app.feeds import typed
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.shares import ShareMapper, Sight
 from app.mappers.subscriptions import SubscriptionMapper
@@ -75,7 +76,7 @@ class SightGateway:
     def sharers(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Sharer]:
         """Return who shared, as a viewer sees them, by share; what he may not see is left out."""
         found = self.seen(viewer, shares)
-        return {s.id: sharer(s, found[s.id]) for s in shares if s.id in found}
+        return {s.id: sharer(s, found[s.id], html=True) for s in shares if s.id in found}
 
     def sight(self, viewer: int | None) -> Sight:
         """Return what shares of a chain a viewer may see, as far as it can be asked of the store."""
@@ -90,15 +91,16 @@ class SightGateway:
         return [s for s in found if s.id in seen]
 
 
-def sharer(share: Share, profile: Profile) -> Sharer:
-    """Return who shared, for those who may see it."""
+def sharer(share: Share, profile: Profile, *, html: bool = False) -> Sharer:
+    """Return who shared, for those who may see it; ``html``: with the note's links, which takes time."""
     return Sharer(
         share.id,
-        share.user_id,
+        profile.feed_id,
         profile.handle,
         profile.name,
         share.note,
         share.at,
         share.edited is not None,
         share.audience,
+        typed.html(share.note) if html and share.note else "",
     )

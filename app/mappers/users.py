@@ -182,6 +182,11 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": stored})
 
     @translated
+    def set_social(self, user_id: int) -> None:
+        """Note that a user follows people from now on."""
+        self._users.update_one({"_id": user_id, "social": None}, {"$set": {"social": True}})
+
+    @translated
     def set_disabled(self, user_id: int, disabled: bool) -> None:
         """Close or open an account; its sessions end at their next request."""
         self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
@@ -197,4 +202,5 @@ def user_of(doc: Doc) -> User:
         created=doc["created"],
         disabled=bool(doc.get("disabled")),
         preferences=Preferences.of(doc.get("settings") or {}),
+        social=bool(doc.get("social")),
     )

@@ -53,10 +53,11 @@ GRANTS: dict[Role, frozenset[Permission]] = {Role.USER: _USER, Role.ADMIN: froze
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Actor:
-    """A logged-in user as services see him."""
+    """A logged-in user as services see him; ``social`` False: he has never followed anybody."""
 
     user_id: int
     role: Role = Role.USER
+    social: bool = True
 
     def may(self, permission: Permission) -> bool:
         """Return whether this actor's role holds the permission."""

@@ -18,6 +18,7 @@ class ActionKind(enum.StrEnum):
     FEEDS = "feeds"
     FOLDER = "folder"
     SEARCH = "search"
+    SHARE = "share"
     MOVED = "moved"
     MOVED_FOLDER = "moved-folder"
 

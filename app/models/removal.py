@@ -33,7 +33,7 @@ class Removal:
         moved: a folder as it was before it was moved.
         places: where feeds lay before they were moved.
         search: a saved search.
-        share: with its note; title: of a post.
+        share: with its note; title: what it was called.
     """
 
     token: str

@@ -153,16 +153,41 @@ class Shared:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sharer:
-    """Who shared an entry, as its readers see it; ``handle`` is empty where nobody may know who it was."""
+    """Who shared an entry, as its readers see it; ``html``: the note with links, where it was asked for."""
 
     share_id: int
-    user_id: int
+    feed_id: int
     handle: str
     name: str
     note: str = ""
     at: dt.datetime | None = None
     edited: bool = False
     audience: Audience = Audience.PUBLIC
+    html: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ShareBox:
+    """What a reader can do with an entry, and how it came to him.
+
+    Attributes:
+        mine: his own share of it.
+        via: when it is a share, the way back from it; None for whom he may not see, or who took it back.
+        audience: of his stream; nothing he shares is seen by more. widest: for whom it may be passed on.
+        passable: whether it may be passed on at all.
+    """
+
+    mine: Share | None
+    via: tuple[Sharer | None, ...] = ()
+    audience: Audience = Audience.PUBLIC
+    widest: Audience = Audience.PUBLIC
+    passable: bool = True
+
+    @property
+    def choices(self) -> tuple[Audience, ...]:
+        """For whom it may be shared, the widest first."""
+        most = self.widest.within(self.audience)
+        return tuple(a for a in Audience if a.width <= most.width)
 
 
 class Link(enum.StrEnum):

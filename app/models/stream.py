@@ -258,7 +258,11 @@ class Looked:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Article:
-    """One entry to be read, with its feed's names and the user's own marks."""
+    """One entry to be read, with its feed's names and the user's own marks.
+
+    Of a share ``source_id`` and the names are those of the feed that the entry is from; ``person``: that is
+    somebody's own words.
+    """
 
     entry: Entry
     feed_title: str
@@ -267,6 +271,8 @@ class Article:
     read: bool
     starred: bool
     subscribed: bool
+    source_id: int
+    person: bool = False
     tags: tuple[Tag, ...] = ()
     sharers: tuple[Sharer, ...] = ()
 
@@ -292,7 +298,7 @@ class MassMarked:
 
 
 class TreeFeed(NamedTuple):
-    """A subscription in the tree; ``error`` is the word of a failing feed."""
+    """A subscription in the tree; ``error`` is the word of a failing feed, ``person``: somebody's shares."""
 
     feed_id: int
     title: str
@@ -301,6 +307,7 @@ class TreeFeed(NamedTuple):
     unread: int
     error: str | None
     folder_ids: tuple[int, ...]
+    person: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -317,8 +324,12 @@ class TreeFolder:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tree:
-    """All of a user's subscriptions: top folders, then feeds that are in none."""
+    """All of a user's subscriptions: top folders, then feeds that are in none.
+
+    ``following`` are the unread shares of those whom he follows, None: he follows nobody.
+    """
 
     folders: tuple[TreeFolder, ...]
     feeds: tuple[TreeFeed, ...]
     unread: int
+    following: int | None = None

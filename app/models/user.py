@@ -11,7 +11,10 @@ from app.models.preferences import Preferences
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class User:
-    """Someone with an account; the password hash is apart, in :class:`Credentials`, and cannot be shown."""
+    """Someone with an account; the password hash is apart, in :class:`Credentials`, and cannot be shown.
+
+    ``social``: he has followed somebody once; who has not is spared the looks for what others share.
+    """
 
     id: int
     email: str
@@ -20,11 +23,12 @@ class User:
     created: dt.datetime
     disabled: bool = False
     preferences: Preferences = dataclasses.field(default_factory=Preferences)
+    social: bool = False
 
     @property
     def actor(self) -> Actor:
         """This user as services see him."""
-        return Actor(self.id, self.role)
+        return Actor(self.id, self.role, self.social)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

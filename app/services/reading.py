@@ -301,19 +301,23 @@ class ReadingService:
         """
         require(actor, Permission.ENTRY_READ)
         entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
-        mine = self._subscriptions.of_user(actor.user_id, [entry.feed_id])
-        sources = self._streams.sources(mine, also=[entry.feed_id])
-        card = sources.cards.get(entry.feed_id)
+        source = entry.of.feed_id if entry.of else entry.feed_id
+        feeds = list({entry.feed_id, source})
+        mine = self._subscriptions.of_user(actor.user_id, feeds)
+        sources = self._streams.sources(mine, also=feeds)
+        card = sources.cards.get(source)
         root = entry.of.entry_id if entry.of else entry.id
         marks = self._tags.marks(actor.user_id, [root])
         return Article(
             entry=entry,
-            feed_title=sources.title(entry.feed_id),
-            language=sources.language(entry.feed_id),
+            feed_title=sources.title(source),
+            language=sources.language(source),
             site_url=card.site_url if card else None,
             read=_is_read(entry, sources),
             starred=any(mark.starred for mark in marks.values()),
-            subscribed=bool(mine),
+            subscribed=source in sources.subscriptions,
+            source_id=source,
+            person=card is not None and card.owner is not None,
             tags=self._tags.names(actor.user_id, marks).get(root, ()),
             sharers=self._gathering.of_entry(actor.user_id, entry.id, entry.of),
         )
@@ -331,7 +335,8 @@ class ReadingService:
         by_feed: dict[int, list[int]] = {}
         keys = self._entries.locate(actor.user_id, wanted)
         # The same article, shared by somebody he follows or in another of his feeds, is read there too.
-        for key in [*keys, *self._gathering.siblings(actor.user_id, keys)]:
+        same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
+        for key in [*keys, *same]:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         cards = self._feeds.cards(list(by_feed))
         deltas = {}

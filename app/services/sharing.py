@@ -14,7 +14,8 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
 from app.models.actor import Actor, Permission
-from app.models.sharing import Audience, ChainPage, Profile, Share, Shared, Sharer
+from app.models.entry import Entry
+from app.models.sharing import Audience, ChainPage, Profile, Share, ShareBox, Shared, Sharer
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words
@@ -124,6 +125,8 @@ class SharingService:
         require(actor, Permission.SHARE_EDIT)
         note, now = some_words(note, "note", most=self._note_length), clock.now()
         was = self._sharing.get(actor.user_id, an_id(share_id, "share"))
+        if was.user_id != actor.user_id:
+            raise NotFoundError(share_id=share_id)
         if was.is_post and not note:
             raise InvalidError("Write something first.", field="note")
         edited = self._sharing.edit(self._profile(actor, now), was.id, note, audience or was.audience, now)
@@ -160,15 +163,20 @@ class SharingService:
         self._tell(share)
         return share
 
-    def mine(self, actor: Actor, entry_id: int) -> Share | None:
-        """Return the actor's own share of an entry, or of what that entry shares.
+    def box(self, actor: Actor, entry: Entry) -> ShareBox:
+        """Return what the actor can do with an entry that he sees, and how it came to him."""
+        require(actor, Permission.SHARE_EDIT)
+        origin = entry.of.entry_id if entry.of else entry.id
+        mine = self._sharing.of(actor.user_id, origin)
+        if entry.of is None:
+            return ShareBox(mine, (), self.audience(actor), passable=not self._feeds.is_secret(entry.feed_id))
+        share = self._sharing.get(actor.user_id, entry.id)
+        passable, widest = self._sharing.passable(actor.user_id, entry)
+        return ShareBox(mine, tuple(self.via(actor, share)), self.audience(actor), widest, passable)
 
-        Raises:
-            NotFoundError: no such entry, or not one he may see.
-        """
-        require(actor, Permission.ENTRY_READ)
-        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
-        return self._sharing.of(actor.user_id, entry.of.entry_id if entry.of else entry.id)
+    def audience(self, actor: Actor) -> Audience:
+        """Return for whom the actor's stream is, or would be."""
+        return self._profiles.audience(actor.user_id)
 
     def get(self, actor: Actor | None, share_id: int) -> Share:
         """Return a share that may be seen.

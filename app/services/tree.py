@@ -35,7 +35,8 @@ def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int,
     for folder in folders:
         children.setdefault(parents[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
-    return Tree(tops, tuple(loose), sum(f.unread for f in feeds))
+    people = [f.unread for f in feeds if f.person]
+    return Tree(tops, tuple(loose), sum(f.unread for f in feeds), sum(people) if people else None)
 
 
 def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:
@@ -84,6 +85,7 @@ def _feeds(sources: Sources, counts: Mapping[int, int]) -> list[TreeFeed]:
             counts[feed_id],
             card.error,
             mine.folder_ids,
+            mine.person,
         )
         for feed_id, mine in sources.subscriptions.items()
         if (card := card_of(feed_id)) is not None

@@ -14,7 +14,19 @@ from app.web import bundle
 STATIC = Path(__file__).resolve().parents[2] / "static"
 ENTRY = "app"
 #: The order is the cascade: tokens, then elements, then components, then screens.
-STYLES = ("tokens", "base", "controls", "shell", "tree", "list", "labels", "article", "forms", "keys")
+STYLES = (
+    "tokens",
+    "base",
+    "controls",
+    "shell",
+    "tree",
+    "list",
+    "labels",
+    "share",
+    "article",
+    "forms",
+    "keys",
+)
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

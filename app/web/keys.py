@@ -62,6 +62,14 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
         ),
     ),
     (
+        lazy_gettext("Share"),
+        (
+            _row("share", "Shift+S", lazy_gettext("Share, or take the share back")),
+            _row("share-note", "Shift+D", lazy_gettext("Share with a note")),
+            _row("chain", "Shift+R", lazy_gettext("Who passed it on to whom")),
+        ),
+    ),
+    (
         lazy_gettext("List"),
         (
             _row("mark-all", "Shift+A", lazy_gettext("Mark all as read")),
@@ -100,6 +108,8 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("go-all", "g+a", lazy_gettext("All entries")),
             _row("go-starred", "g+s", lazy_gettext("Starred")),
             _row("go-tags", "g+t", lazy_gettext("Tags")),
+            _row("go-following", "g+Shift+F", lazy_gettext("Following")),
+            _row("go-shares", "g+Shift+S", lazy_gettext("My shares")),
             _row("go-settings", "g+,", lazy_gettext("Settings")),
             _row("search", "/", lazy_gettext("Search")),
             _row("add", "a", lazy_gettext("Add a feed")),

@@ -18,16 +18,17 @@ from app.models.stream import Tree, TreeFeed, TreeFolder
 HUES = 10
 
 
-def tile(feed_id: int, title: str) -> str:
+def tile(feed_id: int, title: str, *, person: bool = False) -> str:
     """Return the letter tile that stands for a feed; its colour never changes."""
     letter = next((c for c in title if c.isalnum()), "•").upper()
     hue = zlib.crc32(str(feed_id).encode()) % HUES
-    return f'<i class="av h{hue}" aria-hidden="true">{escape(letter)}</i>'
+    round_ = " person" if person else ""
+    return f'<i class="av h{hue}{round_}" aria-hidden="true">{escape(letter)}</i>'
 
 
-def tile_html(feed_id: int, title: str) -> Markup:
+def tile_html(feed_id: int, title: str, *, person: bool = False) -> Markup:
     """Return the tile for a template."""
-    return Markup(tile(feed_id, title))  # noqa: S704 — made of escaped parts only
+    return Markup(tile(feed_id, title, person=person))  # noqa: S704 — made of escaped parts only
 
 
 def nested(tree: Tree, current: str, icons: dict[str, str]) -> Markup:
@@ -59,15 +60,17 @@ def _folder(folder: TreeFolder, current: str, icons: dict[str, str]) -> str:
 
 def _feed(feed: TreeFeed, current: str, icons: dict[str, str]) -> str:
     is_current = current == f"feed/{feed.feed_id}"
-    return _line(feed.feed_id, feed.title, feed.unread, is_current, icons["warn"] if feed.error else "")
+    warn = icons["warn"] if feed.error else ""
+    return _line(feed.feed_id, feed.title, feed.unread, is_current, warn, feed.person)
 
 
 @functools.lru_cache(maxsize=20_000)
-def _line(feed_id: int, title: str, unread: int, current: bool, warn: str) -> str:
+def _line(feed_id: int, title: str, unread: int, current: bool, warn: str, person: bool) -> str:
     """Return a feed's line; from page to page hardly any changes."""
+    picture = tile(feed_id, title, person=person)
     return (
         f'<li><a href="/read/feed/{feed_id}" data-stream data-feed="{feed_id}"{_state(unread, current)}>'
-        f'{tile(feed_id, title)}<span dir="auto">{escape(title)}</span>{warn}<b>{unread or ""}</b></a></li>'
+        f'{picture}<span dir="auto">{escape(title)}</span>{warn}<b>{unread or ""}</b></a></li>'
     )
 
 

@@ -31,6 +31,10 @@ def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None
         return Head(_("All entries"), tree.unread)
     if ref.kind is StreamKind.STARRED:
         return Head(_("Starred"), 0)
+    if ref.kind is StreamKind.FOLLOWING:
+        return Head(_("Following"), tree.following or 0)
+    if ref.kind is StreamKind.SHARES:
+        return Head(_("My shares"), 0)
     if ref.kind is StreamKind.FOLDER:
         folder = next((f for f in folders(tree) if f.id == ref.id), None)
         return Head(folder.name, folder.unread) if folder else None

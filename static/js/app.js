@@ -29,6 +29,8 @@ register({
   "go-all": to("/read/all"),
   "go-starred": to("/read/starred"),
   "go-settings": to("/settings"),
+  "go-following": to("/read/following"),
+  "go-shares": to("/read/shares"),
 });
 later("help", ["help"], failed);
 later("jump", ["jump"], failed);
@@ -40,6 +42,7 @@ extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
   register(tree.actions);
+  later("share", ["share", "share-note", "share-send", "chain"], failed);
   later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
   focus.start();
   reader.start();

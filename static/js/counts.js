@@ -37,7 +37,8 @@ export function move(feed, delta) {
     for (let at = link.closest(".folder"); at; at = at.parentElement.closest(".folder")) folders.add(at);
   }
   for (const folder of folders) add(folder.querySelector(":scope > a"), delta);
-  for (const link of document.querySelectorAll(".tree a[data-all]")) add(link, delta);
+  const follows = document.querySelector(`.tree a[data-feed="${feed}"] .person`) ? ', .tree a[data-folder="following"]' : "";
+  for (const link of document.querySelectorAll(`.tree a[data-all]${follows}`)) add(link, delta);
   title();
 }
 

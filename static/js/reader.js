@@ -1,4 +1,5 @@
 // What keys and buttons of the reading screen do; the words are those of the table of keys.
+import { act } from "./actions.js";
 import * as counts from "./counts.js";
 import { fold } from "./extras.js";
 import { post } from "./net.js";
@@ -162,6 +163,7 @@ const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
   tag: tags.send,
+  share: (form) => (form.toggleAttribute("data-sent", true), act("share-send")),
   "mark-all": () => markMany(),
   view: (form, button) => panes.look({ [button.name]: button.value }),
   refresh,

@@ -64,7 +64,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/logout", "POST"): {},
     ("/read", "GET"): {},
     ("/read/nothing", "GET"): {},
-    ("/read/<any(all, starred):kind>", "GET"): {},
+    ("/read/<any(all, starred, following, shares):kind>", "GET"): {},
     ("/read/<any(feed, folder, tag):kind>/<int:stream_id>", "GET"): {"": "theirs"},
     ("/read/<any(search):kind>/<stream_id>", "GET"): {},
     ("/read/view", "POST"): {"stream": "all", "view": "list"},
@@ -90,6 +90,12 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/tags/<int:tag_id>/merge", "POST"): {"": "theirs", "into": "17"},
     ("/tags/<int:tag_id>/delete", "POST"): {"": "theirs"},
     ("/entries/<int:entry_id>/tags", "GET"): {"": "theirs"},
+    ("/entries/share", "POST"): {"": "theirs", "entry": "ENTRY"},
+    ("/entries/<int:entry_id>/share", "GET"): {"": "theirs"},
+    ("/shares/edit", "POST"): {"": "theirs", "share": "SHARE", "note": "mine"},
+    ("/shares/remove", "POST"): {"": "theirs", "share": "SHARE"},
+    ("/compose", "GET"): {},
+    ("/compose", "POST"): {"note": "x"},
     ("/entries/tag", "POST"): {"": "theirs", "entry": "ENTRY", "add": "mine"},
     ("/entries/<int:entry_id>", "GET"): {"": "theirs"},
     ("/entries/mark", "POST"): {"": "theirs", "entry": "ENTRY", "read": "1"},
@@ -183,7 +189,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 }
 
 
-_PERSONAL = ("subscriptions", "folders", "marks", "tags", "searches")
+_PERSONAL = ("subscriptions", "folders", "marks", "tags", "searches", "shares", "profiles")
 
 
 def _routes(app: Flask) -> set[tuple[str, str]]:
@@ -193,7 +199,7 @@ def _routes(app: Flask) -> set[tuple[str, str]]:
 
 def _address(rule: str, world: World) -> str:
     values = {
-        "<any(all, starred):kind>": "all",
+        "<any(all, starred, following, shares):kind>": "all",
         "<any(feed, folder, tag):kind>/<int:stream_id>": f"feed/{world.feed_id}",
         "<any(search):kind>/<stream_id>": f"search/{encoded('zerokspot')}",
         "<int:tag_id>": str(world.tag_id),
@@ -247,6 +253,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "FOLDER": world.folder_id,
         "SNAPSHOT": snapshot,
         "UNDO": undo,
+        "SHARE": services.sharing.share(world.bob, world.entry_id).share.id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}
     for (rule, method), form in MATRIX.items():

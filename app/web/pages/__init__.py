@@ -21,6 +21,7 @@ from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
 from app.web.pages.search import bp as search
 from app.web.pages.settings import bp as settings
+from app.web.pages.share import bp as share
 from app.web.pages.sign_in import bp as sign_in
 from app.web.pages.subscriptions import bp as subscriptions
 from app.web.pages.tags import bp as tags
@@ -35,6 +36,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     read,
     look,
     mark,
+    share,
     add,
     feeds,
     folders,

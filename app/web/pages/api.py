@@ -37,9 +37,15 @@ def _counts(tree: Tree) -> dict[str, object]:
     return {
         "total": tree.unread,
         "feeds": {f.feed_id: f.unread for f in views.feeds(tree) if f.unread},
-        "folders": {f.id: f.unread for f in views.folders(tree) if f.unread},
+        "folders": _folders(tree),
         "shape": views.shape(tree),
     }
+
+
+def _folders(tree: Tree) -> dict[int | str, int]:
+    """Return the counts of folders; those whom one follows stand in the tree like one."""
+    found: dict[int | str, int] = {f.id: f.unread for f in views.folders(tree) if f.unread}
+    return {**found, "following": tree.following} if tree.following else found
 
 
 def _newer(snapshot: str) -> int:

@@ -101,6 +101,8 @@ def _words(action: MassAction, tree: Tree) -> str:
         return str(_("Folder %(name)s deleted", name=name))
     if action.kind is ActionKind.SEARCH:
         return f"{name}: {_('Saved search deleted')}"
+    if action.kind is ActionKind.SHARE:
+        return f"{name}: {_('No longer shared')}" if name else str(_("No longer shared"))
     if action.kind is ActionKind.MOVED_FOLDER:
         return f"{name}: {_('Folder moved')}"
     if action.kind is ActionKind.MOVED:

@@ -122,6 +122,8 @@ def undo() -> Response:
         services().tags.restore(actor(), schemas.an_id(token))
     elif kind == "search":
         services().tags.restore_search(actor(), token)
+    elif kind == "share":
+        services().sharing.restore(actor(), token)
     elif kind == "keys":
         services().accounts.undo_keys(actor())
     elif kind == "place":

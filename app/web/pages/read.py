@@ -54,7 +54,7 @@ def nothing() -> str:
     return template("parts/article_empty.html")
 
 
-@bp.get("/read/<any(all, starred):kind>")
+@bp.get("/read/<any(all, starred, following, shares):kind>")
 @bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
 @bp.get("/read/<any(search):kind>/<stream_id>")
 def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
@@ -75,13 +75,17 @@ def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
 def entry(entry_id: int) -> Response:
     """A lasting address of an entry: shown in its feed's stream."""
     found = services().reading.article(actor(), entry_id)
-    return make_response(redirect(f"/read/feed/{found.entry.feed_id}?entry={entry_id}", 303))
+    feed_id = found.entry.feed_id
+    stream = f"feed/{feed_id}" if feed_id == found.source_id and found.subscribed else "all"
+    return make_response(redirect(f"/read/{stream}?entry={entry_id}", 303))
 
 
 def _article(ref: StreamRef, entry_id: int) -> str:
     found = services().reading.article(actor(), entry_id)
     tags = services().tags.all(actor())
-    return template("parts/article.html", article=found, ref=ref, here=f"/read/{ref}", my_tags=tags)
+    share = services().sharing.box(actor(), found.entry)
+    here = f"/read/{ref}"
+    return template("parts/article.html", article=found, share=share, ref=ref, here=here, my_tags=tags)
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:
@@ -135,13 +139,15 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
     head: Head | None = head_of(tree, ref, my_tags)
     if head is None:
         raise NotFoundError(stream=str(ref))
-    article = None
+    article = share = None
     if asked.entry is not None:
         article = services().reading.article(actor(), asked.entry)
+        share = services().sharing.box(actor(), article.entry)
     return {
         "head": head,
         "page": page,
         "article": article,
+        "share": share,
         "has_feeds": has_feeds(tree),
         "my_tags": my_tags,
         **_addresses(ref, asked, look),

@@ -1,0 +1,128 @@
+"""Sharing: of an entry, of something of one's own. Each works as a form and as a script's call."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
+
+from app.errors import EventrError
+from app.models.sharing import Audience, Share
+from app.models.user import Notice
+from app.web import i18n, schemas
+from app.web.context import actor, services, session
+from app.web.errors import wants_json
+from app.web.redirects import safe_next
+from app.web.render import template
+from app.web.schemas import text
+
+bp = Blueprint("share", __name__)
+
+AUDIENCES = ("", *(a.value for a in Audience))
+#: Characters of a form's text; how many a note may have is a setting.
+LONG = 100_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class New:
+    entry: int
+    note: str = text(max=LONG, default="")
+    audience: str = text(max=16, default="", one_of=AUDIENCES)
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    share: int
+    note: str = text(max=LONG, default="")
+    audience: str = text(max=16, default="", one_of=AUDIENCES)
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    share: int
+    next: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    title: str = text(max=LONG, default="")
+    note: str = text(max=LONG)
+    audience: str = text(max=16, default="", one_of=AUDIENCES)
+
+
+@bp.post("/entries/share")
+def share() -> Response:
+    """Share an entry; twice is the same as once."""
+    form = schemas.form(request, New)
+    done = services().sharing.share(actor(), form.entry, note=form.note, audience=_audience(form.audience))
+    words = _("You shared this already") if done.existed else said(done.share)
+    return _done(words, form.next, share=done.share.id, existed=done.existed)
+
+
+@bp.post("/shares/edit")
+def edit() -> Response:
+    """Change a share's note, or for whom it is."""
+    form = schemas.form(request, Edit)
+    changed = services().sharing.edit(actor(), form.share, note=form.note, audience=_audience(form.audience))
+    return _done(_("Saved"), form.next, share=changed.id)
+
+
+@bp.post("/shares/remove")
+def remove() -> Response:
+    """Take a share back; can be undone for a day."""
+    form = schemas.form(request, Gone)
+    undo = f"share.{services().sharing.remove(actor(), form.share)}"
+    return _done(_("No longer shared"), form.next, undo=undo)
+
+
+@bp.get("/entries/<int:entry_id>/share")
+def box(entry_id: int) -> str:
+    """Who shared an entry, and the box to share it, as a part of its article."""
+    article = services().reading.article(actor(), entry_id)
+    found = services().sharing.box(actor(), article.entry)
+    return template("parts/share.html", article=article, share=found, next=f"/entries/{entry_id}")
+
+
+@bp.get("/compose")
+def compose() -> str:
+    """A field for something of one's own."""
+    return template("pages/compose.html", title="", note="", audience=services().sharing.audience(actor()))
+
+
+@bp.post("/compose")
+def publish() -> Response | tuple[str, int]:
+    """Publish something of one's own; what was typed comes back with what is wrong about it."""
+    form = schemas.form(request, Post)
+    try:
+        post = services().sharing.post(actor(), form.title, form.note, audience=_audience(form.audience))
+    except EventrError as e:
+        typed = {"title": form.title, "note": form.note, "audience": _audience(form.audience)}
+        return template("pages/compose.html", error=i18n.said(e), **typed), e.http_status
+    services().accounts.notify(actor(), session(), Notice(said(post)))
+    return make_response(redirect("/read/shares", 303))
+
+
+def said(share: Share) -> str:
+    """Return the sentence that tells for whom something was shared."""
+    match share.audience:
+        case Audience.PUBLIC:
+            return str(_("Shared with everybody"))
+        case Audience.FOLLOWERS:
+            return str(_("Shared with your followers"))
+        case _:
+            return str(_("Kept for yourself"))
+
+
+def _audience(word: str) -> Audience | None:
+    return Audience(word) if word else None
+
+
+def _done(words: str, goal: str, **answer: object) -> Response:
+    if wants_json():
+        return jsonify(text=words, **answer)
+    undo = answer.get("undo")
+    services().accounts.notify(actor(), session(), Notice(words, str(undo) if undo else None))
+    return make_response(redirect(safe_next(goal), 303))

@@ -1,0 +1,97 @@
+// Sharing the open entry, or the chosen one, and the box for it. Loaded with the first of its keys or buttons.
+import { register } from "../actions.js";
+import * as counts from "../counts.js";
+import { byId } from "../list.js";
+import { post } from "../net.js";
+import { open, openId } from "../panes.js";
+import { current } from "../rows.js";
+import { say, toast } from "../toast.js";
+import { t } from "../words.js";
+
+const box = () => document.getElementById("share");
+const article = () => document.querySelector("#article [data-entry]");
+
+// The box of this entry, which is opened for it.
+async function ready() {
+  const id = openId() ?? current()?.dataset.id;
+  if (!id) return say(t("Choose an entry first")), null;
+  if (article()?.dataset.entry !== id && byId(id)) await open(byId(id));
+  return article()?.dataset.entry === id ? box() : null;
+}
+
+async function paint() {
+  const id = article()?.dataset.entry;
+  if (!id || !box()) return;
+  await htmx.ajax("GET", `/entries/${id}/share`, { target: "#share", source: box(), swap: "outerHTML" });
+}
+
+async function restore(token) {
+  try {
+    await post("/undo", { token });
+    await paint();
+    say(t("Taken back"));
+  } catch (failure) {
+    toast(failure.message);
+  }
+}
+
+async function takeBack(share) {
+  try {
+    const { undo } = await post("/shares/remove", { share });
+    await paint();
+    say(t("Taken back"));
+    return undo;
+  } catch (failure) {
+    toast(failure.message);
+  }
+}
+
+async function send(form) {
+  const inside = form.contains(document.activeElement);
+  form.setAttribute("aria-busy", "true");
+  try {
+    const done = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
+    await counts.own(paint());
+    const undo = done.undo ? () => restore(done.undo) : done.share && !done.existed && form.action.endsWith("/entries/share") && (() => takeBack(done.share));
+    if (undo) toast(done.text, undo);
+    else toast(done.text);
+    if (inside) box()?.querySelector("button, summary")?.focus();
+  } catch (failure) {
+    toast(failure.message);
+  } finally {
+    form.removeAttribute("aria-busy");
+  }
+}
+
+const sent = () => {
+  const form = document.querySelector("form[data-sent]");
+  form?.removeAttribute("data-sent");
+  if (form) send(form);
+};
+
+async function share() {
+  const place = await ready();
+  const form = place?.querySelector('form[action="/shares/remove"]') ?? place?.querySelector('form[action="/entries/share"]');
+  if (form) send(form);
+  else if (place) say(t("This cannot be passed on"));
+}
+
+async function withNote() {
+  const menu = (await ready())?.querySelector("details");
+  if (!menu) return;
+  menu.open = true;
+  menu.querySelector("textarea").focus();
+}
+
+async function chain() {
+  const link = (await ready())?.querySelector("#chain-link");
+  if (link) link.click();
+  else say(t("Nobody shared this yet"));
+}
+
+document.addEventListener("keydown", (event) => {
+  const form = event.target.closest?.(".share-box");
+  if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault(), form.requestSubmit();
+});
+
+register({ share: () => void share(), "share-note": () => void withNote(), "share-send": sent, chain: () => void chain() });
