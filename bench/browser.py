@@ -86,7 +86,7 @@ def _times(port: int, cookie: str, share: float) -> float:
 def _in_chromium(bench: Bench, port: int, cookie: str) -> tuple[list[float], list[dict[str, float]]]:
     """Return the times of keys, and of the first paints."""
     keys, paints = [], []
-    with _chromium() as launched:
+    with chromium() as launched:
         for _ in range(bench.repeats):
             context = launched.new_context(viewport={"width": 1440, "height": 900})
             context.add_cookies([{"name": "eventr", "value": cookie, "url": f"http://127.0.0.1:{port}"}])
@@ -100,7 +100,7 @@ def _in_chromium(bench: Bench, port: int, cookie: str) -> tuple[list[float], lis
 
 
 @contextlib.contextmanager
-def _chromium() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

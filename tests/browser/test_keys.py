@@ -356,7 +356,7 @@ def test_two_strokes_wait_show_what_can_follow_and_give_up(site: Site, visit: Vi
     page.goto("/read/all")
     hint = page.locator(".chord")
     expect(hint).to_be_hidden()
-    _stop_clock(page)
+    stop_clock(page)
     page.keyboard.press("g")
     expect(hint).to_be_visible()
     expect(hint).to_contain_text("s Starred")
@@ -373,7 +373,7 @@ def test_two_strokes_wait_show_what_can_follow_and_give_up(site: Site, visit: Vi
     page.wait_for_url("**/add")
     page.goto("/read/all")
     # Another key ends it and does nothing else; so does Esc.
-    _stop_clock(page)
+    stop_clock(page)
     for other in ("j", "Escape", "q"):
         page.keyboard.press("g")
         expect(hint).to_be_visible()
@@ -383,7 +383,7 @@ def test_two_strokes_wait_show_what_can_follow_and_give_up(site: Site, visit: Vi
     _nothing_chosen(page)
 
 
-def _stop_clock(page: Page) -> None:
+def stop_clock(page: Page) -> None:
     """Let no time pass but what the test lets pass: a busy machine is slow between two keys."""
     page.clock.pause_at(page.evaluate("Date.now() / 1000") + 0.1)
 

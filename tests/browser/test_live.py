@@ -106,6 +106,25 @@ def controller(settings: Settings) -> Iterator[list[live.Part]]:
         part.stop()
 
 
+def test_what_a_friend_shares_shows_in_the_open_page(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    bob, entry = add_user(services, "bob"), services.store.database["entries"].find_one() or {}
+    services.subscriptions.subscribe(bob, URL)
+    first = services.sharing.share(bob, entry["_id"]).share
+    services.following.follow(ann, "bob")
+    services.sharing.remove(bob, first.id)
+    page = _open(device())
+    page.goto("/read/following")
+    _listens(page)
+    services.sharing.share(bob, entry["_id"], note="Look")
+    expect(page.locator("#newbar")).to_be_visible()
+    expect(page.locator("a[data-folder=following]")).to_have_attribute("data-unread", "1")
+    page.locator("#newbar").click()
+    expect(page.locator("#rows .row .said")).to_contain_text("Look")
+    _quiet(page)
+
+
 def test_what_is_read_here_is_read_there(
     server: Settings, controller: list[live.Part], device: Device
 ) -> None:

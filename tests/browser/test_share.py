@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from tests.browser.conftest import PHONE, Site
+from tests.browser.test_keys import stop_clock
 from tests.support.reader import add_user, pull, rss
 
 URL = "https://blog.example/feed"
@@ -128,13 +129,19 @@ def test_keys_lead_to_what_is_shared_and_followed(
     people: dict[str, Actor], visit: Callable[..., Page]
 ) -> None:
     bob = visit(login="bob")
-    bob.keyboard.press("g")
-    bob.keyboard.press("Shift+S")
+    _strokes(bob, "g", "Shift+S")
     expect(bob).to_have_url(re.compile("/read/shares$"))
     expect(bob.locator(".pane-list .empty")).to_contain_text("Nothing shared yet")
-    bob.keyboard.press("g")
-    bob.keyboard.press("Shift+F")
+    _strokes(bob, "g", "Shift+F")
     expect(bob).to_have_url(re.compile("/read/following$"))
     expect(bob.locator(".pane-list .empty")).to_contain_text("Nothing here yet")
     bob.keyboard.press("Shift+S")
     expect(bob.locator("#say")).to_have_text("Choose an entry first")
+
+
+def _strokes(page: Page, *strokes: str) -> None:
+    """Press keys one after the other, however slow the machine is between them."""
+    stop_clock(page)
+    for stroke in strokes:
+        page.keyboard.press(stroke)
+    page.clock.resume()
