@@ -16,7 +16,7 @@ from app.mappers.entrykeys import EntryKeyMapper, millis
 from app.mappers.profiles import ProfileMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.entry import EntryKey
+from app.models.entry import Entry, EntryKey
 from app.models.sharing import Audience, Origin, Profile, Share, Sharer
 from app.models.stream import Show, Snapshot, Sort
 from app.models.subscription import ReadState, Subscription
@@ -38,6 +38,12 @@ class Gathered:
     left: Collection[int] = frozenset()
     sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
     origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
+
+    def and_then(self, more: Gathered) -> Gathered:
+        """Return what two pages' shares are."""
+        return Gathered(
+            {*self.left, *more.left}, {**self.sharers, **more.sharers}, {**self.origins, **more.origins}
+        )
 
 
 NOTHING = Gathered()
@@ -68,15 +74,26 @@ class GatheringGateway:
         feeds = (profile.feed_id, profile.closet_id) if profile else ()
         return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
 
-    def gather(self, snapshot: Snapshot, keys: Sequence[EntryKey]) -> Gathered:
-        """Return what the shares on a page are; nothing for who follows nobody and shows none of his own."""
-        people = [s.feed_id for s in self.people(snapshot.user_id) if not s.muted]
-        own = [f for f in snapshot.feeds if f not in people] if snapshot.ref.is_own else []
-        if not keys or not (people or own):
+    def gather(
+        self,
+        snapshot: Snapshot,
+        keys: Sequence[EntryKey],
+        found: Mapping[int, Entry],
+        people: Iterable[Subscription],
+    ) -> Gathered:
+        """Return what the shares on a page are; nothing for who follows nobody and shows none of his own.
+
+        Args:
+            found: the rows of the page.
+            people: the user's subscriptions to people.
+        """
+        feeds = [s.feed_id for s in people if not s.muted]
+        own = [f for f in snapshot.feeds if f not in feeds] if snapshot.ref.is_own else []
+        if not keys or not (feeds or own):
             return NOTHING
-        origins = self._entries.origins(keys)
+        origins = {i: entry.of for i, entry in found.items() if entry.of is not None}
         roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
-        shares = self._shares.among(list(set(roots.values())), [*people, *own])
+        shares = self._shares.among(list(set(roots.values())), [*feeds, *own])
         profiles = self._profiles.some(list({s.user_id for s in shares})) if shares else {}
         shares = [s for s in shares if _shown(s, profiles, snapshot.user_id)]
         by_root: dict[int, list[Share]] = collections.defaultdict(list)

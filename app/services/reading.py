@@ -11,24 +11,20 @@ from app.errors import InvalidError, NotFoundError
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
-from app.gateways.gathering import Gathered, GatheringGateway
-from app.gateways.streams import KeyPage, Sources, StreamGateway
+from app.gateways.gathering import GatheringGateway
+from app.gateways.streams import Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
 from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
-from app.models.entry import Entry, EntryKey
+from app.models.entry import EntryKey
 from app.models.history import ActionKind, MassAction
-from app.models.sharing import Sharer
 from app.models.stream import (
-    MARKED,
     Article,
     Cursor,
-    EntryRow,
     Marked,
     MassMarked,
     Page,
-    Snapshot,
     SourceFeed,
     StreamKind,
     StreamQuery,
@@ -36,54 +32,22 @@ from app.models.stream import (
     Tree,
 )
 from app.models.subscription import Subscription
-from app.models.tag import Tag
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids
 from app.services.finding import Finder
+from app.services.pages import PageMaker, is_read
 from app.services.tree import build_tree
 
 log = logs.get(__name__)
 
 MARKS_MAX = 1000
-#: Times that a page is filled up where one row stands for several.
-FILLS = 4
 #: Entries of a search or tag that one mass action marks.
 FOUND_MAX = 5000
 PAGE_MAX = 1000
 #: Pages with whole texts that come at once when a place in a list is restored.
 WHOLE_PAGES = 10
 TOKEN_MAX = 64
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rows:
-    """A page of keys, and what its shares are."""
-
-    page: KeyPage
-    gathered: Gathered
-
-    @property
-    def count(self) -> int:
-        """How many rows it shows."""
-        return len(self.page.keys) - len(self.gathered.left)
-
-    def root(self, key: EntryKey) -> int:
-        """Return the entry that a user's marks of this one belong to."""
-        of = self.gathered.origins.get(key.id)
-        return of.entry_id if of else key.id
-
-    def and_then(self, page: KeyPage, gathered: Gathered) -> Rows:
-        """Return these rows and those of the next page as one."""
-        split = self.page.split
-        if split is None and page.split is not None:
-            split = len(self.page.keys) + page.split
-        both = Gathered(
-            {*self.gathered.left, *gathered.left},
-            {**self.gathered.sharers, **gathered.sharers},
-            {**self.gathered.origins, **gathered.origins},
-        )
-        return Rows(KeyPage([*self.page.keys, *page.keys], page.cursor, split), both)
 
 
 class ReadingService:
@@ -122,11 +86,11 @@ class ReadingService:
         self._tags = tags
         self._finder = finder
         self._gathering = gathering
+        self._pages = PageMaker(subscriptions, entries, streams, tags, finder, gathering, whole_max=whole_max)
         self._undos = undos
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
-        self._whole_max = whole_max
         self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -193,69 +157,19 @@ class ReadingService:
             now=now,
             show=query.show,
         )
-        page = self._present(snapshot, self._rows_of(snapshot, None, limit), sources, whole=query.whole)
+        page = self._pages.make(snapshot, None, limit, sources, whole=query.whole)
         if query.ref.kind is StreamKind.SEARCH:
             return self._finder.shown(page, query.ref)
         return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
-
-    def _keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
-        found = snapshot.ref.kind is StreamKind.SEARCH
-        return (self._finder if found else self._streams).keys(snapshot, cursor, limit)
 
     def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
         cursor = None if query.cursor is None else Cursor.parse(query.cursor)
         snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
         if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
             raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
-        page = self._present(snapshot, self._rows_of(snapshot, cursor, limit), None, whole=query.whole)
+        page = self._pages.make(snapshot, cursor, limit, None, whole=query.whole)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.shown(page, query.ref) if found else page
-
-    def _rows_of(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> Rows:
-        """Return the keys of a page, more of them where one row stands for several, and what those are."""
-        page = self._keys(snapshot, cursor, limit)
-        rows = Rows(page, self._gathering.gather(snapshot, page.keys))
-        for _ in range(FILLS):
-            if not rows.gathered.left or rows.page.cursor is None or (missing := limit - rows.count) < 1:
-                break
-            more = self._keys(snapshot, rows.page.cursor, missing)
-            rows = rows.and_then(more, self._gathering.gather(snapshot, more.keys))
-        return rows
-
-    def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, whole: bool) -> Page:
-        """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
-
-        Args:
-            sources: of the whole stream, if they were just read.
-        """
-        user_id, kept_ones, page = snapshot.user_id, snapshot.ref.kind in MARKED, rows.page
-        if sources is None or kept_ones:
-            feed_ids = list({k.feed_id for k in page.keys})
-            own = self._gathering.own(user_id) if snapshot.ref.is_own else []
-            sources = self._streams.sources(
-                own or self._subscriptions.of_user(user_id, feed_ids), also=feed_ids
-            )
-        self._entries.remember(() if kept_ones or snapshot.ref.is_own else page.keys)
-        found = self._entries.whole(user_id, page.keys) if whole else self._entries.rows(user_id, page.keys)
-        marks = self._tags.marks(user_id, [rows.root(key) for key in page.keys])
-        tags = self._tags.names(user_id, marks)
-        shown, split = [], page.split
-        for place, key in enumerate(page.keys):
-            known = kept_ones or key.feed_id in sources.subscriptions
-            if key.id in found and known and key.id not in rows.gathered.left:
-                root = rows.root(key)
-                starred = root in marks and marks[root].starred
-                sharers = rows.gathered.sharers.get(key.id, ())
-                row = _row(found[key.id], sources, starred, tags.get(root, ()), sharers)
-                shown.append(self._with_text(row, found[key.id]) if whole else row)
-            elif page.split is not None and split is not None and place < page.split:
-                split -= 1
-        cursor = str(page.cursor) if page.cursor else None
-        return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total)
-
-    def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
-        html = entry.content or entry.summary
-        return row if len(html) > self._whole_max else dataclasses.replace(row, html=html)
 
     def _of_stream(self, actor: Actor, ref: StreamRef) -> Sequence[Subscription]:
         user_id = actor.user_id
@@ -313,7 +227,7 @@ class ReadingService:
             feed_title=sources.title(source),
             language=sources.language(source),
             site_url=card.site_url if card else None,
-            read=_is_read(entry, sources),
+            read=is_read(entry, sources),
             starred=any(mark.starred for mark in marks.values()),
             subscribed=source in sources.subscriptions,
             source_id=source,
@@ -382,7 +296,7 @@ class ReadingService:
         snapshot = self._streams.snapshot(actor.user_id, token, now)
         if snapshot.ref != ref:
             raise InvalidError("This list was another one. Reload it.", field="snapshot")
-        keys: Sequence[EntryKey] = self._keys(snapshot, None, FOUND_MAX).keys
+        keys: Sequence[EntryKey] = self._pages.keys(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
             keys = self._entries.placed(actor.user_id, [key.id for key in keys])
         marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
@@ -419,32 +333,3 @@ class ReadingService:
         changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
         self._events.counts(actor.user_id)
         return changed
-
-
-def _is_read(entry: Entry, sources: Sources) -> bool:
-    mine, card = sources.subscriptions.get(entry.feed_id), sources.cards.get(entry.feed_id)
-    if mine is None or card is None or entry.seq < card.first_seq:
-        return True
-    return mine.state.is_read(entry.seq)
-
-
-def _row(
-    entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...], sharers: tuple[Sharer, ...]
-) -> EntryRow:
-    return EntryRow(
-        id=entry.id,
-        feed_id=entry.feed_id,
-        feed_title=sources.title(entry.feed_id),
-        language=sources.language(entry.feed_id),
-        title=entry.title,
-        url=entry.url,
-        author=entry.author,
-        excerpt=entry.excerpt,
-        at=entry.at,
-        published=entry.published,
-        read=_is_read(entry, sources),
-        starred=starred,
-        image=entry.image,
-        tags=tags,
-        sharers=sharers,
-    )

@@ -1,0 +1,175 @@
+"""Pages of a stream: from keys to rows with names, texts and marks, one row for one article."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from app.gateways.entries import EntryGateway
+from app.gateways.gathering import Gathered, GatheringGateway
+from app.gateways.streams import KeyPage, Sources, StreamGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.tags import TagGateway
+from app.models.entry import Entry, EntryKey
+from app.models.sharing import Sharer
+from app.models.stream import MARKED, Cursor, EntryRow, Page, Snapshot, StreamKind
+from app.models.subscription import Subscription
+from app.models.tag import Tag
+from app.services.finding import Finder
+
+#: Times that a page is filled up where one row stands for several.
+FILLS = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rows:
+    """A page of keys, the entries behind them, and what its shares are."""
+
+    page: KeyPage
+    found: Mapping[int, Entry]
+    gathered: Gathered
+
+    @property
+    def count(self) -> int:
+        """How many rows it shows."""
+        return len(self.page.keys) - len(self.gathered.left)
+
+    def root(self, key: EntryKey) -> int:
+        """Return the entry that a user's marks of this one belong to."""
+        of = self.gathered.origins.get(key.id)
+        return of.entry_id if of else key.id
+
+    def and_then(self, more: Rows) -> Rows:
+        """Return these rows and those of the next page as one."""
+        split = self.page.split
+        if split is None and more.page.split is not None:
+            split = len(self.page.keys) + more.page.split
+        page = KeyPage([*self.page.keys, *more.page.keys], more.page.cursor, split)
+        return Rows(page, {**self.found, **more.found}, self.gathered.and_then(more.gathered))
+
+
+class PageMaker:
+    """Makes pages; who may see the stream was checked before.
+
+    Args:
+        whole_max: characters of a whole text in a list.
+    """
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        entries: EntryGateway,
+        streams: StreamGateway,
+        tags: TagGateway,
+        finder: Finder,
+        gathering: GatheringGateway,
+        *,
+        whole_max: int,
+    ) -> None:
+        self._subscriptions, self._entries, self._streams = subscriptions, entries, streams
+        self._tags, self._finder, self._gathering = tags, finder, gathering
+        self._whole_max = whole_max
+
+    def make(
+        self,
+        snapshot: Snapshot,
+        cursor: Cursor | None,
+        limit: int,
+        sources: Sources | None,
+        *,
+        whole: bool,
+    ) -> Page:
+        """Return the page after ``cursor``; its count of unread entries is not known here.
+
+        Args:
+            sources: of the whole stream, if they were just read.
+            whole: rows with their texts.
+        """
+        return self._present(snapshot, self._rows(snapshot, cursor, limit, whole=whole), sources, whole=whole)
+
+    def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        """Return the keys of a page, each share for itself."""
+        found = snapshot.ref.kind is StreamKind.SEARCH
+        return (self._finder if found else self._streams).keys(snapshot, cursor, limit)
+
+    def _rows(self, snapshot: Snapshot, cursor: Cursor | None, limit: int, *, whole: bool) -> Rows:
+        """Return the keys of a page, more of them where one row stands for several, and what those are."""
+        people = self._gathering.people(snapshot.user_id)
+        rows = self._read(snapshot, self.keys(snapshot, cursor, limit), people, whole=whole)
+        for _ in range(FILLS):
+            if not rows.gathered.left or rows.page.cursor is None or (missing := limit - rows.count) < 1:
+                break
+            more = self.keys(snapshot, rows.page.cursor, missing)
+            rows = rows.and_then(self._read(snapshot, more, people, whole=whole))
+        return rows
+
+    def _read(
+        self, snapshot: Snapshot, page: KeyPage, people: Sequence[Subscription], *, whole: bool
+    ) -> Rows:
+        read = self._entries.whole if whole else self._entries.rows
+        found = read(snapshot.user_id, page.keys)
+        return Rows(page, found, self._gathering.gather(snapshot, page.keys, found, people))
+
+    def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, whole: bool) -> Page:
+        """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.
+
+        Args:
+            sources: of the whole stream, if they were just read.
+        """
+        user_id, kept_ones, page = snapshot.user_id, snapshot.ref.kind in MARKED, rows.page
+        if sources is None or kept_ones:
+            feed_ids = list({k.feed_id for k in page.keys})
+            own = self._gathering.own(user_id) if snapshot.ref.is_own else []
+            sources = self._streams.sources(
+                own or self._subscriptions.of_user(user_id, feed_ids), also=feed_ids
+            )
+        self._entries.remember(() if kept_ones or snapshot.ref.is_own else page.keys)
+        marks = self._tags.marks(user_id, [rows.root(key) for key in page.keys])
+        tags = self._tags.names(user_id, marks)
+        shown, split = [], page.split
+        for place, key in enumerate(page.keys):
+            known = kept_ones or key.feed_id in sources.subscriptions
+            if key.id in rows.found and known and key.id not in rows.gathered.left:
+                entry, root = rows.found[key.id], rows.root(key)
+                starred = root in marks and marks[root].starred
+                sharers = rows.gathered.sharers.get(key.id, ())
+                row = _row(entry, sources, starred, tags.get(root, ()), sharers)
+                shown.append(self._with_text(row, entry) if whole else row)
+            elif page.split is not None and split is not None and place < page.split:
+                split -= 1
+        cursor = str(page.cursor) if page.cursor else None
+        return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total)
+
+    def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
+        html = entry.content or entry.summary
+        return row if len(html) > self._whole_max else dataclasses.replace(row, html=html)
+
+
+def is_read(entry: Entry, sources: Sources) -> bool:
+    """Return whether the reader has read an entry; what is older than his feeds reach is."""
+    mine, card = sources.subscriptions.get(entry.feed_id), sources.cards.get(entry.feed_id)
+    if mine is None or card is None or entry.seq < card.first_seq:
+        return True
+    return mine.state.is_read(entry.seq)
+
+
+def _row(
+    entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...], sharers: tuple[Sharer, ...]
+) -> EntryRow:
+    return EntryRow(
+        id=entry.id,
+        feed_id=entry.feed_id,
+        feed_title=sources.title(entry.feed_id),
+        language=sources.language(entry.feed_id),
+        title=entry.title,
+        url=entry.url,
+        author=entry.author,
+        excerpt=entry.excerpt,
+        at=entry.at,
+        published=entry.published,
+        read=is_read(entry, sources),
+        starred=starred,
+        image=entry.image,
+        tags=tags,
+        sharers=sharers,
+    )
