@@ -53,6 +53,7 @@ from app.gateways.streamviews import StreamViewGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway, TagLimits
 from app.gateways.textsearch import TextSearch
+from app.gateways.trends import TrendGateway
 from app.gateways.undos import UndoGateway
 from app.gateways.websubs import WebsubGateway
 from app.jobs import RedisJobs
@@ -85,6 +86,7 @@ from app.mappers.store import Store
 from app.mappers.streamviews import StreamViewMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.tags import SavedSearchMapper, TagMapper
+from app.mappers.trends import TrendMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
 from app.models.sharing import Audience
@@ -118,6 +120,7 @@ from app.services.sign_in import SignInService
 from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
 from app.services.tags import TagService
+from app.services.trends import TrendService
 from app.services.websub import WebsubService
 
 
@@ -155,6 +158,7 @@ class Mappers:
         self.profiles = ProfileMapper(database)
         self.ties = TieMapper(database)
         self.shares = ShareMapper(database)
+        self.trends = TrendMapper(database, dt.timedelta(seconds=settings.trend_half_life))
         self.shared_feeds = SharedFeedMapper(database)
         self.resets = ResetMapper(database)
 
@@ -202,13 +206,26 @@ class Gateways:
             m.entries,
             m.searchables,
             m.removals,
+            m.trends,
             depth=settings.chain_depth,
+            trend_age=dt.timedelta(days=settings.trend_days),
         )
         self.follows = FollowGateway(
             self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
         )
         self.chains = ChainGateway(
             m.shares, self.sight, rows=settings.chain_rows, most=settings.chain_count_max
+        )
+        self.trends = TrendGateway(
+            m.trends,
+            m.shares,
+            self.entries,
+            self.sight,
+            m.profiles,
+            m.subscriptions,
+            rows=settings.trend_rows,
+            people=settings.similar_people,
+            most=settings.chain_count_max,
         )
         self.gathering = GatheringGateway(
             m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
@@ -401,6 +418,11 @@ class Services:
             per_hour=s.follows_per_hour,
             undo_ttl=s.undo_ttl,
         )
+
+    @once
+    def trends(self) -> TrendService:
+        """What is shared most, and who reads alike."""
+        return TrendService(self.gateways.trends, self.gateways.subscriptions)
 
     # -- subscriptions as files
     @once

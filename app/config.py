@@ -273,6 +273,14 @@ class Settings:
     chain_depth: int = _row(100, "Hands through which an entry may pass", _between(1, 1000))
     chain_rows: int = _row(100, "Shares on a page of a chain", _between(1, 1000))
     chain_count_max: int = _row(10_000, "Shares of an entry that are counted", _between(1, 1e6))
+    trend_half_life: int = _row(
+        86400, "After so long a share counts half among what is shared most", _between(600, 1e7)
+    )
+    trend_days: int = _row(14, "What was not shared for so many days is among it no longer", _between(1, 365))
+    trend_rows: int = _row(50, "Rows of what is shared most", _between(1, 500))
+    similar_people: int = _row(
+        1000, "People who want to be found whose feeds are compared with one's own", _between(1, 1e5)
+    )
     shares_per_hour: int = _row(120, "Shares and posts of one user", _between(1, 1e6))
     follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
 

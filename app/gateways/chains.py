@@ -10,6 +10,8 @@ from app.mappers.shares import ShareMapper, packed
 from app.models.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
+#: Shares looked at for one that may be seen.
+FIRSTS = 20
 #: Reads of the store for one page, where much of a chain is not for the one who looks.
 LOOKS = 10
 
@@ -72,6 +74,16 @@ class ChainGateway:
             nodes.append(ChainNode(share.id, len(share.path), Link.SEEN, by))
             here = path
         return tuple(nodes)
+
+    def first(self, viewer: int | None, origin: Origin) -> tuple[Sharer | None, int]:
+        """Return the first share of a root that a viewer may see, and how many those are, up to ``most``."""
+        sight = self._sight.sight(viewer)
+        total = self._shares.count(origin.entry_id, sight, self._most)
+        if not total:
+            return None, 0
+        found = [share for share, _ in self._shares.chain(origin.entry_id, sight, "", FIRSTS)]
+        names = self._sight.sharers(viewer, found)
+        return next((names[s.id] for s in found if s.id in names), None), total
 
     def via(self, viewer: int | None, share: Share) -> list[Sharer | None]:
         """Return the way of a share backwards; None for what a viewer may not see or was taken back."""

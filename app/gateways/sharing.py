@@ -25,6 +25,7 @@ from app.mappers.searchables import SearchableMapper
 from app.mappers.sharedfeeds import SharedFeedMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.store import Session, Store
+from app.mappers.trends import TrendMapper
 from app.models.entry import Entry, NewEntry
 from app.models.removal import Removal
 from app.models.sharing import Audience, Origin, Profile, Share
@@ -50,12 +51,15 @@ class SharingGateway:
         entries: EntryMapper,
         searchables: SearchableMapper,
         removals: RemovalMapper,
+        trends: TrendMapper,
         *,
         depth: int,
+        trend_age: dt.timedelta,
     ) -> None:
         self._store, self._profiles, self._sight = store, profiles, sight
         self._feeds, self._shares, self._entries = feeds, shares, entries
-        self._searchables, self._removals = searchables, removals
+        self._searchables, self._removals, self._trends = searchables, removals, trends
+        self._trend_age = trend_age
         self._depth = depth
 
     def share(self, profile: Profile, entry: Entry, note: str, audience: Audience, now: dt.datetime) -> Share:
@@ -146,7 +150,17 @@ class SharingGateway:
         # A root is counted like a starred entry: retention keeps it.
         if not share.is_post and not self._entries.star(of.feed_id, of.entry_id, 1, session):
             raise NotFoundError(entry_id=of.entry_id)
+        self._count(share, 1, session)
         return share
+
+    def _count(self, share: Share, by: int, session: Session) -> None:
+        """Count a share among what is shared at the moment, if everybody sees it."""
+        if share.audience is not Audience.PUBLIC:
+            return
+        if by > 0:
+            self._trends.add(share.of, share.at, share.at + self._trend_age, session)
+        else:
+            self._trends.remove(share.of, share.at, session)
 
     def edit(self, profile: Profile, share_id: int, note: str, audience: Audience, now: dt.datetime) -> Share:
         """Change what somebody wrote to a share, or for whom it is.
@@ -172,7 +186,13 @@ class SharingGateway:
         excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
         self._entries.note(was.feed_id, share_id, html, excerpt, now)
         self._feeds.stir(was.feed_id, now)
+        if was.audience is not edited.audience:
+            self._store.transaction(partial(self._recount, was, edited))
         return edited
+
+    def _recount(self, was: Share, now: Share, session: Session) -> None:
+        self._count(was, -1, session)
+        self._count(now, 1, session)
 
     def _move(self, profile: Profile, was: Share, note: str, audience: Audience, now: dt.datetime) -> Share:
         """Let a share be seen that was private, or the other way round: it goes to the other feed."""
@@ -236,6 +256,7 @@ class SharingGateway:
             raise NotFoundError(share_id=was.id)
         self._entries.remove(was.feed_id, was.id, session)
         self._feeds.leave(was.feed_id, was.seq, session)
+        self._count(was, -1, session)
         if not was.is_post:
             self._entries.star(was.of.feed_id, was.of.entry_id, -1, session)
 

@@ -73,11 +73,22 @@ INDEXES: dict[str, list[IndexModel]] = {
         # One per person. His feeds tell whose they are.
         IndexModel([("user_id", _UP)], name="user", unique=True),
         IndexModel([("feed_id", _UP)], name="feed", unique=True),
+        # Who wants to be found.
+        IndexModel(
+            [("similar", _UP), ("_id", _DOWN)],
+            name="similar",
+            partialFilterExpression={"similar": True},
+        ),
     ],
     "ties": [
         # What somebody laid down about others, and others about him.
         IndexModel([("user_id", _UP), ("kind", _UP), ("to", _UP)], name="user_kind_to", unique=True),
         IndexModel([("to", _UP), ("kind", _UP), ("_id", _DOWN)], name="to_kind"),
+    ],
+    "trends": [
+        # What is shared most at the moment; what nobody has shared for long goes by itself.
+        IndexModel([("score", _DOWN)], name="score"),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "shares": [
         # An entry is shared once per person.
@@ -90,6 +101,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The tree of a root in the order of a nested list; and, with the feeds, who of some people shared it.
         IndexModel([("of", _UP), ("path", _UP)], name="chain"),
         IndexModel([("of", _UP), ("feed_id", _UP)], name="of_feed", partialFilterExpression={"live": True}),
+        # Faces beside what is shared much.
+        IndexModel([("of", _UP), ("_id", _DOWN)], name="of_last", partialFilterExpression={"live": True}),
     ],
     "folders": [IndexModel([("user_id", _UP)], name="user")],
     "marks": [

@@ -68,6 +68,12 @@ class ProfileMapper:
         return doc["user_id"] if doc else None
 
     @translated
+    def similar(self, limit: int) -> list[int]:
+        """Return people who want to be found by those who read the same, the last ones first."""
+        found = self._profiles.find({"similar": True}, {"user_id": 1}).sort("_id", -1)
+        return [d["user_id"] for d in found.hint("similar").limit(limit)]
+
+    @translated
     def change(self, user_id: int, changes: Mapping[str, Any], session: Session | None = None) -> None:
         """Store what is in ``changes``, checked already."""
         self._profiles.update_one({"user_id": user_id}, {"$set": dict(changes)}, session=session)
@@ -127,4 +133,5 @@ def _profile(doc: Doc, handle: str) -> Profile:
         hidden=doc.get("hidden", False),
         listed=doc.get("listed", False),
         open_lists=doc.get("open_lists", False),
+        similar=doc.get("similar", False),
     )

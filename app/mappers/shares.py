@@ -128,6 +128,12 @@ class ShareMapper:
         return [(share_of(d), d["path"]) for d in found]
 
     @translated
+    def last(self, of: int, limit: int) -> list[Share]:
+        """Return the last shares of a root that are for everybody, the last one first."""
+        query = {"of": of, "live": True, "audience": Audience.PUBLIC.value}
+        return [share_of(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
+
+    @translated
     def count(self, of: int, sight: Sight, most: int) -> int:
         """Return how many shares of a root may be seen, counted up to ``most``."""
         return self._shares.count_documents({"of": of, **sight.query()}, limit=most, hint="chain")

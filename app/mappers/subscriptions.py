@@ -112,6 +112,14 @@ class SubscriptionMapper:
         return self._find({"user_id": user_id, "person": True}, "user_people")
 
     @translated
+    def common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return how many of these feeds these users read, those who read none left out."""
+        query = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
+        count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
+        found = self._subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
+        return {d["_id"]: d["count"] for d in found}
+
+    @translated
     def mute(self, user_id: int, feed_id: int, muted: bool) -> bool:
         """Leave a person out of those a user follows, or take him in again; False: he does not follow."""
         update = {"$set": {"muted": True}} if muted else {"$unset": {"muted": ""}}

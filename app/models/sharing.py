@@ -67,6 +67,7 @@ class Profile:
         hidden: an administrator has suspended him.
         listed: search engines may show the page.
         open_lists: others see whom he follows and who follows him.
+        similar: he is shown to people who read the same, and they to him.
     """
 
     user_id: int
@@ -80,6 +81,7 @@ class Profile:
     hidden: bool = False
     listed: bool = False
     open_lists: bool = False
+    similar: bool = False
 
     @property
     def name(self) -> str:
@@ -175,6 +177,7 @@ class ShareBox:
         via: when it is a share, the way back from it; None for whom he may not see, or who took it back.
         audience: of his stream; nothing he shares is seen by more. widest: for whom it may be passed on.
         passable: whether it may be passed on at all.
+        first: the first share that he may see. total: how many there are.
     """
 
     mine: Share | None
@@ -182,6 +185,8 @@ class ShareBox:
     audience: Audience = Audience.PUBLIC
     widest: Audience = Audience.PUBLIC
     passable: bool = True
+    first: Sharer | None = None
+    total: int = 0
 
     @property
     def choices(self) -> tuple[Audience, ...]:

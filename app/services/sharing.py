@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import Entry
-from app.models.sharing import Audience, ChainPage, Profile, Share, ShareBox, Shared, Sharer
+from app.models.sharing import Audience, ChainPage, Origin, Profile, Share, ShareBox, Shared, Sharer
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words
@@ -166,13 +167,16 @@ class SharingService:
     def box(self, actor: Actor, entry: Entry) -> ShareBox:
         """Return what the actor can do with an entry that he sees, and how it came to him."""
         require(actor, Permission.SHARE_EDIT)
-        origin = entry.of.entry_id if entry.of else entry.id
-        mine = self._sharing.of(actor.user_id, origin)
+        of = entry.of or Origin(entry.id, entry.feed_id)
+        mine = self._sharing.of(actor.user_id, of.entry_id)
+        first, total = self._chains.first(actor.user_id, of)
+        box = ShareBox(mine, (), self.audience(actor), first=first, total=total)
         if entry.of is None:
-            return ShareBox(mine, (), self.audience(actor), passable=not self._feeds.is_secret(entry.feed_id))
+            return dataclasses.replace(box, passable=not self._feeds.is_secret(entry.feed_id))
         share = self._sharing.get(actor.user_id, entry.id)
         passable, widest = self._sharing.passable(actor.user_id, entry)
-        return ShareBox(mine, tuple(self.via(actor, share)), self.audience(actor), widest, passable)
+        via = tuple(self.via(actor, share))
+        return dataclasses.replace(box, via=via, widest=widest, passable=passable)
 
     def audience(self, actor: Actor) -> Audience:
         """Return for whom the actor's stream is, or would be."""

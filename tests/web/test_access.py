@@ -94,6 +94,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/entries/<int:entry_id>/share", "GET"): {"": "theirs"},
     ("/shares/edit", "POST"): {"": "theirs", "share": "SHARE", "note": "mine"},
     ("/shares/remove", "POST"): {"": "theirs", "share": "SHARE"},
+    ("/discover", "GET"): {},
     ("/compose", "GET"): {},
     ("/compose", "POST"): {"note": "x"},
     ("/entries/tag", "POST"): {"": "theirs", "entry": "ENTRY", "add": "mine"},

@@ -1,0 +1,88 @@
+"""What is shared much at the moment, as far as the one who looks may see; and who reads what he reads."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from app.gateways.entries import EntryGateway
+from app.gateways.sight import SightGateway
+from app.mappers.profiles import ProfileMapper
+from app.mappers.shares import ShareMapper
+from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.trends import TrendMapper
+from app.models.entry import EntryKey
+from app.models.sharing import Audience
+from app.models.trends import Alike, Trend
+
+#: Faces beside an entry.
+FACES = 5
+#: Of the highest so many more are looked at than are shown, as some are not for everybody.
+SPARE = 2
+
+
+class TrendGateway:
+    """Reads trends and compares readers.
+
+    Args:
+        rows: entries shown. people: those compared. most: shares of an entry that are counted.
+    """
+
+    def __init__(
+        self,
+        trends: TrendMapper,
+        shares: ShareMapper,
+        entries: EntryGateway,
+        sight: SightGateway,
+        profiles: ProfileMapper,
+        subscriptions: SubscriptionMapper,
+        *,
+        rows: int,
+        people: int,
+        most: int,
+    ) -> None:
+        self._trends, self._shares, self._entries = trends, shares, entries
+        self._sight, self._profiles, self._subscriptions = sight, profiles, subscriptions
+        self._rows, self._people, self._most = rows, people, most
+
+    def top(self, viewer: int | None, now: dt.datetime) -> list[Trend]:
+        """Return the entries that are shared most, each with some of the last who share it."""
+        origins = self._trends.top(self._rows * SPARE, now)
+        keys = [EntryKey(o.entry_id, o.feed_id, 0, 0) for o in origins]
+        rows = self._entries.rows(viewer, keys)
+        hidden = self._sight.hidden(viewer, [e.id for e in rows.values() if e.of is not None])
+        found: list[Trend] = []
+        for origin in origins:
+            entry = rows.get(origin.entry_id)
+            if entry is None or entry.id in hidden:
+                continue
+            last = self._shares.last(origin.entry_id, FACES)
+            names = self._sight.sharers(viewer, last)
+            if not names:
+                continue
+            total = self._shares.count(origin.entry_id, self._sight.sight(None), self._most)
+            found.append(Trend(entry, tuple(names[s.id] for s in last if s.id in names), total))
+            if len(found) == self._rows:
+                break
+        return found
+
+    def alike(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[Alike]:
+        """Return people who want to be found and read the same feeds, the most alike first.
+
+        Empty unless the viewer wants to be found himself.
+        """
+        mine = self._profiles.get(viewer)
+        if mine is None or not mine.similar:
+            return []
+        others = [u for u in self._profiles.similar(self._people + 1) if u != viewer][: self._people]
+        common = self._subscriptions.common(others, feed_ids)
+        profiles = self._profiles.some(list(common))
+        ties = self._sight.ties(viewer, profiles.values())
+        found = [
+            Alike(profiles[u], count)
+            for u, count in common.items()
+            if u in profiles
+            and profiles[u].lets_see(Audience.PUBLIC, ties[u])
+            and not (ties[u].follows or ties[u].muted)
+        ]
+        return sorted(found, key=lambda a: (-a.common, a.profile.handle))[:limit]
