@@ -46,6 +46,7 @@ from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
 from app.gateways.places import PlaceGateway
 from app.gateways.profiles import ProfileGateway
+from app.gateways.shared import SharedGateway
 from app.gateways.sharing import SharingGateway
 from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
@@ -115,6 +116,7 @@ from app.services.pull import PullService
 from app.services.readiness import Readiness
 from app.services.reading import ReadingService
 from app.services.report import ReportService
+from app.services.shared import SharedService
 from app.services.sharing import SharingService
 from app.services.sign_in import SignInService
 from app.services.streamviews import StreamViewService
@@ -226,6 +228,16 @@ class Gateways:
             rows=settings.trend_rows,
             people=settings.similar_people,
             most=settings.chain_count_max,
+        self.shared = SharedGateway(
+            m.shares,
+            m.entries,
+            m.feeds,
+            self.entries,
+            self.sight,
+            rows=settings.shared_rows,
+            passed_most=settings.reshares_counted,
+            counted=settings.chain_count_max,
+            origin=settings.own_origin,
         )
         self.gathering = GatheringGateway(
             m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
@@ -423,6 +435,9 @@ class Services:
     def trends(self) -> TrendService:
         """What is shared most, and who reads alike."""
         return TrendService(self.gateways.trends, self.gateways.subscriptions)
+    def shared(self) -> SharedService:
+        """People's pages and feeds, for everybody."""
+        return SharedService(self.gateways.shared, self.gateways.chains, self.following)
 
     # -- subscriptions as files
     @once

@@ -281,6 +281,8 @@ class Settings:
     similar_people: int = _row(
         1000, "People who want to be found whose feeds are compared with one's own", _between(1, 1e5)
     )
+    shared_rows: int = _row(20, "Shares on a page of a shared stream, and in its feeds", _between(1, 200))
+    reshares_counted: int = _row(50, "Re-shares of a share that are counted beside it", _between(1, 1000))
     shares_per_hour: int = _row(120, "Shares and posts of one user", _between(1, 1e6))
     follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
 

@@ -268,6 +268,13 @@ class EntryMapper:
         return [_entry(d) for d in self._entries.find(query)]
 
     @translated
+    def stamps(self, keys: Sequence[EntryKey]) -> dict[int, tuple[int, int]]:
+        """Return how often these entries have changed and what cleaned them last, by id."""
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        found = self._entries.find(query, {"revision": 1, "cleaned_by": 1})
+        return {d["_id"]: (d.get("revision", 1), d.get("cleaned_by", 0)) for d in found}
+
+    @translated
     def newest(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
         """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
         query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}

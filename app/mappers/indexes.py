@@ -98,6 +98,12 @@ INDEXES: dict[str, list[IndexModel]] = {
             unique=True,
             partialFilterExpression={"live": True},
         ),
+        # A person's stream, by whom it is for: merged by the newest.
+        IndexModel(
+            [("user_id", _UP), ("audience", _UP), ("_id", _DOWN)],
+            name="user_stream",
+            partialFilterExpression={"live": True},
+        ),
         # The tree of a root in the order of a nested list; and, with the feeds, who of some people shared it.
         IndexModel([("of", _UP), ("path", _UP)], name="chain"),
         IndexModel([("of", _UP), ("feed_id", _UP)], name="of_feed", partialFilterExpression={"live": True}),

@@ -139,10 +139,45 @@ class ShareMapper:
         return self._shares.count_documents({"of": of, **sight.query()}, limit=most, hint="chain")
 
     @translated
+    def stream(
+        self, user_id: int, audiences: Sequence[Audience], before: int | None, limit: int
+    ) -> list[Share]:
+        """Return a person's live shares for one of these audiences, the newest first.
+
+        Args:
+            before: the share after which it goes on.
+        """
+        query = _stream(user_id, audiences)
+        if before is not None:
+            query["_id"] = {"$lt": before}
+        found = self._shares.find(query).sort("_id", -1).limit(limit).hint("user_stream")
+        return [share_of(d) for d in found] if audiences else []
+
+    @translated
+    def count_stream(self, user_id: int, audiences: Sequence[Audience], most: int) -> int:
+        """Return how many live shares for one of these audiences a person has, up to ``most``."""
+        if not audiences:
+            return 0
+        return self._shares.count_documents(_stream(user_id, audiences), limit=most, hint="user_stream")
+
+    @translated
+    def below(self, share: Share, limit: int) -> list[Share]:
+        """Return live shares for everybody that came of a share, by whatever way."""
+        path = packed((*share.path, share.id))
+        # Digits follow in all that lies below it, and "g" comes after the last of them.
+        within = {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
+        query = {**within, "live": True, "audience": Audience.PUBLIC.value}
+        return [share_of(d) for d in self._shares.find(query).hint("chain").limit(limit)]
+
+    @translated
     def of_user(self, user_id: int, limit: int) -> list[Share]:
         """Return some live shares of a person."""
         found = self._shares.find({"user_id": user_id, "live": True}).hint("user_of").limit(limit)
         return [share_of(d) for d in found]
+
+
+def _stream(user_id: int, audiences: Sequence[Audience]) -> Doc:
+    return {"user_id": user_id, "live": True, "audience": {"$in": [a.value for a in audiences]}}
 
 
 def packed(ids: Sequence[int]) -> str:

@@ -185,6 +185,11 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/api/counts", "GET"): {},
     ("/websub/<token>", "GET"): {},
     ("/websub/<token>", "POST"): {},
+    ("/@<name>", "GET"): {},
+    ("/@<name>/<int:share_id>", "GET"): {},
+    ("/@<name>/<int:share_id>/chain", "GET"): {},
+    ("/@<name>/atom.xml", "GET"): {},
+    ("/@<name>/feed.json", "GET"): {},
     ("/api/live", "POST"): {},
     ("/events", "GET"): {},
 }

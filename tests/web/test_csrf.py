@@ -26,7 +26,7 @@ def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     """Yield each route that takes a method, with an address that fits it."""
     examples = {"stream_id": 17, "feed_id": 17, "entry_id": 17, "folder_id": 17, "name": "x", "kind": "all"}
     examples |= {"token": "x" * 43, "user_id": 17, "job_id": "x", "tag_id": 17, "search_id": 17}
-    examples |= {"import_id": 17, "slug": "science"}
+    examples |= {"import_id": 17, "share_id": 17, "slug": "science"}
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()):
             given = dict(rule.defaults or {})
@@ -76,7 +76,7 @@ def test_W03_our_own_forms_pass(ann: Visitor, headers: dict[str, str]) -> None:
 
 def test_W03_what_needs_no_token_looks_at_no_cookie(app: Flask, ann: Visitor) -> None:
     views = {name for name, view in app.view_functions.items() if getattr(view, "for_programs", False)}
-    assert views == FOR_PROGRAMS | {"websub.confirm"}
+    assert views == FOR_PROGRAMS | {"websub.confirm", "sharedfeeds.atom", "sharedfeeds.json_feed"}
     for rule, path in rules(app, "POST"):
         if rule.endpoint in FOR_PROGRAMS:
             answer = ann.client.post(path, data=b"x", headers=ORIGIN)

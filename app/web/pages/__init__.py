@@ -23,6 +23,8 @@ from app.web.pages.read import bp as read
 from app.web.pages.search import bp as search
 from app.web.pages.settings import bp as settings
 from app.web.pages.share import bp as share
+from app.web.pages.shared import bp as shared
+from app.web.pages.sharedfeeds import bp as sharedfeeds
 from app.web.pages.sign_in import bp as sign_in
 from app.web.pages.subscriptions import bp as subscriptions
 from app.web.pages.tags import bp as tags
@@ -54,4 +56,6 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     api,
     live,
     websub,
+    shared,
+    sharedfeeds,
 )

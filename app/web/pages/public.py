@@ -41,5 +41,7 @@ def ready() -> Response:
 @bp.get("/robots.txt")
 @public
 def robots() -> Response:
-    """Nothing here is for search engines yet."""
-    return Response("User-agent: *\nDisallow: /\n", content_type="text/plain; charset=utf-8")
+    """What people share is for search engines, where its owner wants that: each page says so itself."""
+    return Response(
+        "User-agent: *\nAllow: /@\nAllow: /static/\nDisallow: /\n", content_type="text/plain; charset=utf-8"
+    )

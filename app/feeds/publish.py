@@ -1,0 +1,224 @@
+"""Shared streams as Atom 1.0 (RFC 4287) and JSON Feed 1.1, with the chain of each share.
+
+The extension that carries chains is written down in docs/sharing-feeds.md: another server builds them again
+from it alone. What is in a feed is for everybody, so nothing here is translated.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from lxml import etree
+
+from app.feeds import text
+from app.models.shared import Hop, Publication, SharedItem
+from app.models.sharing import Link, Origin, Profile, Sharer
+
+#: Of what these functions write: counted up with each change, so that readers fetch their feeds anew.
+VERSION: Final = 1
+#: Of the extension.
+CHAIN: Final = "urn:eventr:chain:1"
+_ATOM: Final = "http://www.w3.org/2005/Atom"
+_NAMESPACES: dict[str, str] = {None: _ATOM, "eventr": CHAIN}  # type: ignore[dict-item]  # the stubs know no default one
+_XML: Final = "{http://www.w3.org/XML/1998/namespace}"
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TITLE = 80
+
+
+def page(origin: str, handle: str, share_id: int | None = None) -> str:
+    """Return the address of somebody's page, or of a share on it."""
+    whole = f"{origin}/@{quote(handle)}"
+    return whole if share_id is None else f"{whole}/{share_id}"
+
+
+def name(origin: str, kind: str, ident: int) -> str:
+    """Return the lasting name of a stream, share or entry (RFC 4151): no rename changes it.
+
+    Its day is when the id was given, since ids are microseconds since the epoch.
+    """
+    day = dt.datetime.fromtimestamp(ident / 1e6, dt.UTC).date()
+    host = urlsplit(origin).hostname or "localhost"
+    return f"tag:{host.replace(':', '.')},{day.isoformat()}:{kind}/{ident}"
+
+
+def modified(profile: Profile, items: Sequence[SharedItem]) -> dt.datetime:
+    """Return when the newest of these items was shared or edited, to the second."""
+    began = dt.datetime.fromtimestamp(profile.feed_id / 1e6, dt.UTC)
+    return max((i.changed for i in items), default=began).replace(microsecond=0)
+
+
+def atom(what: Publication) -> bytes:
+    """Return an Atom feed."""
+    who, here = what.profile, page(what.origin, what.profile.handle)
+    feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
+    _add(feed, "id", name(what.origin, "stream", who.feed_id))
+    _add(feed, "title", who.name)
+    if who.bio:
+        _add(feed, "subtitle", who.bio)
+    _add(feed, "updated", _time(modified(who, what.items)))
+    _author(feed, who.name, here)
+    _link(feed, "self", f"{here}/atom.xml", "application/atom+xml")
+    _link(feed, "alternate", here, "text/html")
+    _link(feed, "hub", f"{what.origin}/hub")
+    for item in what.items:
+        _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), what, item)
+    return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
+
+
+def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
+    here, original = page(what.origin, item.by.handle, item.id), _original(item)
+    _add(node, "id", name(what.origin, "share", item.id))
+    _add(node, "title", _title(item))
+    _add(node, "published", _time(item.share.at))
+    _add(node, "updated", _time(item.changed))
+    if author := _written_by(item):
+        _author(node, author)
+    _link(node, "alternate", original or here, "text/html")
+    if original:
+        _link(node, "related", here, "text/html")
+    for address in _via(what.origin, item):
+        _link(node, "via", address)
+    content = _add(node, "content", _content(item), type="html")
+    if item.language:
+        content.set(f"{_XML}lang", item.language)
+    chain = etree.SubElement(node, f"{{{CHAIN}}}chain")
+    root = etree.SubElement(chain, f"{{{CHAIN}}}root")
+    for key, value in _root(what.origin, item).items():
+        root.set(key, _clean(value))
+    for hop in _hops(what.origin, item):
+        share = etree.SubElement(chain, f"{{{CHAIN}}}share")
+        for key, value in hop.items():
+            share.set(key, _clean(value))
+
+
+def json_feed(what: Publication) -> bytes:
+    """Return a JSON Feed."""
+    who, here = what.profile, page(what.origin, what.profile.handle)
+    feed = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": who.name,
+        "home_page_url": here,
+        "feed_url": f"{here}/feed.json",
+        **({"description": who.bio} if who.bio else {}),
+        "authors": [{"name": who.name, "url": here}],
+        "hubs": [{"type": "WebSub", "url": f"{what.origin}/hub"}],
+        "items": [_item(what, item) for item in what.items],
+    }
+    return json.dumps(feed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
+    author, original = _written_by(item), _original(item)
+    return {
+        "id": name(what.origin, "share", item.id),
+        "url": page(what.origin, item.by.handle, item.id),
+        **({"external_url": original} if original else {}),
+        "title": _title(item),
+        "content_html": _content(item),
+        **({"image": item.entry.image} if _web(item.entry.image) else {}),
+        "date_published": _time(item.share.at),
+        "date_modified": _time(item.changed),
+        **({"authors": [{"name": author}]} if author else {}),
+        **({"language": item.language} if item.language else {}),
+        "_eventr": {
+            "format": CHAIN,
+            "root": _root(what.origin, item),
+            "chain": _hops(what.origin, item),
+        },
+    }
+
+
+def _root(origin: str, item: SharedItem) -> dict[str, str]:
+    of: Origin = item.share.of
+    kind = "share" if of.entry_id in (*item.share.path, item.id) else "entry"
+    found = {
+        "id": name(origin, kind, of.entry_id),
+        "url": _original(item) or "",
+        "title": item.entry.title,
+        "feed": item.blog.title,
+        "site": _web(item.blog.url) or "",
+    }
+    return {key: value for key, value in found.items() if value or key in ("url", "title")}
+
+
+def _hops(origin: str, item: SharedItem) -> list[dict[str, str]]:
+    """Return the shares from the root's first to this one; a hidden one says no more than why."""
+    hops = [*reversed(item.way), Hop(Link.SEEN, item.by)]
+    return [_hop(origin, h.by) if h.by else {"state": h.link.value} for h in hops]
+
+
+def _hop(origin: str, by: Sharer) -> dict[str, str]:
+    return {
+        "id": name(origin, "share", by.share_id),
+        "person": by.handle,
+        "name": by.name,
+        "url": page(origin, by.handle, by.share_id),
+        "shared": _time(by.at) if by.at else "",
+    }
+
+
+def _via(origin: str, item: SharedItem) -> list[str]:
+    """Return where it came from: the share it was taken from, and what was shared first."""
+    source = item.way[0].by if item.way else None
+    found = [page(origin, source.handle, source.share_id)] if source else []
+    return [*found, *filter(None, [_original(item)])]
+
+
+def _original(item: SharedItem) -> str | None:
+    return _web(item.entry.url)
+
+
+def _web(url: str | None) -> str | None:
+    """Return an address if it is one of the web."""
+    return url if url and url.startswith(("http://", "https://")) else None
+
+
+def _title(item: SharedItem) -> str:
+    """Return a title; of what has none its first words, since every reader shows one."""
+    return item.entry.title or text.excerpt(_content(item), _TITLE) or item.by.name
+
+
+def _written_by(item: SharedItem) -> str:
+    """Return who wrote what was shared; "" where that is not known, or it is the sharer."""
+    return "" if item.share.is_post else item.entry.author or item.blog.title
+
+
+def _content(item: SharedItem) -> str:
+    """Return the root's text below what the sharer says of it; both are clean."""
+    body = item.entry.content or item.entry.summary
+    if item.share.is_post or not item.note:
+        return body
+    return f"<blockquote>{item.note}</blockquote>{body}"
+
+
+def _add(parent: etree._Element, tag: str, words: str, **attributes: str) -> etree._Element:
+    node = etree.SubElement(parent, f"{{{_ATOM}}}{tag}", attributes)
+    node.text = _clean(words)
+    return node
+
+
+def _author(parent: etree._Element, who: str, address: str = "") -> None:
+    node = etree.SubElement(parent, f"{{{_ATOM}}}author")
+    _add(node, "name", who)
+    if address:
+        _add(node, "uri", address)
+
+
+def _link(parent: etree._Element, rel: str, address: str, kind: str = "") -> None:
+    node = etree.SubElement(parent, f"{{{_ATOM}}}link", rel=rel, href=_clean(address))
+    if kind:
+        node.set("type", kind)
+
+
+def _clean(words: str) -> str:
+    """Return what XML can hold of a text."""
+    return _NO_XML.sub("", words)
+
+
+def _time(when: dt.datetime) -> str:
+    return when.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,91 @@
+"""Shared streams as everybody sees them: people's pages, single shares, chains, and feeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Collection
+
+from app.gateways.chains import ChainGateway
+from app.gateways.shared import SharedGateway
+from app.models.actor import Actor
+from app.models.shared import ChainView, FeedDocument, FeedFormat, SharedItem, SharedPart, Tally
+from app.services.checks import a_text, an_id
+from app.services.following import FollowingService, Person
+from app.services.sharing import CURSOR_MAX
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PersonPage:
+    """A person's page; ``bio`` is HTML, ``count`` how many shares of his the viewer may see."""
+
+    person: Person
+    bio: str
+    count: Tally
+    part: SharedPart
+
+
+class SharedService:
+    """Looks at what people share; ``actor`` is None for a stranger, and nobody needs a permission."""
+
+    def __init__(self, shared: SharedGateway, chains: ChainGateway, following: FollowingService) -> None:
+        self._shared, self._chains, self._following = shared, chains, following
+
+    def page(self, actor: Actor | None, handle: str, before: int | None = None) -> PersonPage:
+        """Return a page of somebody's stream.
+
+        Args:
+            handle: in whatever case. before: the share after which it goes on.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or his page is not for this viewer.
+        """
+        person = self._following.person(actor, handle)
+        after = None if before is None else an_id(before, "before")
+        viewer = actor.user_id if actor else None
+        return PersonPage(
+            person,
+            self._shared.bio(person.profile),
+            self._shared.count(viewer, person.profile),
+            self._shared.page(viewer, person.profile, after),
+        )
+
+    def share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
+        """Return one share of somebody, with its text.
+
+        Raises:
+            NotFoundError: he has no such share, or it is not for this viewer.
+        """
+        person = self._following.person(actor, handle)
+        viewer = actor.user_id if actor else None
+        return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"))
+
+    def chain(
+        self, actor: Actor | None, handle: str, share_id: int, cursor: str | None = None
+    ) -> tuple[Person, ChainView]:
+        """Return a page of the tree of all shares of what somebody shared.
+
+        Raises:
+            NotFoundError: as for :meth:`share`.
+            InvalidError: the cursor does not fit.
+        """
+        person, item = self.share(actor, handle, share_id)
+        after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
+        page = self._chains.page(actor.user_id if actor else None, item.share.of, after)
+        notes = self._shared.notes([n.by for n in page.nodes if n.by])
+        return person, ChainView(item=item, page=page, notes=notes)
+
+    def document(
+        self, handle: str, form: FeedFormat, known: Collection[str] = (), since: dt.datetime | None = None
+    ) -> FeedDocument:
+        """Return the feed of what everybody may see of a stream.
+
+        Args:
+            known: tags of documents that the one who asks has. since: how old his is, if he knows no tag.
+                The answer has no body if he has what there is.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or his stream is not for everybody.
+        """
+        person = self._following.person(None, handle)
+        return self._shared.document(person.profile, form, known, since)

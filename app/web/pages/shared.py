@@ -1,0 +1,113 @@
+"""What people share, for everybody: no script, no account. Feeds of it are in ``sharedfeeds``."""
+
+from __future__ import annotations
+
+import dataclasses
+from urllib.parse import quote
+
+from flask import Blueprint, Response, make_response, redirect, request
+
+from app.models.actor import Actor
+from app.models.sharing import ChainNode, Profile
+from app.services.sharing import CURSOR_MAX
+from app.web import schemas
+from app.web.context import services, user, web
+from app.web.render import template
+from app.web.schemas import text
+from app.web.sessions import public
+
+bp = Blueprint("shared", __name__)
+
+#: Hops of a way that lists show; the others are in the chain.
+WAY = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    before: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ChainQuery:
+    cursor: str = text(max=CURSOR_MAX, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreeRow:
+    """A share in the nested list: how many came of it on this page, and how many lists end after it."""
+
+    node: ChainNode
+    children: int
+    closes: int
+
+
+@bp.get("/@<name>")
+@public
+def stream(name: str) -> Response | str:
+    """Somebody's page: who he is, and what he shares."""
+    asked = schemas.query(request, Query)
+    view = services().shared.page(_actor(), name, asked.before)
+    if moved := _moved(name, view.person.profile):
+        return moved
+    return template(
+        "pages/shared/stream.html", view=view, way=WAY, first=asked.before is None, **_values(name)
+    )
+
+
+@bp.get("/@<name>/<int:share_id>")
+@public
+def share(name: str, share_id: int) -> Response | str:
+    """One share, with the whole text."""
+    person, item = services().shared.share(_actor(), name, share_id)
+    if moved := _moved(name, person.profile, f"/{share_id}"):
+        return moved
+    return template("pages/shared/share.html", person=person, item=item, **_values(name))
+
+
+@bp.get("/@<name>/<int:share_id>/chain")
+@public
+def chain(name: str, share_id: int) -> Response | str:
+    """All shares of what was shared, as a tree."""
+    asked = schemas.query(request, ChainQuery)
+    person, view = services().shared.chain(_actor(), name, share_id, asked.cursor or None)
+    if moved := _moved(name, person.profile, f"/{share_id}/chain"):
+        return moved
+    rows = tree_rows(view.page.nodes)
+    return template("pages/shared/chain.html", person=person, view=view, rows=rows, **_values(name))
+
+
+def _actor() -> Actor | None:
+    current = user()
+    return current.actor if current else None
+
+
+def _values(name: str) -> dict[str, object]:
+    return {"base": web().base_url, "path": f"/@{quote(name)}", "at": at}
+
+
+def at(handle: str, share_id: int | None = None) -> str:
+    """Return the path of somebody's page, or of a share on it."""
+    return f"/@{quote(handle)}" if share_id is None else f"/@{quote(handle)}/{share_id}"
+
+
+def _moved(name: str, profile: Profile, rest: str = "") -> Response | None:
+    """Return a redirect where the name is written in another case."""
+    if name == profile.handle:
+        return None
+    query = f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else ""
+    return make_response(redirect(f"{at(profile.handle)}{rest}{query}", 301))
+
+
+def tree_rows(nodes: tuple[ChainNode, ...]) -> list[TreeRow]:
+    """Return the nodes of a chain with what a template needs to nest them without calling itself.
+
+    A branch may be as deep as a chain is long; each node is at most one deeper than the one before it.
+    """
+    children, above = [0] * len(nodes), list[int]()
+    for n, node in enumerate(nodes):
+        del above[node.depth :]
+        if above:
+            children[above[-1]] += 1
+        above.append(n)
+    depths = [n.depth for n in nodes[1:]] + [0]
+    return [TreeRow(node, children[n], max(node.depth - depths[n], 0)) for n, node in enumerate(nodes)]

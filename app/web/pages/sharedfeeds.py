@@ -1,0 +1,60 @@
+"""Feeds of shared streams: the same for everybody, so without a cookie, and kept for a minute."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from flask import Blueprint, Response, g, make_response, redirect, request
+
+from app.models.shared import FeedFormat
+from app.web.context import services, web
+from app.web.sessions import for_programs
+
+bp = Blueprint("sharedfeeds", __name__)
+
+_CACHING = "public, max-age=60"
+_FILES = {FeedFormat.ATOM: "atom.xml", FeedFormat.JSON: "feed.json"}
+_TYPES = {
+    FeedFormat.ATOM: "application/atom+xml; charset=utf-8",
+    FeedFormat.JSON: "application/feed+json; charset=utf-8",
+}
+#: At the end of a tag: the same document, compressed. Other bytes need another strong tag (RFC 9110 §8.8.3).
+_PACKED = "-gz"
+
+
+@bp.get("/@<name>/atom.xml")
+@for_programs
+def atom(name: str) -> Response:
+    """Somebody's stream as Atom."""
+    return _feed(name, FeedFormat.ATOM)
+
+
+@bp.get("/@<name>/feed.json")
+@for_programs
+def json_feed(name: str) -> Response:
+    """Somebody's stream as a JSON Feed."""
+    return _feed(name, FeedFormat.JSON)
+
+
+def _feed(name: str, form: FeedFormat) -> Response:
+    known = {tag.removesuffix(_PACKED) for tag in request.if_none_match.as_set(include_weak=True)}
+    document = services().shared.document(name, form, known, request.if_modified_since)
+    path = f"/@{quote(document.profile.handle)}/{_FILES[form]}"
+    if name != document.profile.handle:
+        return make_response(redirect(path, 301))
+    g.public_bytes = True
+    response = Response(content_type=_TYPES[form])
+    if document.body is None:
+        response.status_code = 304
+    else:
+        response.set_data(document.body)
+    packed = bool(request.accept_encodings.quality("gzip"))
+    response.set_etag(document.tag + _PACKED * packed)
+    response.last_modified = document.modified
+    response.headers["Cache-Control"] = _CACHING
+    response.vary.add("Accept-Encoding")
+    base = web().base_url
+    response.headers["Link"] = f'<{base}/hub>; rel="hub", <{base}{path}>; rel="self"'
+    if not document.profile.listed:
+        response.headers["X-Robots-Tag"] = "noindex"
+    return response
