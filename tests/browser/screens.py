@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.support import importing
+from tests.support import importing, sharing
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
@@ -99,6 +99,19 @@ def _ended(demo: Demo) -> str:
     return f"/imports/{importing.ended(demo.services, demo.ann).id}"
 
 
+def _person(demo: Demo) -> str:
+    return f"/@{sharing.streams(demo.services, demo.feeds['spoon-tamago.com-d94f47']).handle}"
+
+
+def _share(demo: Demo) -> str:
+    found = sharing.streams(demo.services, demo.feeds["spoon-tamago.com-d94f47"])
+    return f"/@{found.handle}/{found.share}"
+
+
+def _chain(demo: Demo) -> str:
+    return f"{_share(demo)}/chain"
+
+
 def _tree_menu(page: Page) -> None:
     page.locator("#feeds a[data-feed]").last.focus()
     page.locator("#tree[data-ready]").wait_for()
@@ -118,6 +131,9 @@ SCREENS: tuple[Screen, ...] = (
     Screen("signup", "/signup", stranger=True),
     Screen("login", "/login", stranger=True),
     Screen("missing", "/nope", expect="404"),
+    Screen("shared-stream", _person, stranger=True),
+    Screen("shared-one", _share, stranger=True),
+    Screen("shared-chain", _chain, stranger=True),
     Screen("tree", "/read"),
     Screen("list", "/read/all"),
     Screen("article", lambda demo: f"/read/all?entry={demo.entry}"),

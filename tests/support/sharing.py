@@ -1,0 +1,94 @@
+"""People who share what the demo's account reads: a stream, and a share that came through many hands."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from app.models.user import NewUser
+
+
+@dataclasses.dataclass(frozen=True)
+class Streams:
+    """Whom there is to look at, and a share of hers that came through others' hands."""
+
+    handle: str
+    share: int
+
+
+_PEOPLE = {
+    "mira": ("Mira Holm", "Maps, trains and old houses.\nMore at https://mira.example.org"),
+    "jonas": ("Jonas", ""),
+    "aylin": ("Aylin Demir", ""),
+    "tomas": ("Tomás", ""),
+    "wen": ("Wen", ""),
+    "quiet": ("Quiet", ""),
+    "gone": ("Gone", ""),
+}
+
+
+def streams(services: Services, feed_id: int) -> Streams:
+    """Let people share entries of a feed; once per demo."""
+    known = services.gateways.accounts.named("mira")
+    if known is None:
+        return _fill(services, feed_id)
+    actor = Actor(known, services.gateways.accounts.user(known).role)  # type: ignore[union-attr]  # it is there
+    return Streams("mira", _passed_on(services, actor))
+
+
+def _passed_on(services: Services, mira: Actor) -> int:
+    page = services.shared.page(mira, "mira")
+    return next(i.id for i in page.part.items if len(i.way) > 1)
+
+
+def _fill(services: Services, feed_id: int) -> Streams:
+    who = {name: _join(services, name, *said) for name, said in _PEOPLE.items()}
+    url = services.gateways.feeds.get(feed_id).url
+    services.subscriptions.subscribe(who["aylin"], url)
+    services.subscriptions.subscribe(who["mira"], url)
+    found = services.store.database["entries"].find({"feed_id": feed_id}).sort("at", -1).limit(4)
+    one, two, three, four = (doc["_id"] for doc in found)
+    sharing = services.sharing
+    first = sharing.share(who["aylin"], one, note="Read this to the end; the last picture is the best.").share
+    quiet = sharing.share(who["quiet"], first.id).share
+    sharing.share(who["wen"], quiet.id, note="Thank you.")
+    gone = sharing.share(who["gone"], first.id).share
+    second = sharing.share(who["jonas"], gone.id, note="Aylin is right.").share
+    _open(services, who["quiet"], "quiet", Audience.FOLLOWERS)
+    sharing.remove(who["gone"], gone.id)
+    sharing.share(who["mira"], four)
+    sharing.share(who["mira"], three, note="Two things here that I did not know.")
+    sharing.share(who["mira"], two, note="For those who know me.", audience=Audience.FOLLOWERS)
+    sharing.post(
+        who["mira"], "", "Does anybody know a good atlas of night trains? The one that I have is of 1987."
+    )
+    third = sharing.share(
+        who["mira"],
+        second.id,
+        note="What a way to look at a staircase. I went there once, in the rain, and saw none of this.",
+    ).share
+    sharing.share(who["tomas"], third.id, note="Wonderful!")
+    return Streams("mira", third.id)
+
+
+def _join(services: Services, name: str, display: str, bio: str) -> Actor:
+    new = NewUser(f"{name}@example.org", name, "$argon2id$none")
+    actor = services.gateways.accounts.add_user(new).actor
+    _open(services, actor, name, Audience.PUBLIC, display, bio)
+    return actor
+
+
+def _open(
+    services: Services, actor: Actor, name: str, audience: Audience, display: str = "", bio: str = ""
+) -> None:
+    services.following.edit(
+        actor,
+        display=display or name,
+        bio=bio,
+        links=["https://mira.example.org/", "https://trains.example.org/@mira"] if bio else [],
+        audience=audience,
+        listed=False,
+        open_lists=False,
+    )
