@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import enum
 import hashlib
 import json
 import re
@@ -32,6 +33,14 @@ from app.models.sharing import Audience, Link, Profile, Share, Sharer
 
 #: Characters of a note in lists, and in chains: the whole is on the share's own page.
 SHOWN, CHAINED = 600, 160
+
+
+class Text(enum.Enum):
+    """How much is read of what was shared and said: the whole, what lists show, or nothing."""
+
+    WHOLE = enum.auto()
+    BEGINNING = enum.auto()
+    NONE = enum.auto()
 
 
 class SharedGateway:
@@ -71,11 +80,11 @@ class SharedGateway:
         return part._replace(items=tuple(self._counting(i) for i in part.items))
 
     def _part(
-        self, viewer: int | None, profile: Profile, before: int | None, *, whole: bool = False
+        self, viewer: int | None, profile: Profile, before: int | None, *, text: Text = Text.BEGINNING
     ) -> SharedPart:
         found = self._shares.stream(profile.user_id, self._seen(viewer, profile), before, self._rows + 1)
         shown = found[: self._rows]
-        items = self._items(viewer, [(share, profile) for share in shown], whole=whole)
+        items = self._items(viewer, [(share, profile) for share in shown], text)
         return SharedPart(tuple(items), shown[-1].id if len(found) > len(shown) else None)
 
     def _seen(self, viewer: int | None, profile: Profile) -> list[Audience]:
@@ -97,17 +106,17 @@ class SharedGateway:
         share = self._shares.get(share_id)
         if share is None or share.user_id != profile.user_id or not self._sight.sees(viewer, share):
             raise NotFoundError(share_id=share_id)
-        items = self._items(viewer, [(share, profile)], whole=True)
+        items = self._items(viewer, [(share, profile)], Text.WHOLE)
         if not items:
             raise NotFoundError(share_id=share_id)
         return self._counting(items[0])
 
     def _items(
-        self, viewer: int | None, shares: Sequence[tuple[Share, Profile]], *, whole: bool
+        self, viewer: int | None, shares: Sequence[tuple[Share, Profile]], text: Text
     ) -> list[SharedItem]:
         """Return what is shown of shares that a viewer may see; without those whose root he may not."""
         keys = [EntryKey(s.id, s.feed_id, s.seq, 0) for s, _ in shares]
-        entries = (self._entries.whole if whole else self._entries.rows)(viewer, keys)
+        entries = (self._entries.whole if text is Text.WHOLE else self._entries.rows)(viewer, keys)
         shares = [(s, p) for s, p in shares if s.id in entries]
         cards = self._feeds.cards(list({s.of.feed_id for s, _ in shares}))
         hops = self._hops(viewer, [s for s, _ in shares])
@@ -116,8 +125,8 @@ class SharedGateway:
                 share=share,
                 by=sharer(share, profile),
                 entry=entries[share.id],
-                note=typed.html(share.note if whole else clipped(share.note, SHOWN)),
-                cut=not whole and len(share.note) > SHOWN,
+                note=_said(share.note, text),
+                cut=text is not Text.WHOLE and len(share.note) > SHOWN,
                 way=tuple(hops[i] for i in reversed(share.path)),
                 blog=_blog(cards.get(share.of.feed_id), entries[share.id]),
                 language=cards[share.of.feed_id].language if share.of.feed_id in cards else None,
@@ -161,11 +170,11 @@ class SharedGateway:
         if Audience.PUBLIC not in self._seen(None, profile):
             raise NotFoundError(handle=profile.handle)
         if known or since:
-            light = self._stamped(self._part(None, profile, None).items)
+            light = self._stamped(self._part(None, profile, None, text=Text.NONE).items)
             tag, modified = self._tag(profile, form, light), publish.modified(profile, light)
             if tag in known or (not known and since and modified <= since):
                 return FeedDocument(profile=profile, tag=tag, modified=modified)
-        items = self._part(None, profile, None, whole=True).items
+        items = self._part(None, profile, None, text=Text.WHOLE).items
         write = publish.atom if form is FeedFormat.ATOM else publish.json_feed
         return FeedDocument(
             profile=profile,
@@ -198,6 +207,12 @@ class SharedGateway:
             for i in items
         ]
         return hashlib.sha256(json.dumps([said, of_items]).encode()).hexdigest()[:32]
+
+
+def _said(note: str, text: Text) -> str:
+    if text is Text.NONE:
+        return ""
+    return typed.html(note if text is Text.WHOLE else clipped(note, SHOWN))
 
 
 def _hop(share: Share | None, by: Sharer | None) -> Hop:

@@ -147,7 +147,7 @@ class ShareMapper:
         Args:
             before: the share after which it goes on.
         """
-        query = _stream(user_id, audiences)
+        query = stream_query(user_id, audiences)
         if before is not None:
             query["_id"] = {"$lt": before}
         found = self._shares.find(query).sort("_id", -1).limit(limit).hint("user_stream")
@@ -158,7 +158,7 @@ class ShareMapper:
         """Return how many live shares for one of these audiences a person has, up to ``most``."""
         if not audiences:
             return 0
-        return self._shares.count_documents(_stream(user_id, audiences), limit=most, hint="user_stream")
+        return self._shares.count_documents(stream_query(user_id, audiences), limit=most, hint="user_stream")
 
     @translated
     def below(self, share: Share, limit: int) -> list[Share]:
@@ -176,7 +176,8 @@ class ShareMapper:
         return [share_of(d) for d in found]
 
 
-def _stream(user_id: int, audiences: Sequence[Audience]) -> Doc:
+def stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
+    """Return which shares of a person are for one of these audiences."""
     return {"user_id": user_id, "live": True, "audience": {"$in": [a.value for a in audiences]}}
 
 

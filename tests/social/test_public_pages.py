@@ -13,6 +13,7 @@ from lxml import html
 
 from app import create_app
 from app.bootstrap import Services
+from app.mappers import shares
 from app.models.actor import Actor
 from app.models.sharing import Audience, ChainNode, Link
 from app.web.pages.shared import tree_rows
@@ -327,6 +328,10 @@ def test_a_wide_chain_comes_in_pages(people: People, stranger: Visitor, services
     first = services.sharing.share(many[0], entry).share
     for who in many[1:]:
         services.sharing.share(who, first.id)
+    words, stored = random.Random(9), services.store.database["shares"]
+    for share in list(stored.find({}, {"_id": 1})):
+        note = " ".join(f"{words.randrange(10**6):x}" for _ in range(60))
+        stored.update_one(share, {"$set": {"note": note}})
     path, seen = f"/@p000/{first.id}/chain", list[str]()
     while path:
         answer = stranger.get(path)
@@ -356,3 +361,27 @@ def test_search_engines_may_look_at_people_alone(stranger: Visitor) -> None:
     rules = re.findall(r"^(\w+): (\S+)$", stranger.get("/robots.txt").text, re.M)
     assert ("Allow", "/@") in rules
     assert ("Disallow", "/") in rules
+
+
+def test_a_stream_is_read_in_its_order_and_no_further(people: People, ann: Actor, services: Services) -> None:
+    for audience in (Audience.PUBLIC, Audience.FOLLOWERS, Audience.PRIVATE) * 4:
+        services.sharing.post(ann, "", "Words", audience=audience)
+    query = shares.stream_query(ann.user_id, [Audience.PUBLIC, Audience.FOLLOWERS])
+    find = {"find": "shares", "filter": query, "sort": {"_id": -1}, "limit": 3, "hint": "user_stream"}
+    done = services.store.database.command("explain", find, verbosity="executionStats")
+    assert "'SORT'" not in str(done["queryPlanner"]["winningPlan"])
+    assert done["executionStats"]["totalDocsExamined"] <= 4
+
+
+def test_names_of_other_scripts_have_addresses_too(people: People, stranger: Visitor) -> None:
+    who = people.join("Ян")
+    post = people.services.sharing.post(who, "Запись", "Слова")
+    assert "Запись" in stranger.get("/@Ян").text
+    assert stranger.get("/@ян").headers["Location"] == "/@%D0%AF%D0%BD"
+    (canonical,) = html.fromstring(stranger.get(f"/@Ян/{post.id}").text).xpath(
+        "//link[@rel='canonical']/@href"
+    )
+    assert canonical.endswith(f"/@%D0%AF%D0%BD/{post.id}")
+    answer = stranger.get("/@Ян/atom.xml")
+    assert answer.status_code == 200
+    assert "/@%D0%AF%D0%BD/atom.xml" in answer.headers["Link"]
