@@ -228,6 +228,7 @@ class Gateways:
             rows=settings.trend_rows,
             people=settings.similar_people,
             most=settings.chain_count_max,
+        )
         self.shared = SharedGateway(
             m.shares,
             m.entries,
@@ -435,6 +436,8 @@ class Services:
     def trends(self) -> TrendService:
         """What is shared most, and who reads alike."""
         return TrendService(self.gateways.trends, self.gateways.subscriptions)
+
+    @once
     def shared(self) -> SharedService:
         """People's pages and feeds, for everybody."""
         return SharedService(self.gateways.shared, self.gateways.chains, self.following)
