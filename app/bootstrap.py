@@ -41,6 +41,7 @@ from app.gateways.imports import ImportGateway
 from app.gateways.indexing import IndexingGateway
 from app.gateways.merge import KeyMerger
 from app.gateways.merging import FeedMerger
+from app.gateways.moderation import ModerationGateway
 from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
@@ -77,6 +78,7 @@ from app.mappers.packs import PackMapper
 from app.mappers.people import PeopleMapper
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.removals import RemovalMapper
+from app.mappers.reports import ReportMapper
 from app.mappers.resets import ResetMapper
 from app.mappers.searchables import SearchableMapper
 from app.mappers.sessions import SessionMapper
@@ -95,6 +97,7 @@ from app.models.subscription import StartRule
 from app.notify import AppriseNotifier
 from app.once import once
 from app.services.accounts import AccountService
+from app.services.contacts import ContactService
 from app.services.discovery import DiscoveryService
 from app.services.erasing import ErasingService
 from app.services.feedlists import FeedListService
@@ -108,6 +111,7 @@ from app.services.live import LiveService
 from app.services.machine import MachineService
 from app.services.manager import ManagerService
 from app.services.marking import MarkingService
+from app.services.moderation import ModerationService
 from app.services.operations import OperationsService
 from app.services.packs import PackService
 from app.services.passwords import Hasher
@@ -162,6 +166,7 @@ class Mappers:
         self.shares = ShareMapper(database)
         self.trends = TrendMapper(database, dt.timedelta(seconds=settings.trend_half_life))
         self.shared_feeds = SharedFeedMapper(database)
+        self.reports = ReportMapper(database)
         self.resets = ResetMapper(database)
 
 
@@ -177,6 +182,7 @@ class Gateways:
         self.websubs = WebsubGateway(m.websubs, settings)
         hubs = self.websubs if websub.is_on(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
+        self.sight = SightGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
             store,
             m.feeds,
@@ -184,16 +190,17 @@ class Gateways:
             m.subscriptions,
             m.undos,
             m.removals,
+            self.sight,
             start=start,
             most=settings.subscriptions_max,
         )
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
-        self.sight = SightGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.entries = EntryGateway(
             store, m.entries, m.keys, m.marks, m.subscriptions, self.sight, bodies.sanitizer(settings)
         )
         self.profiles = ProfileGateway(
+            store,
             m.profiles,
             m.shared_feeds,
             origin=settings.own_origin,
@@ -215,6 +222,7 @@ class Gateways:
         self.follows = FollowGateway(
             self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
         )
+        self.moderation = ModerationGateway(m.reports, m.profiles, m.shares, m.entries, m.users)
         self.chains = ChainGateway(
             m.shares, self.sight, rows=settings.chain_rows, most=settings.chain_count_max
         )
@@ -253,7 +261,7 @@ class Gateways:
         self.feedlists = FeedListGateway(m.feedlists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
         self.imports = ImportGateway(store, m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
-        self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders)
+        self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
         self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
         self.tags = TagGateway(
@@ -441,6 +449,25 @@ class Services:
     def shared(self) -> SharedService:
         """People's pages and feeds, for everybody."""
         return SharedService(self.gateways.shared, self.gateways.chains, self.following)
+    def contacts(self) -> ContactService:
+        """Lists of people."""
+        g = self.gateways
+        return ContactService(self.following, g.follows, g.profiles, g.sight, g.accounts)
+
+    @once
+    def moderation(self) -> ModerationService:
+        """Reports, and what administrators decide on them."""
+        g, per_hour = self.gateways, self.settings.reports_per_hour
+        return ModerationService(
+            g.moderation,
+            g.profiles,
+            g.sharing,
+            self.following,
+            self.people,
+            self.events,
+            self.limiter,
+            per_hour=per_hour,
+        )
 
     # -- subscriptions as files
     @once
@@ -515,7 +542,7 @@ class Services:
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
         g = self.gateways
-        return AccountService(g.accounts, g.erasing, self.jobs, self.hasher, self.limiter)
+        return AccountService(g.accounts, g.erasing, g.profiles, self.jobs, self.hasher, self.limiter)
 
     @once
     def erasing(self) -> ErasingService:

@@ -285,6 +285,7 @@ class Settings:
     reshares_counted: int = _row(50, "Re-shares of a share that are counted beside it", _between(1, 1000))
     shares_per_hour: int = _row(120, "Shares and posts of one user", _between(1, 1e6))
     follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
+    reports_per_hour: int = _row(20, "Reports of one user to the administrators", _between(1, 1e6))
 
     # -- jobs
     queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")

@@ -111,23 +111,26 @@ class EntryGateway:
     ) -> dict[int, Entry]:
         """Put what was shared in the place of what a share's own entry holds.
 
-        Shares of posts that were taken back, or that are not for this user, are left out.
+        Shares and posts that are not for this user, or not any more, are left out: he may have starred a
+        post of somebody who has closed his stream since, or read on in a list that was begun before.
 
         Args:
             whole: with texts.
         """
         shared = {e.id: e.of for e in entries.values() if e.of is not None and e.of.entry_id != e.id}
-        if not shared:
+        own = [e.id for e in entries.values() if e.of is not None]
+        if not own:
             return dict(entries)
         keys = [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())]
         roots = {e.id: e for e in self._entries.whole(keys)} if whole else self._entries.rows(keys)
         # A root that is a share itself is somebody's post: he says for whom it is.
-        hidden = self._sight.hidden(user_id, [e.id for e in roots.values() if e.of is not None])
+        posts = [e.id for e in roots.values() if e.of is not None]
+        hidden = self._sight.hidden(user_id, list({*own, *posts}))
         seen = {i: self._clean(e) if whole else e for i, e in roots.items() if i not in hidden}
         return {
             entry.id: _over(entry, seen[shared[entry.id].entry_id]) if entry.id in shared else entry
             for entry in entries.values()
-            if entry.id not in shared or shared[entry.id].entry_id in seen
+            if entry.id not in hidden and (entry.id not in shared or shared[entry.id].entry_id in seen)
         }
 
     def _clean(self, entry: Entry) -> Entry:

@@ -65,14 +65,21 @@ class FollowGateway:
         with contextlib.suppress(ExistsError):
             self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
         self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
+        if self._sight.barred(user_id, feed.id):  # a block came in between, and found nothing to end
+            self._drop(user_id, feed.id, now)
+            raise NotFoundError(user_id=whom.user_id)
 
     def unfollow(self, user_id: int, whom: Profile, expires: dt.datetime) -> str | None:
-        """Stop, or stop asking; return a token that brings the subscription back, None: there was none."""
-        self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
+        """Stop, or stop asking.
+
+        Returns:
+            A token that brings the subscription back, "" when he had only asked, None: there was nothing.
+        """
+        asked = self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
         try:
             return self._subscriptions.remove(user_id, whom.feed_id, expires)
         except NotFoundError:
-            return None
+            return "" if asked else None
 
     def answer(self, whom: Profile, user_id: int, yes: bool, now: dt.datetime) -> bool:
         """Let somebody follow who has asked, or not; False: he does not ask any more."""

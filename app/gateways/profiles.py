@@ -9,6 +9,7 @@ from typing import Any
 from app.errors import NotFoundError
 from app.mappers.profiles import ProfileMapper
 from app.mappers.sharedfeeds import SharedFeedMapper
+from app.mappers.store import Session, Store
 from app.models.sharing import Audience, Profile
 from app.models.user import User
 
@@ -22,10 +23,21 @@ class ProfileGateway:
     """
 
     def __init__(
-        self, profiles: ProfileMapper, feeds: SharedFeedMapper, *, origin: str, audience: Audience
+        self,
+        store: Store,
+        profiles: ProfileMapper,
+        feeds: SharedFeedMapper,
+        *,
+        origin: str,
+        audience: Audience,
     ) -> None:
-        self._profiles, self._feeds = profiles, feeds
+        self._store, self._profiles, self._feeds = store, profiles, feeds
         self._origin, self._audience = origin, audience
+
+    def plan(self, user: User) -> Profile:
+        """Return a person's profile, or what it would be; nothing is made."""
+        planned = Profile(user_id=user.id, feed_id=0, closet_id=0, handle=user.name, audience=self._audience)
+        return self._profiles.get(user.id) or planned
 
     def ensure(self, user: User, now: dt.datetime) -> Profile:
         """Return a person's profile, which is made where he has none yet.
@@ -75,21 +87,42 @@ class ProfileGateway:
         """Return whose stream a feed is, None: it is nobody's."""
         return self._profiles.owner(feed_id)
 
+    def owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
+        return self._profiles.owners(feed_ids)
+
+    def suspended(self, limit: int) -> list[int]:
+        """Return whom administrators have suspended."""
+        return self._profiles.suspended(limit)
+
     def change(self, profile: Profile, changes: Mapping[str, Any]) -> Profile:
         """Store what is in ``changes``, checked already, and return the profile as it is then.
 
         Raises:
             NotFoundError: the account went meanwhile.
         """
-        self._profiles.change(profile.user_id, changes)
-        found = self._profiles.get(profile.user_id)
+        return self._store.transaction(lambda session: self._change(profile.user_id, changes, session))
+
+    def suspend(self, user_id: int, hidden: bool) -> Profile:
+        """Hide somebody and all that he shares, or show again what he himself lets others see.
+
+        Raises:
+            NotFoundError: he has no profile.
+        """
+        return self._store.transaction(lambda session: self._change(user_id, {"hidden": hidden}, session))
+
+    def _change(self, user_id: int, changes: Mapping[str, Any], session: Session) -> Profile:
+        # The write comes first: of two changes at once, one waits for what the other has made of the
+        # profile. So a stream that was suspended is never shown by who widened its audience just then.
+        self._profiles.change(user_id, changes, session)
+        found = self._profiles.some([user_id], session).get(user_id)
         if found is None:
-            raise NotFoundError(user_id=profile.user_id)
-        self.renamed(found)
-        hidden = found.hidden or found.audience is Audience.PRIVATE
-        self._feeds.hide([found.feed_id], hidden)
+            raise NotFoundError(user_id=user_id)
+        self.renamed(found, session)
+        self._feeds.hide([found.feed_id], found.hidden or found.audience is Audience.PRIVATE, session)
         return found
 
-    def renamed(self, profile: Profile) -> None:
+    def renamed(self, profile: Profile, session: Session | None = None) -> None:
         """Let a person's feeds go by the name he has now."""
-        self._feeds.name([profile.feed_id, profile.closet_id], self.address(profile.handle), profile.name)
+        feeds = [profile.feed_id, profile.closet_id]
+        self._feeds.name(feeds, self.address(profile.handle), profile.name, session)

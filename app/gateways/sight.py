@@ -44,6 +44,12 @@ class SightGateway:
             for user_id, profile in people.items()
         }
 
+    def barred(self, viewer: int, feed_id: int) -> bool:
+        """Return whether a feed is the stream of somebody with whom a block stands between."""
+        owner = self._profiles.owner(feed_id)
+        profile = self._profiles.get(owner) if owner is not None else None
+        return profile is not None and self.tie(viewer, profile).blocked
+
     def tie(self, viewer: int | None, profile: Profile) -> Tie:
         """Return what a viewer is to one person."""
         return self.ties(viewer, [profile])[profile.user_id]

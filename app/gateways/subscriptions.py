@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from app.errors import ConflictError, ExistsError, NotFoundError, TooLargeError
+from app.gateways.sight import SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.removals import RemovalMapper
@@ -45,6 +46,7 @@ class SubscriptionGateway:
         subscriptions: SubscriptionMapper,
         undos: UndoMapper,
         removals: RemovalMapper,
+        sight: SightGateway,
         *,
         start: StartRule,
         most: int,
@@ -55,6 +57,7 @@ class SubscriptionGateway:
         self._subscriptions = subscriptions
         self._undos = undos
         self._removals = removals
+        self._sight = sight
         self._start = start
         self._most = most
 
@@ -116,6 +119,11 @@ class SubscriptionGateway:
         """Return the feeds a user is subscribed to."""
         return self._subscriptions.feed_ids(user_id)
 
+    def fetched(self, user_id: int) -> list[int]:
+        """Return the feeds of the web that a user is subscribed to: all but those of people."""
+        people = {s.feed_id for s in self._subscriptions.of_people(user_id)}
+        return [f for f in self._subscriptions.feed_ids(user_id) if f not in people]
+
     def edit(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> Subscription:
         """Change title or folders, and return the subscription as it is then.
 
@@ -175,6 +183,8 @@ class SubscriptionGateway:
         return self._store.transaction(lambda session: self._return(wanted, token, now, session))
 
     def _return(self, wanted: Subscription, token: str, now: dt.datetime, session: Session) -> Subscription:
+        if wanted.person and self._sight.barred(wanted.user_id, wanted.feed_id):
+            raise NotFoundError("This can no longer be undone.", undo=token)
         readers = 0 if wanted.paused else 1
         position = self._feeds.subscribed(wanted.feed_id, readers, session, now=now)
         if position is None:

@@ -44,6 +44,7 @@ class ErasureMapper:
                 self._database[name].delete_many({"feed_id": {"$in": feeds}})
             self._database["feeds"].delete_many({"_id": {"$in": feeds}})
         self._database["ties"].delete_many({"to": user_id})
+        self._database["reports"].delete_many({"whom": user_id})
 
     @translated
     def erase(self, user_id: int, before: dt.datetime) -> bool:

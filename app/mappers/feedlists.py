@@ -25,6 +25,8 @@ _FIELDS = dict.fromkeys(
 )
 #: Documents of the fetch log that are looked through for slow feeds, each of up to a hundred fetches.
 _LOG_MOST = 2000
+#: What is polled: neither feeds that another took over, nor what people share.
+_OURS: Doc = {"merged_into": None, "owner": None}
 _IN_ERROR: Doc = {"error": {"$type": "string"}}
 _MATCHES: dict[FeedFilter, Doc] = {
     FeedFilter.ALL: {},
@@ -50,7 +52,7 @@ class FeedListMapper:
         Args:
             after: readers and id of the last feed of the page before.
         """
-        match: Doc = {"merged_into": None, **_MATCHES[query.filter]}
+        match: Doc = {**_OURS, **_MATCHES[query.filter]}
         if query.word:
             match["error"] = query.word
         if query.text:
@@ -64,7 +66,7 @@ class FeedListMapper:
     @translated
     def some(self, feed_ids: Sequence[int]) -> dict[int, Feed]:
         """Return these feeds by id."""
-        found = self._feeds.find({"_id": {"$in": list(feed_ids)}, "merged_into": None}, _FIELDS)
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}, **_OURS}, _FIELDS)
         return {doc["_id"]: _feed(doc) for doc in found}
 
     @translated
@@ -89,7 +91,7 @@ class FeedListMapper:
         """Return the error words of all feeds with their numbers, the most frequent first."""
         found = self._feeds.aggregate(
             [
-                {"$match": {**_IN_ERROR, "merged_into": None}},
+                {"$match": {**_IN_ERROR, **_OURS}},
                 {"$group": {"_id": "$error", "count": {"$sum": 1}}},
                 {"$sort": {"count": -1, "_id": 1}},
             ]
@@ -99,7 +101,7 @@ class FeedListMapper:
     @translated
     def count(self, which: FeedFilter) -> int:
         """Return how many feeds a filter lets through."""
-        return self._feeds.count_documents({"merged_into": None, **_MATCHES[which]})
+        return self._feeds.count_documents({**_OURS, **_MATCHES[which]})
 
     @translated
     def planned(self, now: dt.datetime, until: dt.datetime, minutes: int) -> dict[dt.datetime, int]:
@@ -136,7 +138,7 @@ class FeedListMapper:
         return self._change(feed_id, {"$set": cleared})
 
     def _change(self, feed_id: int, update: Doc) -> bool:
-        return self._feeds.update_one({"_id": feed_id, "merged_into": None}, update).matched_count == 1
+        return self._feeds.update_one({"_id": feed_id, **_OURS}, update).matched_count == 1
 
 
 def _after(after: tuple[int, int], popular: bool) -> Doc:

@@ -79,6 +79,14 @@ INDEXES: dict[str, list[IndexModel]] = {
             name="similar",
             partialFilterExpression={"similar": True},
         ),
+        # Those whom administrators have suspended; the others are not in it.
+        IndexModel([("hidden", _UP)], name="hidden", partialFilterExpression={"hidden": True}),
+    ],
+    "reports": [
+        # One open report per person and thing.
+        IndexModel([("user_id", _UP), ("about", _UP), ("thing", _UP)], name="user_thing", unique=True),
+        # What is said about somebody, when it is decided or he leaves.
+        IndexModel([("whom", _UP)], name="whom"),
     ],
     "ties": [
         # What somebody laid down about others, and others about him.

@@ -45,11 +45,12 @@ class ProfileMapper:
         return self.some([user_id]).get(user_id)
 
     @translated
-    def some(self, user_ids: Sequence[int]) -> dict[int, Profile]:
+    def some(self, user_ids: Sequence[int], session: Session | None = None) -> dict[int, Profile]:
         """Return the profiles of these people, by person; of those who leave there is none."""
-        docs = list(self._profiles.find({"user_id": {"$in": list(user_ids)}}))
+        docs = list(self._profiles.find({"user_id": {"$in": list(user_ids)}}, session=session))
         query = {"_id": {"$in": [d["user_id"] for d in docs]}, "leaving": None}
-        names = {u["_id"]: u["name"] for u in self._users.find(query, {"name": 1})} if docs else {}
+        found = self._users.find(query, {"name": 1}, session=session) if docs else ()
+        names = {u["_id"]: u["name"] for u in found}
         return {
             doc["user_id"]: _profile(doc, names[doc["user_id"]]) for doc in docs if doc["user_id"] in names
         }
@@ -72,6 +73,16 @@ class ProfileMapper:
         """Return people who want to be found by those who read the same, the last ones first."""
         found = self._profiles.find({"similar": True}, {"user_id": 1}).sort("_id", -1)
         return [d["user_id"] for d in found.hint("similar").limit(limit)]
+    def owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
+        found = self._profiles.find({"feed_id": {"$in": list(feed_ids)}}, {"feed_id": 1, "user_id": 1})
+        return {d["feed_id"]: d["user_id"] for d in found}
+
+    @translated
+    def suspended(self, limit: int) -> list[int]:
+        """Return whom administrators have suspended, the last profiles first."""
+        found = self._profiles.find({"hidden": True}, {"user_id": 1}).sort("_id", -1).limit(limit)
+        return [d["user_id"] for d in found.hint("hidden")]
 
     @translated
     def change(self, user_id: int, changes: Mapping[str, Any], session: Session | None = None) -> None:

@@ -84,10 +84,10 @@ class SharedFeedMapper:
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
     @translated
-    def name(self, feed_ids: Sequence[int], url: str, title: str) -> None:
+    def name(self, feed_ids: Sequence[int], url: str, title: str, session: Session | None = None) -> None:
         """Give a person's feeds his new address and name."""
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.SHARED.value}
-        self._feeds.update_many(query, {"$set": {"url": url, "title": title}})
+        self._feeds.update_many(query, {"$set": {"url": url, "title": title}}, session=session)
 
     @translated
     def hide(self, feed_ids: Sequence[int], hidden: bool, session: Session | None = None) -> None:

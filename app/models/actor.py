@@ -19,6 +19,8 @@ class Permission(enum.StrEnum):
     FOLDER_EDIT = "folder:edit"
     JOB_MANAGE = "job:manage"
     PACK_EDIT = "pack:edit"
+    REPORT_MAKE = "report:make"
+    REPORT_MANAGE = "report:manage"
     SHARE_EDIT = "share:edit"
     SUBSCRIPTION_EDIT = "subscription:edit"
     SUBSCRIPTION_SEE = "subscription:see"
@@ -42,6 +44,7 @@ _ADMIN = frozenset(
         Permission.FEED_MANAGE,
         Permission.JOB_MANAGE,
         Permission.PACK_EDIT,
+        Permission.REPORT_MANAGE,
         Permission.USER_CREATE,
         Permission.USER_MANAGE,
     }

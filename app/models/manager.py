@@ -59,7 +59,10 @@ class ManagerQuery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ManagerRow:
-    """One subscription; ``newest`` is when its last entry came, ``rate`` its entries a week."""
+    """One subscription; ``newest`` is when its last entry came, ``rate`` its entries a week.
+
+    ``person``: to what somebody of this server shares.
+    """
 
     feed_id: int
     title: str
@@ -70,6 +73,7 @@ class ManagerRow:
     paused: bool
     newest: dt.datetime | None
     rate: float = 0.0
+    person: bool = False
 
     def key(self, order: Order) -> tuple[str | int, int]:
         """Return what the row is sorted by."""
@@ -95,8 +99,9 @@ class ManagerRow:
             Condition.ALL: True,
             Condition.UNREAD: self.unread > 0,
             Condition.ERROR: self.error is not None,
-            Condition.QUIET: silent > QUIET and not dead,
-            Condition.DEAD: dead,
+            # A person is neither well nor ill.
+            Condition.QUIET: silent > QUIET and not dead and not self.person,
+            Condition.DEAD: dead and not self.person,
             Condition.PAUSED: self.paused,
         }
         return {condition for condition, is_true in found.items() if is_true}

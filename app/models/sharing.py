@@ -88,6 +88,11 @@ class Profile:
         """What he is called."""
         return self.display or self.handle
 
+    def has_page(self, tie: Tie) -> bool:
+        """Return whether somebody finds the page, whatever is on it for him."""
+        closed = self.hidden or self.audience is Audience.PRIVATE
+        return tie.own or not (closed or (tie.blocked and not tie.blocks))
+
     def lets_see(self, audience: Audience, tie: Tie) -> bool:
         """Return whether somebody may see what is for this audience."""
         if tie.own:

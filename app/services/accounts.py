@@ -8,6 +8,7 @@ from app import clock, logs
 from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
 from app.gateways.erasing import ErasingGateway
+from app.gateways.profiles import ProfileGateway
 from app.models import preferences
 from app.models.actor import Actor, Permission, Role
 from app.models.user import NewUser, Notice, Session, User
@@ -31,12 +32,14 @@ class AccountService:
         self,
         accounts: AccountGateway,
         erasing: ErasingGateway,
+        profiles: ProfileGateway,
         jobs: JobPort,
         hasher: Hasher,
         limiter: Limiter,
     ) -> None:
         self._accounts = accounts
         self._erasing = erasing
+        self._profiles = profiles
         self._jobs = jobs
         self._hasher = hasher
         self._limiter = limiter
@@ -80,6 +83,8 @@ class AccountService:
         user = self._confirmed(actor, password, "confirm")
         check_identity(name, email)
         self._accounts.set_identity(user.id, name, email)
+        if profile := self._profiles.get(user.id):
+            self._profiles.renamed(profile)
         log.info("identity_changed", user_id=user.id)
 
     def delete(self, actor: Actor, password: str) -> None:

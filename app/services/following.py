@@ -14,7 +14,8 @@ from app.gateways.follows import FollowGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import SightGateway
 from app.models.actor import Actor, Permission
-from app.models.sharing import Audience, Profile, Tie, TieKind
+from app.models.sharing import Audience, Profile, Tie
+from app.models.user import User
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, some_words
@@ -68,18 +69,34 @@ class FollowingService:
         """
         profile = self._profiles.named(handle)
         tie = self._sight.tie(actor.user_id if actor else None, profile)
-        gone = profile.hidden or profile.audience is Audience.PRIVATE or (tie.blocked and not tie.blocks)
-        if gone and not tie.own:
+        if not profile.has_page(tie):
             raise NotFoundError(handle=handle[:64])
         return Person(profile, tie, self._follows.counts([profile]).get(profile.user_id, 0))
+
+    def card(self, actor: Actor) -> Profile:
+        """Return the actor's own profile, or what it would be; nothing is made."""
+        require(actor, Permission.SHARE_EDIT)
+        return self._profiles.plan(self._user(actor))
+
+    def of_feed(self, actor: Actor, feed_id: int) -> str | None:
+        """Return whose stream a feed is, by name; None: it is of the web, or of nobody he may see."""
+        require(actor, Permission.FEED_SEE)
+        owner = self._profiles.owner(feed_id)
+        profile = self._profiles.get(owner) if owner is not None else None
+        if profile is None or not profile.has_page(self._sight.tie(actor.user_id, profile)):
+            return None
+        return profile.handle
 
     def own(self, actor: Actor) -> Profile:
         """Return the actor's own profile, which is made where he has none yet."""
         require(actor, Permission.SHARE_EDIT)
+        return self._profiles.ensure(self._user(actor), clock.now())
+
+    def _user(self, actor: Actor) -> User:
         user = self._accounts.user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
-        return self._profiles.ensure(user, clock.now())
+        return user
 
     def edit(
         self,
@@ -128,13 +145,20 @@ class FollowingService:
         return tie
 
     def unfollow(self, actor: Actor, handle: str) -> str | None:
-        """Stop following, or asking; return the token that takes it back, None: there is nothing to."""
+        """Stop following, or asking; return the token that takes it back, None: there is nothing to.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or nobody whom the actor may see.
+        """
         require(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._profiles.named(handle)
         token = self._follows.unfollow(actor.user_id, whom, clock.now() + self._undo_ttl)
+        if token is None:
+            self.person(actor, handle)
         if token:
             self._events.follows(actor.user_id, removed=[whom.feed_id])
-        return token
+            log.info("unfollowed", user_id=actor.user_id, whom=whom.user_id)
+        return token or None
 
     def answer(self, actor: Actor, handle: str, yes: bool) -> bool:
         """Let somebody follow who asked to, or not; False: he does not ask any more."""
@@ -146,9 +170,17 @@ class FollowingService:
         return done
 
     def mute(self, actor: Actor, handle: str, on: bool) -> None:
-        """Leave somebody out of what one's list of all shows, or take him in again."""
+        """Leave somebody out of what one's list of all shows, or take him in again.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or nobody whom the actor may see.
+            ForbiddenError: it is himself.
+        """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        self._follows.mute(actor.user_id, self._profiles.named(handle), on, clock.now())
+        whom = self.person(actor, handle).profile if on else self._profiles.named(handle)
+        if whom.user_id == actor.user_id:
+            raise ForbiddenError("This is you.")
+        self._follows.mute(actor.user_id, whom, on, clock.now())
         self._events.counts(actor.user_id)
 
     def block(self, actor: Actor, handle: str) -> None:
@@ -181,57 +213,10 @@ class FollowingService:
             self._events.follows(reader, removed=[mine.feed_id])
         return gone
 
-    def followers(
-        self, actor: Actor | None, handle: str, after: int = 0
-    ) -> tuple[list[Profile | str], int | None]:
-        """Return a page of who follows somebody, and the place of the next.
-
-        Raises:
-            NotFoundError: there is nobody of this name, or he shows nobody who follows him.
-        """
-        person = self.person(actor, handle)
-        if not (person.tie.own or person.profile.open_lists):
-            raise NotFoundError(handle=handle[:64])
-        found = self._follows.followers(person.profile, after, ROWS + 1)
-        people = self._people(actor, [user_id for _, user_id in found[:ROWS]], all=person.tie.own)
-        return people, found[ROWS - 1][0] if len(found) > ROWS else None
-
-    def following(self, actor: Actor | None, handle: str) -> list[Profile | str]:
-        """Return whom somebody follows.
-
-        Raises:
-            NotFoundError: there is nobody of this name, or he does not show it.
-        """
-        person = self.person(actor, handle)
-        if not (person.tie.own or person.profile.open_lists):
-            raise NotFoundError(handle=handle[:64])
-        feeds = [s.feed_id for s in self._follows.followed(person.profile.user_id)]
-        owners = [o for o in map(self._profiles.owner, feeds) if o is not None]
-        return self._people(actor, owners, all=person.tie.own)
-
     def requests(self, actor: Actor) -> list[str]:
         """Return the names of those who ask to follow the actor."""
         require(actor, Permission.SHARE_EDIT)
         return self._names(self._follows.requests(actor.user_id, ROWS))
-
-    def laid(self, actor: Actor, kind: TieKind) -> list[str]:
-        """Return the names of those whom the actor mutes or blocks."""
-        require(actor, Permission.SUBSCRIPTION_SEE)
-        return self._names(self._follows.laid(actor.user_id, kind, ROWS))
-
-    def _people(self, actor: Actor | None, user_ids: Sequence[int], *, all: bool) -> list[Profile | str]:
-        """Return profiles, and the bare names of those who have none; others see only open ones."""
-        profiles = self._profiles.some(user_ids)
-        ties = self._sight.ties(actor.user_id if actor else None, profiles.values())
-        names = self._accounts.names([u for u in user_ids if u not in profiles]) if all else {}
-        found: list[Profile | str] = []
-        for user_id in user_ids:
-            profile = profiles.get(user_id)
-            if profile and profile.lets_see(Audience.PUBLIC, ties[user_id]):
-                found.append(profile)
-            elif all and (name := profile.handle if profile else names.get(user_id, "")):
-                found.append(name)
-        return found
 
     def _names(self, user_ids: Sequence[int]) -> list[str]:
         names = self._accounts.names(user_ids)

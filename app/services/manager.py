@@ -98,7 +98,8 @@ class ManagerService:
             newest = dt.datetime.fromtimestamp(card.newest / 1000, dt.UTC) if card.newest else None
             where = mine.folder_ids, mine.paused
             title = mine.title or card.title or card.url
-            rows.append(ManagerRow(feed_id, title, card.url, counts[feed_id], card.error, *where, newest))
+            row = ManagerRow(feed_id, title, card.url, counts[feed_id], card.error, *where, newest)
+            rows.append(dataclasses.replace(row, person=mine.person))
         return rows
 
     def _rated(self, rows: Sequence[ManagerRow]) -> list[ManagerRow]:
@@ -152,14 +153,14 @@ class ManagerService:
         return len(back)
 
     def refresh(self, actor: Actor, feed_ids: Sequence[int]) -> int:
-        """Pull those of these feeds that he reads now; return how many that are.
+        """Pull those of these feeds that he reads now, people left out; return how many that are.
 
         Raises:
             InvalidError: too many, or not ids.
         """
         require(actor, Permission.FEED_REFRESH)
         feeds = some_ids(feed_ids, "feed", FEEDS_MAX)
-        mine = [s.feed_id for s in self._subscriptions.of_user(actor.user_id, feeds)]
+        mine = [s.feed_id for s in self._subscriptions.of_user(actor.user_id, feeds) if not s.person]
         self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [f]}, Queue.PULL) for f in mine])
         return len(mine)
 

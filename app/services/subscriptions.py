@@ -160,9 +160,10 @@ class SubscriptionService:
 
         Raises:
             NotFoundError: he is not subscribed to this feed.
+            InvalidError: it is a person.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        subscription, now = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id")), clock.now()
+        subscription, now = self._fetched(actor, feed_id), clock.now()
         if self._subscriptions.pause(actor.user_id, feed_id, bool(paused), now):
             if paused:
                 self._websubs.leave_if_unread(feed_id, now)
@@ -176,14 +177,14 @@ class SubscriptionService:
         else reading begins as with a new subscription. Others who read the old address keep it.
 
         Raises:
-            InvalidError: the address is empty, too long, or the one he has.
+            InvalidError: the address is empty, too long, or the one he has; or it is a person.
             ExistsError: he reads the feed at that address already.
             NotFoundError: he is not subscribed to this feed.
             RateLimitedError: too many of his feeds within the hour; each is fetched at once.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
         url = self._feeds.address(a_text(url, "url", most=URL_MAX))
-        mine, now = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id")), clock.now()
+        mine, now = self._fetched(actor, feed_id), clock.now()
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=HOUR)
         source, target = self._feeds.get(mine.feed_id), self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
@@ -208,12 +209,19 @@ class SubscriptionService:
 
         Raises:
             NotFoundError: he is not subscribed to this feed.
+            InvalidError: it is a person.
         """
         require(actor, Permission.FEED_REFRESH)
         if feed_id is None:
-            return self._pull(self._subscriptions.feed_ids(actor.user_id))
-        subscription = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
-        return self._pull([subscription.feed_id])
+            return self._pull(self._subscriptions.fetched(actor.user_id))
+        return self._pull([self._fetched(actor, feed_id).feed_id])
+
+    def _fetched(self, actor: Actor, feed_id: int) -> Subscription:
+        """Return a subscription to what is fetched."""
+        found = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+        if found.person:
+            raise InvalidError("This is a person. What he shares is here at once; nothing is fetched.")
+        return found
 
     def _pull(self, feed_ids: Sequence[int]) -> list[Ticket]:
         return self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [f]}, Queue.PULL) for f in feed_ids])

@@ -26,6 +26,7 @@ SETTINGS_SECTIONS = (
     ("reading", "book", N_("Reading")),
     ("display", "eye", N_("Display and language")),
     ("keys", "key", N_("Keys")),
+    ("sharing", "feed", N_("Sharing")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )

@@ -18,8 +18,10 @@ from app.web.pages.look import bp as look
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
 from app.web.pages.packs import bp as packs
+from app.web.pages.people import bp as people
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
+from app.web.pages.report import bp as report
 from app.web.pages.search import bp as search
 from app.web.pages.settings import bp as settings
 from app.web.pages.share import bp as share
@@ -46,6 +48,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     folders,
     imports,
     packs,
+    people,
+    report,
     search,
     tags,
     subscriptions,

@@ -7,10 +7,11 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.errors import ExistsError, FeedError, InvalidError
+from app.errors import ExistsError, FeedError, InvalidError, NotFoundError
 from app.models.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session, web
+from app.web.ours import handle_in
 from app.web.render import fragment_for, template
 from app.web.schemas import text
 
@@ -48,7 +49,13 @@ def find() -> str | tuple[str, int]:
     form = schemas.form(request, Find)
     wait = web().settings.discovery_wait
     try:
+        if handle := handle_in(form.address):
+            return _found(form.address, person=services().following.person(actor(), handle))
         found = services().discovery.discover(actor(), form.address, wait=wait)
+    except NotFoundError:
+        # Nothing else: of an address of this server nothing is fetched.
+        error = NotFoundError("There is nobody of this name here who shares anything.")
+        return _found(form.address, error=error), error.http_status if not fragment_for() else 200
     except (FeedError, InvalidError) as e:
         return _found(form.address, error=e), e.http_status if not fragment_for() else 200
     return _found(form.address, found=found)
@@ -63,11 +70,17 @@ def _found(address: str, **values: object) -> str:
 def subscribe() -> Response:
     """Subscribe to a feed and show its list; the first entries come by themselves."""
     form = schemas.form(request, Choice)
+    if handle := handle_in(form.url):
+        services().following.follow(actor(), handle)
+        return _to("/people")
     folder = _folder(form)
     done = services().subscriptions.subscribe(actor(), form.url, folder_id=folder)
     if done.existed:
         services().accounts.notify(actor(), session(), Notice(_("You have this feed already")))
-    target = f"/read/feed/{done.subscription.feed_id}"
+    return _to(f"/read/feed/{done.subscription.feed_id}")
+
+
+def _to(target: str) -> Response:
     if fragment_for():
         return Response(headers={"HX-Redirect": target})
     return make_response(redirect(target, 303))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -50,8 +51,11 @@ class Refresh:
 
 
 @bp.get("/feeds/<int:feed_id>")
-def page(feed_id: int) -> str:
-    """How a feed is doing, in words, with its last fetches."""
+def page(feed_id: int) -> str | Response:
+    """How a feed is doing, in words, with its last fetches; a person has a page of his own."""
+    if services().subscriptions.get(actor(), feed_id).person:
+        handle = services().following.of_feed(actor(), feed_id)
+        return make_response(redirect(f"/@{quote(handle)}" if handle else "/people", 303))
     return _page(feed_id)
 
 
@@ -100,6 +104,8 @@ def address(feed_id: int) -> Response | tuple[str, int]:
     try:
         done = services().subscriptions.change_address(actor(), feed_id, form.url)
     except (InvalidError, ExistsError, RateLimitedError) as e:
+        if services().subscriptions.get(actor(), feed_id).person:
+            raise
         return _page(feed_id, e, form.url), e.http_status
     words = (
         _("Address changed. What you have read stays read")

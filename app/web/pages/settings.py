@@ -6,8 +6,11 @@ import dataclasses
 
 from flask import Blueprint, Response, make_response, redirect, request
 
+from app.errors import InvalidError
 from app.models.actor import Permission
 from app.models.preferences import Preferences
+from app.models.sharing import Audience, Profile
+from app.services.following import LINKS_MAX
 from app.web import i18n, schemas, zones
 from app.web.context import actor, services, user, web
 from app.web.redirects import safe_next
@@ -40,6 +43,38 @@ class Display:
     language: str = text(max=8)
     time_zone: str = text(max=64)
     times: str = text(max=16)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    display: str = text(max=256, default="")
+    bio: str = text(max=2048, default="")
+    link1: str = text(max=2048, default="")
+    link2: str = text(max=2048, default="")
+    link3: str = text(max=2048, default="")
+    link4: str = text(max=2048, default="")
+    link5: str = text(max=2048, default="")
+    audience: str = text(max=16, one_of=tuple(a.value for a in Audience))
+    listed: bool = False
+    open_lists: bool = False
+
+    @classmethod
+    def of(cls, profile: Profile) -> Sharing:
+        """Return the form filled with what is stored."""
+        links = {f"link{n}": link for n, link in enumerate(profile.links[:LINKS_MAX], 1)}
+        return cls(
+            display=profile.display,
+            bio=profile.bio,
+            audience=profile.audience.value,
+            listed=profile.listed,
+            open_lists=profile.open_lists,
+            **links,
+        )
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The links, empty ones too."""
+        return self.link1, self.link2, self.link3, self.link4, self.link5
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +113,37 @@ def display() -> str:
     admin = actor().may(Permission.ADMIN_SEE)
     languages = {**i18n.LANGUAGES, **({i18n.PSEUDO: "Pseudo"} if admin else {})}
     return section("display", saved=saved, languages=languages, zones=zones.by_region(i18n.locale()))
+
+
+@bp.get("/settings/sharing")
+def sharing() -> str:
+    """The own page: name, words, links, and who sees what is shared."""
+    saved = schemas.query(request, Query).saved
+    return _sharing(Sharing.of(services().following.card(actor())), saved=saved)
+
+
+def _sharing(form: Sharing, **values: object) -> str:
+    handle = services().following.card(actor()).handle
+    return section("sharing", form=form, handle=handle, base=web().base_url, **values)
+
+
+@bp.post("/settings/sharing")
+def save_sharing() -> Response | tuple[str, int]:
+    """Keep what the own page says, and who sees it."""
+    form = schemas.form(request, Sharing)
+    try:
+        services().following.edit(
+            actor(),
+            display=form.display,
+            bio=form.bio,
+            links=form.links,
+            audience=Audience(form.audience),
+            listed=form.listed,
+            open_lists=form.open_lists,
+        )
+    except InvalidError as e:
+        return _sharing(form, error=e), e.http_status
+    return make_response(redirect("/settings/sharing?saved=1", 303))
 
 
 def section(name: str, **values: object) -> str:

@@ -1,0 +1,160 @@
+"""Reports, and what administrators decide on them; every decision is in the log (W20)."""
+
+from __future__ import annotations
+
+from app import clock, logs
+from app.errors import InvalidError
+from app.gateways import moderation
+from app.gateways.moderation import ModerationGateway
+from app.gateways.profiles import ProfileGateway
+from app.gateways.sharing import SharingGateway
+from app.models.actor import Actor, Permission
+from app.models.moderation import About, Cases, Reason, Report, Reported
+from app.models.user import Session
+from app.ports import EventPort
+from app.services.access import Limiter, require, throttle
+from app.services.checks import an_id, some_words
+from app.services.following import FollowingService
+from app.services.people import PeopleService
+
+log = logs.get(__name__)
+
+HOUR = 3600
+TEXT_MAX, QUOTE_MAX = 2000, 1000
+#: Reports on the screen at once; suspended people.
+ROWS = 100
+
+
+class ModerationService:
+    """Report, dismiss, remove, suspend.
+
+    Args:
+        per_hour: reports of one user.
+    """
+
+    def __init__(
+        self,
+        reports: ModerationGateway,
+        profiles: ProfileGateway,
+        sharing: SharingGateway,
+        following: FollowingService,
+        people: PeopleService,
+        events: EventPort,
+        limiter: Limiter,
+        *,
+        per_hour: int,
+    ) -> None:
+        self._reports, self._profiles, self._sharing = reports, profiles, sharing
+        self._following, self._people = following, people
+        self._events, self._limiter, self._per_hour = events, limiter, per_hour
+
+    # -- for everybody
+    def share(self, actor: Actor, share_id: int) -> Reported:
+        """Return a share as the one sees it who is about to report it.
+
+        Raises, as :meth:`person`:
+            NotFoundError: there is none, or it is not for him.
+            InvalidError: it is his own.
+        """
+        require(actor, Permission.REPORT_MAKE)
+        share = self._sharing.get(actor.user_id, an_id(share_id, "share"))
+        _others(actor, share.user_id)
+        profile = self._profiles.some([share.user_id])[share.user_id]
+        return self._reports.shown(profile, share, share.id)
+
+    def person(self, actor: Actor, handle: str) -> Reported:
+        """Return somebody as the one sees him who is about to report him."""
+        require(actor, Permission.REPORT_MAKE)
+        found = self._following.person(actor, handle).profile
+        _others(actor, found.user_id)
+        return moderation.person(found)
+
+    def report(self, actor: Actor, thing: Reported, reason: Reason, text: str) -> None:
+        """Tell administrators of something.
+
+        Raises:
+            ExistsError: he has, and it is not decided yet.
+            InvalidError: the text is too long, or missing where the reason says nothing.
+            RateLimitedError: too many within the hour.
+        """
+        require(actor, Permission.REPORT_MAKE)
+        text = some_words(text, "text", most=TEXT_MAX)
+        if reason is Reason.OTHER and not text:
+            raise InvalidError("Say in a few words what is wrong.", field="text")
+        throttle(self._limiter, f"report:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        report = Report(
+            id=0,
+            user_id=actor.user_id,
+            about=thing.about,
+            thing=thing.thing,
+            whom=thing.profile.user_id,
+            reason=reason,
+            text=text,
+            quote=thing.quote[:QUOTE_MAX],
+            at=clock.now(),
+        )
+        self._reports.add(report)
+        log.info("reported", user_id=actor.user_id, about=thing.about.value, thing=thing.thing)
+
+    # -- for administrators
+    def cases(self, actor: Actor) -> Cases:
+        """Return what is to be decided, also about what is for few; and who is suspended."""
+        require(actor, Permission.REPORT_MANAGE)
+        cases, more = self._reports.cases(ROWS)
+        suspended = self._reports.suspended(self._profiles.suspended(ROWS))
+        return Cases(tuple(cases), more, tuple(suspended))
+
+    def dismiss(self, actor: Actor, about: About, thing: int) -> int:
+        """Let something be as it is; return how many reports that closes.
+
+        Raises:
+            NotFoundError: there is no such share.
+        """
+        require(actor, Permission.REPORT_MANAGE)
+        thing = an_id(thing, "thing")
+        whom = thing if about is About.PERSON else self._reports.share(thing).user_id
+        count = self._reports.close(whom, about, thing)
+        log.info("reports_dismissed", about=about.value, thing=thing, count=count, by=actor.user_id)
+        return count
+
+    def remove(self, actor: Actor, share_id: int) -> None:
+        """Take somebody's share back for good; what others made of it stays.
+
+        Raises:
+            NotFoundError: there is none, or it was taken back already.
+        """
+        require(actor, Permission.REPORT_MANAGE)
+        share, now = self._reports.share(an_id(share_id, "share")), clock.now()
+        self._sharing.remove(share.user_id, share.id, now, now)  # nothing that could bring it back
+        self._reports.close(share.user_id, About.SHARE, share.id)
+        self._events.new({share.feed_id: 0})
+        self._events.counts(share.user_id)
+        log.info("share_removed", share_id=share.id, user_id=share.user_id, by=actor.user_id)
+
+    def suspend(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> None:
+        """Close somebody's account and hide all that he shares, at once.
+
+        Raises, as :meth:`lift`:
+            InvalidError: it is the actor himself, or his password is wanted and wrong.
+            NotFoundError: there is no such account, or it shares nothing.
+            ConflictError: nobody would be left who may change anything.
+        """
+        require(actor, Permission.REPORT_MANAGE)
+        self._people.set_disabled(actor, session, user_id, True, proof)
+        hidden = self._profiles.suspend(user_id, True)
+        closed = self._reports.close(user_id)
+        self._events.new({hidden.feed_id: 0})
+        log.info("person_suspended", user_id=user_id, reports=closed, by=actor.user_id)
+
+    def lift(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> None:
+        """Take a suspension back; what he shares is seen again by those for whom he shares it."""
+        require(actor, Permission.REPORT_MANAGE)
+        self._people.set_disabled(actor, session, user_id, False, proof)
+        shown = self._profiles.suspend(user_id, False)
+        self._events.new({shown.feed_id: 0})
+        log.info("suspension_lifted", user_id=user_id, by=actor.user_id)
+
+
+def _others(actor: Actor, owner: int) -> None:
+    if actor.user_id == owner:
+        raise InvalidError("This is your own.")

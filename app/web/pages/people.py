@@ -1,0 +1,191 @@
+"""People: lists of them, follow, answer, mute, block. Each works as a form and as a script's call."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
+
+from app.errors import (
+    EventrError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    RateLimitedError,
+    TooLargeError,
+)
+from app.models.sharing import Tie
+from app.models.user import Notice
+from app.web import schemas
+from app.web.context import actor, services, session, user, web
+from app.web.errors import wants_json
+from app.web.ours import handle_in
+from app.web.redirects import safe_next
+from app.web.render import template
+from app.web.schemas import text
+from app.web.sessions import public
+
+bp = Blueprint("people", __name__)
+
+HERE = "/people"
+#: What is said above the form on the screen itself.
+_SHOWN = (ForbiddenError, InvalidError, NotFoundError, RateLimitedError, TooLargeError)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    following: int = 0
+    followers: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class After:
+    after: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Whom:
+    name: str = text(max=2048)
+    next: str = text(max=2048, default=HERE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Whom):
+    yes: bool
+
+
+@bp.get("/people")
+def page() -> str:
+    """Whom I follow, who follows me, who asks, whom I mute and block."""
+    return _page()
+
+
+def _page(error: EventrError | None = None, typed: str = "") -> str:
+    asked = schemas.query(request, Query)
+    circle = services().contacts.circle(actor(), asked.following, asked.followers)
+    profile = services().following.card(actor())
+    return template(
+        "pages/people.html",
+        circle=circle,
+        mine=profile,
+        base=web().base_url,
+        error=error,
+        typed=typed,
+        asked=asked,
+    )
+
+
+@bp.post("/people/follow")
+def follow() -> Response | tuple[str, int]:
+    """Follow somebody, or ask to; by his name, or by the address of his page here."""
+    form = schemas.form(request, Whom)
+    try:
+        handle = _handle(form.name)
+        tie = _follow(handle)
+    except _SHOWN as e:
+        if wants_json() or not form.next.startswith(HERE):
+            raise
+        return _page(e, form.name), e.http_status
+    words = (
+        _("You follow %(name)s now", name=handle)
+        if tie.follows
+        else _("%(name)s was asked, and decides whether you may follow", name=handle)
+    )
+    return _done(form, words, follows=tie.follows, requested=tie.requested)
+
+
+def _handle(typed: str) -> str:
+    """Return the name in what was typed, which may be the address of a page."""
+    found = handle_in(typed)
+    if found is None and ("/" in typed or ":" in typed):
+        raise InvalidError("This is no address of this server. Add sites under “Add”.", field="name")
+    return found or typed.strip()
+
+
+def _follow(handle: str) -> Tie:
+    try:
+        return services().following.follow(actor(), handle)
+    except NotFoundError as e:
+        raise NotFoundError("There is nobody of this name here who shares anything.") from e
+
+
+@bp.post("/people/unfollow")
+def unfollow() -> Response:
+    """Stop following, or asking; can be undone for a day."""
+    form = schemas.form(request, Whom)
+    token = services().following.unfollow(actor(), form.name)
+    words = _("You no longer follow %(name)s", name=form.name)
+    return _done(form, words, f"feed.{token}" if token else None, follows=False, requested=False)
+
+
+@bp.post("/people/answer")
+def answer() -> Response:
+    """Let somebody follow who asked to, or not."""
+    form = schemas.form(request, Answer)
+    done = services().following.answer(actor(), form.name, form.yes)
+    if not done:
+        return _done(form, _("%(name)s does not ask any more", name=form.name), done=False)
+    words = _("%(name)s follows you now", name=form.name) if form.yes else _("Refused")
+    return _done(form, words, done=True)
+
+
+@bp.post("/people/mute", defaults={"on": True})
+@bp.post("/people/unmute", defaults={"on": False})
+def mute(on: bool) -> Response:
+    """Leave somebody out of the lists of all, or take him in again."""
+    form = schemas.form(request, Whom)
+    services().following.mute(actor(), form.name, on)
+    words = (
+        _("%(name)s is muted: not among all entries, but still in the tree", name=form.name)
+        if on
+        else _("%(name)s is not muted any more", name=form.name)
+    )
+    return _done(form, words, muted=on)
+
+
+@bp.post("/people/block")
+def block() -> Response:
+    """Let neither see the other."""
+    form = schemas.form(request, Whom)
+    services().following.block(actor(), form.name)
+    return _done(form, _("%(name)s is blocked: neither of you sees the other", name=form.name), blocks=True)
+
+
+@bp.post("/people/unblock")
+def unblock() -> Response:
+    """Take a block back."""
+    form = schemas.form(request, Whom)
+    services().following.unblock(actor(), form.name)
+    return _done(form, _("%(name)s is not blocked any more", name=form.name), blocks=False)
+
+
+@bp.post("/people/dismiss")
+def dismiss() -> Response:
+    """Take a follower away; he is not told."""
+    form = schemas.form(request, Whom)
+    services().following.dismiss(actor(), form.name)
+    return _done(form, _("%(name)s does not follow you any more", name=form.name))
+
+
+def _done(form: Whom, words: str, undo: str | None = None, **answer: object) -> Response:
+    if wants_json():
+        return jsonify(text=words, undo=undo, **answer)
+    services().accounts.notify(actor(), session(), Notice(words, undo))
+    return make_response(redirect(safe_next(form.next, HERE), 303))
+
+
+@bp.get("/@<name>/followers", defaults={"which": "followers"})
+@bp.get("/@<name>/following", defaults={"which": "following"})
+@public
+def contacts(name: str, which: str) -> Response:
+    """Who follows somebody, or whom he follows; for others only where he wants them to see it."""
+    current, asked = user(), schemas.query(request, After)
+    lists = services().contacts
+    find = lists.followers if which == "followers" else lists.following
+    found = find(current.actor if current else None, name, asked.after)
+    page = template("pages/contacts.html", which=which, found=found, owner=found.owner, after=asked.after)
+    response = make_response(page)
+    # Whom people know is for people, not for machines that collect.
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
