@@ -8,6 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.support import importing, sharing
+from tests.support import importing, social
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
@@ -79,6 +80,16 @@ def _marked(page: Page) -> None:
 def _live(page: Page) -> None:
     expect(page.locator("#live-state.on")).to_be_visible()
     expect(page.locator(".plot canvas")).to_have_count(6)
+
+
+def _more(page: Page) -> None:
+    page.locator(".person-more summary").first.click()
+
+
+def _found_person(page: Page) -> None:
+    page.locator("#f-address").fill("@dana")
+    page.locator("form[action='/add'] button").first.click()
+    expect(page.locator("#who-title")).to_be_visible()
 
 
 def _preview(demo: Demo) -> str:
@@ -175,7 +186,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")
-        for name in ("reading", "display", "keys", "account", "sessions")
+        for name in ("reading", "display", "keys", "sharing", "account", "sessions")
     ),
     Screen("admin", "/admin", _live),
     Screen("admin-feeds", "/admin/feeds"),
@@ -189,4 +200,11 @@ SCREENS: tuple[Screen, ...] = (
     Screen("history", "/history"),
     Screen("caught-up-unread", lambda demo: f"/read/folder/{demo.folders['Design']}?show=unread"),
     Screen("caught-up", lambda demo: f"/read/folder/{demo.folders['Design']}"),
+    # Here as they change the tree of all that is shown after them.
+    Screen("people-none", "/people"),
+    Screen("people", lambda demo: social.around(demo) and "/people", _more),
+    Screen("people-of-somebody", "/@dana/followers", stranger=True),
+    Screen("person-found", "/add", _found_person),
+    Screen("report", lambda demo: f"/report?share={social.shared(demo)}"),
+    Screen("admin-moderation", "/admin/moderation"),
 )

@@ -140,6 +140,19 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/folders/<int:folder_id>/move", "POST"): {"": "theirs", "parent": ""},
     ("/folders/place", "POST"): {"": "theirs", "feed": "FEED", "target": "FOLDER"},
     ("/folders/read", "POST"): {"": "theirs", "stream": "feed/FEED"},
+    ("/people", "GET"): {},
+    **{
+        (f"/people/{act}", "POST"): {
+            "": "theirs",
+            "name": "nobody",
+            **({"yes": "1"} if act == "answer" else {}),
+        }
+        for act in ("follow", "unfollow", "answer", "mute", "unmute", "block", "unblock", "dismiss")
+    },
+    ("/@<name>/followers", "GET"): {},
+    ("/@<name>/following", "GET"): {},
+    ("/report", "GET"): {},
+    ("/report", "POST"): {"": "theirs", "share": "ENTRY", "reason": "spam"},
     ("/subscriptions", "GET"): {},
     ("/subscriptions", "POST"): {"": "theirs", "do": "move", "feed": "FEED", "into": "FOLDER"},
     ("/settings", "GET"): {},
@@ -147,6 +160,8 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/reading", "POST"): {},
     ("/settings/display", "GET"): {},
     ("/settings/display", "POST"): {},
+    ("/settings/sharing", "GET"): {},
+    ("/settings/sharing", "POST"): {"audience": "public"},
     ("/settings/account", "GET"): {},
     ("/settings/identity", "POST"): {"name": "x", "email": "y", "confirm": "z"},
     ("/settings/delete", "POST"): {"confirm": "x"},
@@ -175,6 +190,8 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/admin/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>", "POST"): {
         "": "hidden"
     },
+    ("/admin/moderation", "GET"): {"": "hidden"},
+    ("/admin/moderation/<any(dismiss, remove, suspend, lift):act>", "POST"): {"": "hidden", "thing": "17"},
     ("/admin/invites", "POST"): {"": "hidden"},
     ("/admin/invites/revoke", "POST"): {"": "hidden", "invite": "0" * 16},
     ("/admin/jobs", "GET"): {"": "hidden"},

@@ -1,0 +1,74 @@
+"""People around the demo's ann: who follows, asks, is muted or blocked, and what was reported."""
+
+from __future__ import annotations
+
+from app.errors import ExistsError
+from app.models.actor import Actor
+from app.models.moderation import Reason
+from app.models.sharing import Audience
+from tests.support.demo import Demo
+from tests.support.reader import add_user
+
+_NAMES = {
+    "bob": "",
+    "dana": "Dana Weiß",
+    "emir": "أمير",
+    "fjodor": "Фёдор",
+    "gwen": "",
+    "hugo": "Hugo the Long-Named of the Mountains",
+}
+
+
+def around(demo: Demo) -> Demo:
+    """Fill ann's page of people, once."""
+    services, ann = demo.services, demo.ann
+    following = services.following
+    try:
+        people = {name: add_user(services, name) for name in list(_NAMES)[1:]}
+    except ExistsError:
+        return demo
+    people["bob"] = Actor(demo.bob)
+    for name, display in _NAMES.items():
+        _open(demo, people[name], display)
+    _open(demo, ann, "Ann Example", Audience.FOLLOWERS)
+    for name in ("bob", "dana", "emir", "hugo"):
+        following.follow(ann, name)
+    for name in ("dana", "fjodor", "gwen"):
+        following.follow(people[name], "ann")
+    following.follow(people["hugo"], "dana")
+    following.answer(ann, "dana", True)
+    following.answer(ann, "gwen", True)
+    following.mute(ann, "emir", True)
+    following.block(ann, "bob")
+    services.reading.star(ann, demo.entry, True)
+    _report(demo, people["dana"])
+    services.gateways.profiles.suspend(people["gwen"].user_id, True)
+    return demo
+
+
+def _open(demo: Demo, who: Actor, display: str, audience: Audience = Audience.PUBLIC) -> None:
+    demo.services.following.edit(
+        who,
+        display=display,
+        bio="Reads about design, maps and bread.\nWrites rarely.",
+        links=("https://example.org/",),
+        audience=audience,
+        listed=False,
+        open_lists=True,
+    )
+
+
+def _report(demo: Demo, dana: Actor) -> None:
+    services, moderation = demo.services, demo.services.moderation
+    share = services.sharing.share(demo.ann, demo.entry, note="Look at this.\nIt is worth the time.").share
+    moderation.report(dana, moderation.share(dana, share.id), Reason.OTHER, "This picture is mine.")
+    moderation.report(demo.ann, moderation.person(demo.ann, "hugo"), Reason.SPAM, "")
+
+
+def shared(demo: Demo) -> int:
+    """Return a share that ann may report."""
+    services = demo.services
+    dana = services.gateways.accounts.named("dana")
+    assert dana is not None
+    post = services.sharing.post(Actor(dana), "A day in the hills", "Cold, and clear.\nBread with honey.")
+    return post.id
