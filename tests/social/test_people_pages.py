@@ -50,7 +50,9 @@ def test_following_and_its_undo_work_without_a_script(
     page = visitor.get("/people").text
     assert "You follow ANN now" in page
     assert "Ann Example" in page
-    assert [f.title for f in people.services.reading.tree(bob).feeds] == ["Ann Example"]
+    (friend,) = people.services.reading.tree(bob).feeds
+    assert friend.title == "Ann Example"
+    assert "<title>Ann Example" in visitor.get(f"/read/feed/{friend.feed_id}").text
     visitor.post("/people/unfollow", {"name": "ann"})
     said = _notice(visitor)
     assert "You no longer follow ann" in said

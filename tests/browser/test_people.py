@@ -1,0 +1,53 @@
+"""The pages of people in a real browser: undo in the message and the address to copy; without scripts too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from tests.browser.conftest import Site
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+
+
+def _open(site: Site, who: Actor, audience: Audience = Audience.PUBLIC) -> None:
+    site.services.following.edit(
+        who, display="", bio="", links=(), audience=audience, listed=False, open_lists=False
+    )
+
+
+@pytest.mark.parametrize("js", [True, False])
+def test_somebody_is_followed_left_and_followed_again(site: Site, visit: Visit, js: bool) -> None:
+    add_user(site.services, "ann")
+    _open(site, add_user(site.services, "bob"))
+    page = visit(login="ann", js=js)
+    page.goto("/people")
+    page.get_by_label("Follow somebody of this server").fill("@bob")
+    page.get_by_role("button", name="Follow", exact=True).click()
+    expect(page.get_by_text("You follow bob now")).to_be_visible()
+    page.get_by_role("button", name="Unfollow bob").click()
+    expect(page.get_by_text("You no longer follow bob")).to_be_visible()
+    expect(page.get_by_role("button", name="Unfollow bob")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Taken back").first).to_be_visible()
+    page.goto("/people")
+    expect(page.get_by_role("button", name="Unfollow bob")).to_be_visible()
+
+
+def test_the_own_address_is_copied(site: Site, visit: Visit) -> None:
+    add_user(site.services, "ann")
+    page = visit(login="ann")
+    page.goto("/settings/sharing")
+    field = page.get_by_label("The address of your page")
+    expect(field).to_have_value(f"{site.url}/@ann")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator(".toast")).to_contain_text("Copied")
+    page.get_by_label("Followers", exact=False).first.check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#saved")).to_contain_text("Saved")
+    expect(page.locator("input[value=followers]")).to_be_checked()
