@@ -230,6 +230,7 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "live.events",
         "new_password.choose",
         "new_password.page",
+        "people.contacts",
         "public.health",
         "public.home",
         "public.ready",
