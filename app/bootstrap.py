@@ -449,6 +449,8 @@ class Services:
     def shared(self) -> SharedService:
         """People's pages and feeds, for everybody."""
         return SharedService(self.gateways.shared, self.gateways.chains, self.following)
+
+    @once
     def contacts(self) -> ContactService:
         """Lists of people."""
         g = self.gateways

@@ -73,6 +73,7 @@ class ProfileMapper:
         """Return people who want to be found by those who read the same, the last ones first."""
         found = self._profiles.find({"similar": True}, {"user_id": 1}).sort("_id", -1)
         return [d["user_id"] for d in found.hint("similar").limit(limit)]
+
     def owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
         found = self._profiles.find({"feed_id": {"$in": list(feed_ids)}}, {"feed_id": 1, "user_id": 1})

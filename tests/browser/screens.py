@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.support import importing, sharing
-from tests.support import importing, social
+from tests.support import importing, sharing, social
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
