@@ -203,6 +203,7 @@ class Gateways:
             store,
             m.profiles,
             m.shared_feeds,
+            m.shares,
             origin=settings.own_origin,
             audience=Audience(settings.shares_audience),
         )

@@ -9,6 +9,7 @@ from typing import Any
 from app.errors import NotFoundError
 from app.mappers.profiles import ProfileMapper
 from app.mappers.sharedfeeds import SharedFeedMapper
+from app.mappers.shares import ShareMapper
 from app.mappers.store import Session, Store
 from app.models.sharing import Audience, Profile
 from app.models.user import User
@@ -27,11 +28,12 @@ class ProfileGateway:
         store: Store,
         profiles: ProfileMapper,
         feeds: SharedFeedMapper,
+        shares: ShareMapper,
         *,
         origin: str,
         audience: Audience,
     ) -> None:
-        self._store, self._profiles, self._feeds = store, profiles, feeds
+        self._store, self._profiles, self._feeds, self._shares = store, profiles, feeds, shares
         self._origin, self._audience = origin, audience
 
     def plan(self, user: User) -> Profile:
@@ -101,7 +103,7 @@ class ProfileGateway:
         Raises:
             NotFoundError: the account went meanwhile.
         """
-        return self._store.transaction(lambda session: self._change(profile.user_id, changes, session))
+        return self._changed(profile.user_id, changes)
 
     def suspend(self, user_id: int, hidden: bool) -> Profile:
         """Hide somebody and all that he shares, or show again what he himself lets others see.
@@ -109,7 +111,13 @@ class ProfileGateway:
         Raises:
             NotFoundError: he has no profile.
         """
-        return self._store.transaction(lambda session: self._change(user_id, {"hidden": hidden}, session))
+        return self._changed(user_id, {"hidden": hidden})
+
+    def _changed(self, user_id: int, changes: Mapping[str, Any]) -> Profile:
+        found = self._store.transaction(lambda session: self._change(user_id, changes, session))
+        # Each share is shown by the profile; what is written into them is for counting alone, and many.
+        self._shares.narrow(user_id, found.shown_to)
+        return found
 
     def _change(self, user_id: int, changes: Mapping[str, Any], session: Session) -> Profile:
         # The write comes first: of two changes at once, one waits for what the other has made of the

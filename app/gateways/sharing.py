@@ -144,7 +144,7 @@ class SharingGateway:
         of = Origin(share.id, feed_id) if share.is_post else share.of
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, of=of)
         # Before the root is counted: who shares it for the second time changes nothing.
-        self._shares.add(share, session)
+        self._shares.add(share, profile.shown_to, session)
         numbered = Numbered(feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at))
         self._entries.share(numbered, share.id, of, session)
         # A root is counted like a starred entry: retention keeps it.

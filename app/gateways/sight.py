@@ -10,6 +10,9 @@ from app.mappers.shares import ShareMapper, Sight
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.sharing import STRANGER, Profile, Share, Sharer, Tie, TieKind
 
+#: Blocks that counts take out.
+BLOCKS = 1000
+
 
 class SightGateway:
     """Decides by profile, tie and audience."""
@@ -88,7 +91,11 @@ class SightGateway:
         """Return what shares of a chain a viewer may see, as far as it can be asked of the store."""
         if viewer is None:
             return Sight()
-        return Sight(viewer, [s.feed_id for s in self._subscriptions.of_people(viewer)])
+        blocked = {
+            *self._ties.by(viewer, TieKind.BLOCK, BLOCKS),
+            *self._ties.about(viewer, TieKind.BLOCK, BLOCKS),
+        }
+        return Sight(viewer, [s.feed_id for s in self._subscriptions.of_people(viewer)], list(blocked))
 
     def visible(self, viewer: int | None, origin_ids: Sequence[int], feeds: Sequence[int]) -> list[Share]:
         """Return the shares of these entries in these feeds that a viewer may see, the oldest first."""

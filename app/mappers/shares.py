@@ -1,6 +1,9 @@
 """Shares: the collection ``shares``. Queries for a chain carry ``of``, its shard key; others name ids.
 
-    {_id, of, of_feed, user_id, feed_id, seq, at, path, note, audience, edited?, live?, removed?}
+    {_id, of, of_feed, user_id, feed_id, seq, at, path, note, audience, stream?, edited?, live?, removed?}
+
+``stream`` is the audience of its sharer's whole stream where that is not everybody: so what may be counted is
+known without his profile.
 
 ``path`` holds the ids of the shares on the way from the root to this one, itself last, 14 hexadecimal digits
 each. Sorted as text that is the order of a nested list, older branches first, and all that lies below a
@@ -28,24 +31,31 @@ from app.models.sharing import Audience, Origin, Share
 WIDTH = 14
 
 
+_PUBLIC: Doc = {"audience": Audience.PUBLIC.value, "stream": None}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sight:
     """What of a chain a viewer may see, as far as shares tell by themselves.
 
     Attributes:
         user_id: of the viewer, None: a stranger. feed_ids: of those he follows.
+        without: people who block him, or whom he blocks.
     """
 
     user_id: int | None = None
     feed_ids: Sequence[int] = ()
+    without: Sequence[int] = ()
 
     def query(self) -> Doc:
-        seen: list[Doc] = [{"audience": Audience.PUBLIC.value}]
+        seen: list[Doc] = [_PUBLIC]
         if self.feed_ids:
-            seen.append({"audience": Audience.FOLLOWERS.value, "feed_id": {"$in": list(self.feed_ids)}})
+            nobody = {"$ne": Audience.PRIVATE.value}
+            seen.append({"audience": nobody, "stream": nobody, "feed_id": {"$in": list(self.feed_ids)}})
         if self.user_id is not None:
             seen.append({"user_id": self.user_id})
-        return {"live": True, "$or": seen}
+        query: Doc = {"live": True, "$or": seen}
+        return {**query, "user_id": {"$nin": list(self.without)}} if self.without else query
 
 
 class ShareMapper:
@@ -55,14 +65,19 @@ class ShareMapper:
         self._shares: Collection[Doc] = database["shares"]
 
     @translated
-    def add(self, share: Share, session: Session) -> None:
+    def add(self, share: Share, stream: Audience, session: Session) -> None:
         """Store a share.
+
+        Args:
+            stream: for whom its sharer's whole stream is.
 
         Raises:
             ExistsError: this person shares this entry already; the transaction is over.
             ConflictError: the id is taken; the transaction is over.
         """
         doc = share_doc(share)
+        if stream is not Audience.PUBLIC:
+            doc["stream"] = stream.value
         try:
             # A share that is brought back has left its document behind, for those that came after it.
             self._shares.delete_one({"_id": share.id, "live": None}, session=session)
@@ -130,7 +145,7 @@ class ShareMapper:
     @translated
     def last(self, of: int, limit: int) -> list[Share]:
         """Return the last shares of a root that are for everybody, the last one first."""
-        query = {"of": of, "live": True, "audience": Audience.PUBLIC.value}
+        query = {"of": of, "live": True, **_PUBLIC}
         return [share_of(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
 
     @translated
@@ -166,8 +181,15 @@ class ShareMapper:
         path = packed((*share.path, share.id))
         # Digits follow in all that lies below it, and "g" comes after the last of them.
         within = {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
-        query = {**within, "live": True, "audience": Audience.PUBLIC.value}
+        query = {**within, "live": True, **_PUBLIC}
         return [share_of(d) for d in self._shares.find(query).hint("chain").limit(limit)]
+
+    @translated
+    def narrow(self, user_id: int, stream: Audience) -> None:
+        """Note for whom a person's whole stream is."""
+        public = stream is Audience.PUBLIC
+        update = {"$unset": {"stream": ""}} if public else {"$set": {"stream": stream.value}}
+        self._shares.update_many({"user_id": user_id, "live": True}, update, hint="user_of")
 
     @translated
     def of_user(self, user_id: int, limit: int) -> list[Share]:

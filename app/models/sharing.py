@@ -93,6 +93,11 @@ class Profile:
         closed = self.hidden or self.audience is Audience.PRIVATE
         return tie.own or not (closed or (tie.blocked and not tie.blocks))
 
+    @property
+    def shown_to(self) -> Audience:
+        """For whom the stream is at most at the moment."""
+        return Audience.PRIVATE if self.hidden else self.audience
+
     def lets_see(self, audience: Audience, tie: Tie) -> bool:
         """Return whether somebody may see what is for this audience."""
         if tie.own:

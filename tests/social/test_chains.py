@@ -120,3 +120,25 @@ def test_a_long_chain_and_a_wide_one_come_in_pages(people: People) -> None:
     assert page.total == 170
     with pytest.raises(InvalidError):
         sharing.chain(None, last.id, "no cursor")
+
+
+def test_a_count_holds_only_what_may_be_seen(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.open(bob)
+    people.follow(bob, "ann")
+    first = people.services.sharing.share(ann, entry).share
+    people.services.sharing.share(bob, first.id)
+
+    def seen(who: Actor | None) -> int:
+        return people.services.sharing.chain(who, first.id).total
+
+    assert (seen(None), seen(cleo)) == (2, 2)
+    people.open(bob, Audience.PRIVATE)
+    assert (seen(None), seen(cleo), seen(bob)) == (1, 1, 2)
+    people.open(bob, Audience.PUBLIC)
+    people.services.gateways.profiles.suspend(bob.user_id, True)
+    assert seen(None) == 1
+    people.services.gateways.profiles.suspend(bob.user_id, False)
+    people.services.following.block(bob, "cleo")
+    assert (seen(None), seen(cleo)) == (2, 1)
