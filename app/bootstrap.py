@@ -225,7 +225,12 @@ class Gateways:
         )
         self.moderation = ModerationGateway(m.reports, m.profiles, m.shares, m.entries, m.users)
         self.chains = ChainGateway(
-            m.shares, self.sight, rows=settings.chain_rows, most=settings.chain_count_max
+            m.shares,
+            self.sight,
+            self.profiles,
+            m.entries,
+            rows=settings.chain_rows,
+            most=settings.chain_count_max,
         )
         self.trends = TrendGateway(
             m.trends,

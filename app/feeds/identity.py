@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 
 import xxhash
 
+from app.models.chain import to_xml
 from app.models.parsed import ParsedEntry, ParsedFeed
 
 ROW = 16
@@ -77,7 +78,10 @@ def content_hash(entry: ParsedEntry) -> bytes:
     Dates are left out: many feeds stamp every entry with the time of the fetch.
     """
     files = "\0".join([file.url for file in entry.enclosures]) if entry.enclosures else ""
-    body = _hash("c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files)
+    parts = ["c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files]
+    if entry.chain is not None:
+        parts.append(to_xml(entry.chain))
+    body = _hash(*parts)
     return _key(entry) + body[:_KEY]
 
 

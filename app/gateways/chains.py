@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 
 from app.errors import InvalidError
+from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import SightGateway
+from app.mappers.entries import EntryMapper
 from app.mappers.shares import ShareMapper, packed
+from app.models import chain
+from app.models.chain import Chain, Hop
 from app.models.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
@@ -23,8 +27,17 @@ class ChainGateway:
         rows: shares on a page. most: up to how many are counted.
     """
 
-    def __init__(self, shares: ShareMapper, sight: SightGateway, *, rows: int, most: int) -> None:
-        self._shares, self._sight = shares, sight
+    def __init__(
+        self,
+        shares: ShareMapper,
+        sight: SightGateway,
+        profiles: ProfileGateway,
+        entries: EntryMapper,
+        *,
+        rows: int,
+        most: int,
+    ) -> None:
+        self._shares, self._sight, self._profiles, self._entries = shares, sight, profiles, entries
         self._rows, self._most = rows, most
 
     def page(self, viewer: int | None, origin: Origin, cursor: str | None) -> ChainPage:
@@ -54,7 +67,14 @@ class ChainGateway:
         last = packed((*rows[-1][0].path, rows[-1][0].id)) if rows else after
         total = self._shares.count(origin.entry_id, sight, self._most + 1)
         nodes = self._nodes(viewer, rows)
-        return ChainPage(origin, nodes, last if more else None, min(total, self._most), total > self._most)
+        return ChainPage(
+            origin,
+            nodes,
+            last if more else None,
+            min(total, self._most),
+            total > self._most,
+            self._entries.remote(origin),
+        )
 
     def _nodes(self, viewer: int | None, rows: list[tuple[Share, Sharer]]) -> tuple[ChainNode, ...]:
         on_page = {share.id for share, _ in rows}
@@ -92,6 +112,30 @@ class ChainGateway:
         known = self._shares.some(share.path)
         names = self._sight.sharers(viewer, list(known.values()))
         return [names.get(i) for i in reversed(share.path)]
+
+    def way(self, viewer: int | None, share: Share) -> Chain:
+        """Return the whole way of a share as a feed tells it, over other servers and this one."""
+        known = {**self._shares.some(share.path), share.id: share}
+        names = self._sight.sharers(viewer, list(known.values()))
+        here = tuple(self._hop(i, known.get(i), names.get(i)) for i in (*share.path, share.id))
+        root = self._entries.find(share.of.entry_id, [share.of.feed_id])
+        if root is None:
+            return Chain(here)
+        if root.remote is not None:
+            return root.remote._replace(hops=(*root.remote.hops, *here))
+        if root.of is None:
+            return Chain(here, root.url or "", root.title)
+        by = names.get(root.id)  # of a post, which is its own first share
+        return Chain(here, self._page(by.handle, root.id), root.title) if by else Chain(here)
+
+    def _hop(self, share_id: int, share: Share | None, by: Sharer | None) -> Hop:
+        if by is None or not by.handle:
+            return Hop(state=_passed(share_id, 0, share, None).link.value)
+        origin = self._profiles.origin
+        return Hop(chain.share_id(origin, share_id), by.name, self._page(by.handle, share_id), by.at)
+
+    def _page(self, handle: str, share_id: int) -> str:
+        return f"{self._profiles.address(handle)}/{share_id}"
 
 
 def _passed(share_id: int, depth: int, share: Share | None, by: Sharer | None) -> ChainNode:

@@ -211,6 +211,7 @@ class Digester:
             "categories": entry.categories,
             "enclosures": entry.enclosures,
             "image": entry.image,
+            "remote": entry.chain,
         }
 
 

@@ -75,6 +75,8 @@ class SharingGateway:
             raise NotFoundError(entry_id=entry.id)
         if source is not None:
             audience = self._allowed(source, profile, audience)
+        elif entry.remote:
+            self._check_hands(len(entry.remote.hops))
         share = Share(
             id=ids.take(),
             of=source.of if source else Origin(entry.id, entry.feed_id),
@@ -94,8 +96,8 @@ class SharingGateway:
         whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
         if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
             raise InvalidError("This was written for followers alone, so it cannot be passed on.")
-        if len(source.path) + 1 >= self._depth:
-            raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
+        remote = self._entries.remote(source.of)
+        self._check_hands(len(source.path) + 1 + len(remote.hops if remote else ()))
         return audience.within(whole)
 
     def passable(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
@@ -107,6 +109,10 @@ class SharingGateway:
         whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
         closed = source.is_post and whole is not Audience.PUBLIC
         return not closed and len(source.path) + 1 < self._depth, whole
+    def _check_hands(self, hands: int) -> None:
+        """Refuse to pass on what came through too many hands, on whichever servers."""
+        if hands >= self._depth:
+            raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
 
     def post(self, profile: Profile, title: str, words: str, audience: Audience, now: dt.datetime) -> Share:
         """Publish what somebody wrote himself; it is an entry of its own."""

@@ -19,6 +19,7 @@ from app.errors import ConflictError
 from app.mappers import entrybodies, ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
+from app.models.chain import Chain, Hop
 from app.models.entry import Entry, EntryChange, EntryKey, NewEntry
 from app.models.parsed import Enclosure
 from app.models.sharing import Origin
@@ -30,7 +31,7 @@ _ROW = {
         *("of", "of_feed"),
     )
 }
-_PACKED = ("id", "categories", "enclosures", "of", *entrybodies.Html._fields)
+_PACKED = ("id", "categories", "enclosures", "of", "remote", *entrybodies.Html._fields)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
 #: Left out of new documents where there is nothing.
@@ -238,6 +239,12 @@ class EntryMapper:
         return _entry(doc) if doc else None
 
     @translated
+    def remote(self, of: Origin) -> Chain | None:
+        """Return the way of an entry over other servers; None: it has none, or is gone."""
+        doc = self._entries.find_one({"_id": of.entry_id, "feed_id": of.feed_id}, {"remote": 1})
+        return _remote(doc.get("remote")) if doc else None
+
+    @translated
     def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
         """Return what lists show of these entries, without bodies, by id."""
         query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
@@ -315,7 +322,7 @@ def _taken(pattern: Doc) -> Taken:
 
 #: What a body may leave out; a change writes over all of it.
 _NOTHING: Doc = {"updated": None, "url": None, "author": "", "excerpt": "", "image": None, "body": None}
-_NOTHING |= {"categories": [], "enclosures": []}
+_NOTHING |= {"categories": [], "enclosures": [], "remote": None}
 
 
 def _body(entry: NewEntry | EntryChange) -> Doc:
@@ -330,7 +337,18 @@ def _body(entry: NewEntry | EntryChange) -> Doc:
         doc["categories"] = entry.categories
     if entry.enclosures:
         doc["enclosures"] = [{"url": e.url, "type": e.type, "length": e.length} for e in entry.enclosures]
+    if entry.remote:
+        doc["remote"] = _remote_doc(entry.remote)
     return doc
+
+
+def _remote_doc(chain: Chain) -> Doc:
+    hops = [{k: v for k, v in hop._asdict().items() if v} for hop in chain.hops]
+    return {**chain._asdict(), "hops": hops}
+
+
+def _remote(doc: Doc | None) -> Chain | None:
+    return Chain(tuple(Hop(**hop) for hop in doc["hops"]), doc["url"], doc["title"]) if doc else None
 
 
 def _doc(numbered: Numbered, entry_id: int) -> Doc:
@@ -357,6 +375,7 @@ def _entry(doc: Doc) -> Entry:
         categories=tuple(doc.get("categories", ())),
         enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
         of=Origin(doc["of"], doc["of_feed"]) if "of" in doc else None,
+        remote=_remote(doc.get("remote")),
         **entrybodies.of(doc)._asdict(),
         **plain,
     )

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 from typing import NamedTuple
 
+from app.models.chain import Chain
 from app.models.parsed import Enclosure
 from app.models.sharing import Origin
 
@@ -21,6 +22,7 @@ class NewEntry(NamedTuple):
         raw: content and summary as published (:mod:`app.gateways.bodies`); empty when cleaning changed
             nothing.
         cleaned_by: version of the sanitiser.
+        remote: its way over other servers, as they say; None: it begins here, or is no share.
     """
 
     guid_hash: bytes
@@ -39,6 +41,7 @@ class NewEntry(NamedTuple):
     image: str | None = None
     raw: bytes = b""
     cleaned_by: int = 0
+    remote: Chain | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,7 @@ class EntryChange:
     image: str | None = None
     raw: bytes = b""
     cleaned_by: int = 0
+    remote: Chain | None = None
 
 
 class EntryKey(NamedTuple):
@@ -94,6 +98,7 @@ class Entry:
     image: str | None = None
     raw: bytes = b""
     cleaned_by: int = 0
+    remote: Chain | None = None
     revision: int = 1
     stars: int = 0
     of: Origin | None = None

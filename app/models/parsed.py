@@ -7,6 +7,8 @@ import datetime as dt
 import enum
 from typing import NamedTuple
 
+from app.models.chain import Chain
+
 
 class Format(enum.StrEnum):
     """Feed formats by the words that ``eventr feed parse`` prints."""
@@ -51,6 +53,7 @@ class ParsedEntry(NamedTuple):
         summary: HTML as published, not yet sanitised.
         base_url: what relative addresses inside content and summary are relative to.
         image: absolute address of the picture that stands for the entry, else None.
+        chain: through whose hands it came, as another Eventr says; None: it says nothing.
     """
 
     guid: str | None
@@ -65,6 +68,7 @@ class ParsedEntry(NamedTuple):
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
     image: str | None = None
+    chain: Chain | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ import datetime as dt
 import enum
 from typing import NamedTuple
 
+from app.models.chain import Chain
+
 
 class Audience(enum.StrEnum):
     """Who may see something, from the widest to the narrowest."""
@@ -232,6 +234,8 @@ class ChainPage:
             goes on in the midst of a branch.
         cursor: for the next page, None at the end.
         total: shares that the viewer may see, counted up to ``chain_count_max``; ``more``: there are more.
+        remote: the way of the root over other servers before, as they say: plain names and addresses, its
+            last hop the one whose feed is read here. It comes before all nodes.
     """
 
     origin: Origin
@@ -239,3 +243,4 @@ class ChainPage:
     cursor: str | None
     total: int
     more: bool = False
+    remote: Chain | None = None

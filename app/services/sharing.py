@@ -17,6 +17,8 @@ from app.gateways.sharing import SharingGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import Entry
 from app.models.sharing import Audience, ChainPage, Origin, Profile, Share, ShareBox, Shared, Sharer
+from app.models.chain import Chain
+from app.models.sharing import Audience, ChainPage, Profile, Share, Shared, Sharer
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words
@@ -211,6 +213,13 @@ class SharingService:
 
     def _profile(self, actor: Actor, now: dt.datetime) -> Profile:
         user = self._accounts.user(actor.user_id)
+    def way(self, actor: Actor | None, share: Share) -> Chain:
+        """Return the way of a share as a feed tells it: hops on other servers, then those here, itself last.
+
+        What the viewer may not see of it, or what was taken back, is a hop without a name.
+        """
+        return self._chains.way(actor.user_id if actor else None, share)
+
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
         return self._profiles.ensure(user, now)

@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 from app.feeds.dates import parse_date
 from app.feeds.parse.limits import Limits
 from app.feeds.text import plain
+from app.models.chain import Chain
 from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
 
 _LONGEST_URL = 8192
@@ -127,6 +128,7 @@ class EntryDraft:
     summary_rank = 0
     image: str | None = None
     image_rank = 0
+    chain: Chain | None = None
 
     def __init__(self, ctx: Context, base: str) -> None:
         self.ctx = ctx
@@ -222,6 +224,7 @@ class EntryDraft:
             categories=tuple(self.categories),
             enclosures=tuple(self.enclosures.values()),
             image=self.image,
+            chain=self.chain,
         )
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from lxml.etree import _Element
 
+from app.feeds.parse import chain
 from app.feeds.parse.draft import EntryDraft
 from app.feeds.parse.markup import construct, escape, text_of, xhtml
 from app.feeds.parse.media import MEDIA, keywords
@@ -269,6 +270,7 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "itunes:image": _image,
     "itunes:keywords": keywords,
     "itunes:category": _itunes_category,
+    "ev:chain": chain.read_xml,
     "googleplay:author": _itunes_author,
     "googleplay:description": _itunes_subtitle,
     "googleplay:image": _image,

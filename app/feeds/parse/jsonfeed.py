@@ -11,8 +11,10 @@ import json
 from typing import Any, NoReturn
 
 from app.errors import ParseError
+from app.feeds.parse import chain
 from app.feeds.parse.draft import Context, EntryDraft, FeedDraft
 from app.feeds.parse.markup import escape
+from app.models.chain import JSON_NAME
 from app.models.parsed import Format
 
 _DEEPEST = 32
@@ -79,6 +81,8 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
             size = file.get("size_in_bytes")
             length = size if isinstance(size, (int, str)) else None
             entry.add_enclosure(_text(file.get("url")), _text(file.get("mime_type")), length)
+    if JSON_NAME in item:
+        chain.read_json(entry, item[JSON_NAME])
     return entry
 
 

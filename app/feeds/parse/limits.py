@@ -18,6 +18,7 @@ class Limits:
         title: longest title, author or category.
         depth, attributes: of XML elements; beyond them the document is refused.
         fallback: longest document given to the slow parser.
+        hops: shares in the chain of an entry; one with more has none.
     """
 
     body: int = 10 << 20
@@ -27,6 +28,7 @@ class Limits:
     depth: int = 128
     attributes: int = 64
     fallback: int = 2 << 20
+    hops: int = 100
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
@@ -39,4 +41,5 @@ class Limits:
             depth=settings.xml_max_depth,
             attributes=settings.xml_max_attributes,
             fallback=settings.fallback_max,
+            hops=settings.chain_depth,
         )
