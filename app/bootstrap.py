@@ -12,6 +12,7 @@ builds only what it needs, and building before a fork is safe.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 import redis
 
@@ -21,7 +22,7 @@ from app.checks import examine
 from app.config import Settings
 from app.engine import RedisEngine
 from app.events import RedisEvents
-from app.feeds import websub
+from app.feeds import hub, websub
 from app.feeds.fetch import Fetcher
 from app.feeds.parse import Limits
 from app.figures import RedisFigures
@@ -37,6 +38,7 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.gathering import GatheringGateway
+from app.gateways.hubs import HubGateway
 from app.gateways.imports import ImportGateway
 from app.gateways.indexing import IndexingGateway
 from app.gateways.merge import KeyMerger
@@ -70,6 +72,7 @@ from app.mappers.feedlists import FeedListMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
+from app.mappers.hubs import HubMapper
 from app.mappers.imports import ImportMapper
 from app.mappers.indexmarks import IndexMarkMapper
 from app.mappers.invites import InviteMapper
@@ -92,6 +95,7 @@ from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.mappers.trends import TrendMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
+from app.models.hub import Document
 from app.models.sharing import Audience
 from app.models.subscription import StartRule
 from app.notify import AppriseNotifier
@@ -104,6 +108,7 @@ from app.services.feedlists import FeedListService
 from app.services.finding import Finder
 from app.services.folders import FolderService
 from app.services.following import FollowingService
+from app.services.hub import HubService
 from app.services.importing import ImportRunner
 from app.services.imports import ImportService
 from app.services.indexing import IndexService
@@ -156,6 +161,7 @@ class Mappers:
         self.erasure = ErasureMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
+        self.hubs = HubMapper(database)
         self.feed_ends = FeedEndMapper(database)
         self.imports = ImportMapper(database)
         self.packs = PackMapper(database)
@@ -293,6 +299,8 @@ class Services:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        #: What anybody is served at the address of a public feed of ours; the hub pushes it.
+        self.served: Callable[[str], Document | None] = lambda topic: None
 
     # -- stores
     @once
@@ -425,6 +433,7 @@ class Services:
             g.feeds,
             g.accounts,
             self.events,
+            self.hub,
             self.limiter,
             note_length=s.note_length,
             per_hour=s.shares_per_hour,
@@ -476,6 +485,12 @@ class Services:
             self.limiter,
             per_hour=per_hour,
         )
+    def hub(self) -> HubService:
+        """Who subscribes to public streams, and pushes to them."""
+        s = self.settings
+        # Late: what is served comes from services above the gateways.
+        gateway = HubGateway(self.mappers.hubs, self.gateways.profiles, lambda topic: self.served(topic), s)
+        return HubService(gateway, self.jobs, self.limiter, on=hub.is_on(s), per_hour=s.hub_per_hour)
 
     # -- subscriptions as files
     @once

@@ -287,6 +287,30 @@ class Settings:
     follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
     reports_per_hour: int = _row(20, "Reports of one user to the administrators", _between(1, 1e6))
 
+    # -- the hub for what people share
+    hub: str = _row(
+        "auto",
+        "Push public streams to who subscribes to them; auto: where others can reach BASE_URL",
+        _one_of("auto", "on", "off"),
+    )
+    hub_lease: int = _row(
+        10 * 86400, "How long a subscription holds that asks for no time", _between(60, 1e9)
+    )
+    hub_lease_min: int = _row(3600, "Shortest time that a subscription holds", _between(1, 1e9))
+    hub_lease_max: int = _row(30 * 86400, "Longest time that a subscription holds", _between(60, 1e9))
+    hub_stream_max: int = _row(20_000, "Subscriptions to one person's stream", _between(1, 1e7))
+    hub_host_max: int = _row(10_000, "Subscriptions of callbacks on one host", _between(1, 1e7))
+    hub_per_hour: int = _row(1000, "Requests to the hub from one address (IPv6: /64)", _between(1, 1e6))
+    hub_form_max: int = _row(16 << 10, "Largest request to the hub", _between(1024, 1 << 20))
+    hub_callback_length: int = _row(2048, "Longest address of a callback", _between(64, 8192))
+    hub_secret_length: int = _row(199, "Longest secret of a subscription", _between(1, 1024))
+    hub_push_max: int = _row(4 << 20, "Largest feed that is pushed", _between(1024, 1 << 26))
+    hub_batch: int = _row(200, "Pushes sent at once", _between(1, 10_000))
+    hub_asks: int = _row(3, "Tries to ask a callback whether it wants to subscribe", _between(1, 100))
+    hub_failures: int = _row(12, "Failed pushes in a row after which a callback is dropped", _between(1, 100))
+    hub_backoff_min: int = _row(60, "First wait after a failed push; doubles", _between(1, 86400))
+    hub_backoff_max: int = _row(6 * 3600, "Longest wait after failed pushes", _between(1, 1e6))
+
     # -- jobs
     queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")
     pull_batch: int = _row(100, "Feeds in one pull job", _between(1, 500))

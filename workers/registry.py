@@ -21,6 +21,7 @@ from app.models.jobs import Task
 MODULES = (
     "workers.erasing",
     "workers.feeds",
+    "workers.hub",
     "workers.imports",
     "workers.report",
     "workers.search",

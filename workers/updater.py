@@ -43,7 +43,7 @@ TICK = 1.0
 #: Feeds read beyond those there is room for, as a multiple of these and in number at most: popular ones and
 #: other hosts are chosen from them.
 _BEYOND, _BEYOND_MOST = 2, 2000
-#: Hubs asked, and feeds pulled for pushes, per look.
+#: Hubs asked, feeds pulled for pushes, callbacks asked by our own hub and streams pushed by it, per look.
 HUBS_AT_ONCE = 100
 #: A longer backlog is counted each ten seconds, and not beyond this.
 _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
@@ -288,13 +288,14 @@ def _work(
 
 
 def queue_more(services: bootstrap.Services) -> None:
-    """Queue what pushes wait for, hubs to be asked, imports, the ended hour's report, news for the search,
-    accounts that go.
+    """Queue what pushes wait for, hubs to be asked, pushes of our own, imports, the ended hour's report,
+    news for the search, accounts that go.
 
     What is queued already stays one job.
     """
     for due in (
         lambda now: services.websub.due(now, HUBS_AT_ONCE),
+        lambda now: services.hub.due(now, HUBS_AT_ONCE),
         lambda _: services.importing.due(),
         services.report.due,
         services.indexing.due,

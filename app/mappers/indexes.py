@@ -33,6 +33,8 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("last_seq", _UP), ("_id", _DOWN)], name="empty", partialFilterExpression={"last_seq": 0}
         ),
         IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
+        # Streams that changed since the hub has looked; the others are not in it.
+        IndexModel([("hub_at", _UP)], name="hub", sparse=True),
         # What people share, by who does.
         IndexModel([("owner", _UP)], name="owner", sparse=True),
     ],
@@ -175,6 +177,21 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The feed page.
         IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),
         IndexModel([("at", _UP)], name="expires", expireAfterSeconds=14 * 86400),
+    ],
+    "hubsubs": [
+        # A callback has one subscription to a topic.
+        IndexModel([("topic", _UP), ("callback", _UP)], name="topic_callback", unique=True),
+        # Of one stream: who is told next, and how many there are.
+        IndexModel([("feed_id", _UP), ("push_at", _UP)], name="feed_push"),
+        # The limit per host of callbacks.
+        IndexModel([("host", _UP)], name="host"),
+        # The updater's looks; what waits for nothing is in neither.
+        IndexModel([("verify_at", _UP)], name="verify", sparse=True),
+        IndexModel([("push_at", _UP)], name="push", sparse=True),
+        # They go with the account whose stream it is.
+        IndexModel([("user_id", _UP)], name="user"),
+        # The end of the lease.
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "websubs": [
         # One subscription per feed, whoever hears of its hub first.

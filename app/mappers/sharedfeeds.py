@@ -3,6 +3,9 @@
 Their numbers rise without gaps like those of all feeds. What is taken back leaves its number behind:
 ``gone`` is a bitmap of such numbers, laid out as that of a subscription, and counts as read for everybody.
 So taking a share back is one write, however many people follow.
+
+Whatever changes what such a feed says sets ``hub_at`` with it, so that no crash can lose that our hub owes
+its subscribers a push (:mod:`app.mappers.hubs` takes it away).
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ class SharedFeedMapper:
         update = {
             "$inc": {"last_seq": Int64(1)},
             "$max": {"last_entry_at": at},
-            "$set": {"index_at": now, "changed_at": now},
+            "$set": {"index_at": now, "changed_at": now, "hub_at": now},
         }
         doc = self._feeds.find_one_and_update(
             {"_id": feed_id, "kind": FeedKind.SHARED.value},
@@ -74,13 +77,18 @@ class SharedFeedMapper:
     @translated
     def stir(self, feed_id: int, now: dt.datetime) -> None:
         """Note that an entry of this feed says something else now."""
-        self._feeds.update_one({"_id": feed_id}, {"$set": {"index_at": now, "changed_at": now}})
+        self._feeds.update_one(
+            {"_id": feed_id}, {"$set": {"index_at": now, "changed_at": now, "hub_at": now}}
+        )
 
     @translated
     def leave(self, feed_id: int, seq: int, session: Session) -> None:
         """Note that the entry with this number was taken back."""
         ((word, mask),) = mask_of([seq]).items()
-        update = {"$bit": {f"gone.{word}": {"or": Int64(mask)}}, "$currentDate": {"changed_at": True}}
+        update = {
+            "$bit": {f"gone.{word}": {"or": Int64(mask)}},
+            "$currentDate": {"changed_at": True, "hub_at": True},
+        }
         self._feeds.update_one({"_id": feed_id}, update, session=session)
 
     @translated
@@ -88,9 +96,12 @@ class SharedFeedMapper:
         """Give a person's feeds his new address and name."""
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.SHARED.value}
         self._feeds.update_many(query, {"$set": {"url": url, "title": title}}, session=session)
+        update = {"$set": {"url": url, "title": title}, "$currentDate": {"hub_at": True}}
+        self._feeds.update_many(query, update)
 
     @translated
     def hide(self, feed_ids: Sequence[int], hidden: bool, session: Session | None = None) -> None:
         """Let nobody but the owner see what is in these feeds, or everybody again who may."""
-        update = {"$set": {"hidden": True}} if hidden else {"$unset": {"hidden": ""}}
+        update: Doc = {"$set": {"hidden": True}} if hidden else {"$unset": {"hidden": ""}}
+        update["$currentDate"] = {"hub_at": True}
         self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, update, session=session)

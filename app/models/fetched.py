@@ -39,6 +39,7 @@ class FetchRequest:
             addresses then stay refused, whatever the allow-list says, unless the host is the same.
         form: an encoded form to send by POST. Any 2xx is then a success and its body is not read; of
             redirects only those are followed that keep the method (307, 308).
+        follow: False: a redirect is the end, and an error like ``http_301``.
     """
 
     url: str
@@ -48,6 +49,7 @@ class FetchRequest:
     headers: tuple[tuple[str, str], ...] = ()
     referred_by: str | None = None
     form: bytes | None = None
+    follow: bool = True
 
 
 @dataclasses.dataclass(slots=True)  # not frozen, as FetchRequest

@@ -33,6 +33,8 @@ class Task(enum.StrEnum):
     REPORT = "maintenance.report"
     INDEX = "maintenance.index"
     ERASE = "maintenance.erase"
+    HUB_VERIFY = "hub.verify"
+    HUB_PUSH = "hub.push"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
     SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these

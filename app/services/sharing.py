@@ -22,6 +22,7 @@ from app.models.sharing import Audience, ChainPage, Profile, Share, Shared, Shar
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words
+from app.services.hub import HubService
 
 log = logs.get(__name__)
 
@@ -48,6 +49,7 @@ class SharingService:
         feeds: FeedGateway,
         accounts: AccountGateway,
         events: EventPort,
+        hub: HubService,
         limiter: Limiter,
         *,
         note_length: int,
@@ -56,7 +58,7 @@ class SharingService:
     ) -> None:
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._entries, self._feeds, self._accounts = entries, feeds, accounts
-        self._events, self._limiter = events, limiter
+        self._events, self._hub, self._limiter = events, hub, limiter
         self._note_length, self._per_hour = note_length, per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -211,8 +213,6 @@ class SharingService:
         """
         return self._chains.via(actor.user_id if actor else None, share)
 
-    def _profile(self, actor: Actor, now: dt.datetime) -> Profile:
-        user = self._accounts.user(actor.user_id)
     def way(self, actor: Actor | None, share: Share) -> Chain:
         """Return the way of a share as a feed tells it: hops on other servers, then those here, itself last.
 
@@ -220,6 +220,8 @@ class SharingService:
         """
         return self._chains.way(actor.user_id if actor else None, share)
 
+    def _profile(self, actor: Actor, now: dt.datetime) -> Profile:
+        user = self._accounts.user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
         return self._profiles.ensure(user, now)
@@ -227,4 +229,5 @@ class SharingService:
     def _tell(self, share: Share, new: int = 1) -> None:
         # Nobody but himself follows what he keeps to himself.
         self._events.new({share.feed_id: new})
+        self._hub.tell(share.feed_id)
         self._events.counts(share.user_id)

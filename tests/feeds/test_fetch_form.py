@@ -111,6 +111,15 @@ def test_S09_a_hub_does_not_lead_a_form_inside() -> None:
         assert word(post(fetcher, "http://pub.example/hub")) == "bad_redirect"
 
 
+def test_a_redirect_is_an_end_where_none_may_be_followed() -> None:
+    away = Reply(308, headers=(("Location", "/there"),))
+    with RawServer({"/cb": away, "/there": Reply(202)}) as server, World(server).fetcher() as fetcher:
+        for form in (FORM, None):
+            got = fetcher.fetch(FetchRequest("http://pub.example/cb", form=form, follow=False))
+            assert (word(got), got.status, got.url) == ("http_308", 308, "http://pub.example/cb")
+        assert server.seen("/there") == []
+
+
 def test_S09_a_form_that_came_by_https_is_not_shown_in_the_open() -> None:
     away = Reply(308, headers=(("Location", "http://pub.example/hub"),))
     tls = (str(TLS / "cert.pem"), str(TLS / "key.pem"))

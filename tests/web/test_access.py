@@ -200,6 +200,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/admin/jobs/dead/<any(retry, drop):act>", "POST"): {"": "hidden", "job": "x"},
     ("/admin/settings", "GET"): {"": "hidden"},
     ("/api/counts", "GET"): {},
+    ("/hub", "POST"): {},
     ("/websub/<token>", "GET"): {},
     ("/websub/<token>", "POST"): {},
     ("/@<name>", "GET"): {},

@@ -18,8 +18,9 @@ from tests.support.reader import follow
 from tests.web.conftest import ORIGIN, Visitor
 
 Make = Callable[[], Visitor]
-#: Routes that other servers call: no cookie counts there, so no request can be forged with one.
-FOR_PROGRAMS = {"websub.push"}
+#: Routes that other servers call: no cookie counts there, so no request can be forged with one. What they
+#: answer to nonsense; there is no hub where others cannot reach it.
+FOR_PROGRAMS = {"websub.push": 410, "hub.ask": 404}
 
 
 def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
@@ -77,10 +78,14 @@ def test_W03_our_own_forms_pass(ann: Visitor, headers: dict[str, str]) -> None:
 def test_W03_what_needs_no_token_looks_at_no_cookie(app: Flask, ann: Visitor) -> None:
     views = {name for name, view in app.view_functions.items() if getattr(view, "for_programs", False)}
     assert views == FOR_PROGRAMS | {"websub.confirm", "sharedfeeds.atom", "sharedfeeds.json_feed"}
+    assert views == {*FOR_PROGRAMS, "websub.confirm"}
     for rule, path in rules(app, "POST"):
         if rule.endpoint in FOR_PROGRAMS:
             answer = ann.client.post(path, data=b"x", headers=ORIGIN)
-            assert (answer.status_code, "Set-Cookie" in answer.headers) == (410, False)
+            assert (answer.status_code, "Set-Cookie" in answer.headers) == (
+                FOR_PROGRAMS[rule.endpoint],
+                False,
+            )
 
 
 def test_W03_a_script_sends_the_token_as_a_header(ann: Visitor) -> None:

@@ -227,6 +227,7 @@ def test_H16_web_addresses_stay_as_they_are() -> None:
 def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:
     public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
     assert public == {
+        "hub.ask",
         "live.events",
         "new_password.choose",
         "new_password.page",

@@ -139,7 +139,7 @@ class Transfer:
         try:
             if got.error is not None:
                 raise got.error
-            if got.status in headers.REDIRECTS:
+            if got.status in headers.REDIRECTS and self.request.follow:
                 before = self.endpoint
                 self._follow(headers.location(got.lines), permanent=got.status in headers.PERMANENT)
                 if self.request.form is not None:

@@ -11,6 +11,7 @@ from app.web.pages.api import bp as api
 from app.web.pages.discover import bp as discover
 from app.web.pages.feeds import bp as feeds
 from app.web.pages.folders import bp as folders
+from app.web.pages.hub import bp as hub
 from app.web.pages.imports import bp as imports
 from app.web.pages.keys import bp as keys
 from app.web.pages.live import bp as live
@@ -62,4 +63,5 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     websub,
     shared,
     sharedfeeds,
+    hub,
 )

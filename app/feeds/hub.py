@@ -1,0 +1,104 @@
+"""The rules of a WebSub hub (https://www.w3.org/TR/websub/), pure: the caller brings time and chance.
+
+A callback is an address that a stranger gave us: it is fetched under all rules of the fetcher, redirects
+are never followed (§5.3.1 and §7 count them as failures), and nothing of an answer is kept.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hmac
+import random
+import re
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+from app.config import Settings
+from app.feeds.websub import is_reachable
+from app.models.fetched import Fetched, FetchRequest
+from app.models.hub import Document, HubAsk, Subscriber
+
+#: A request that was never confirmed nor refused is forgotten after so long.
+PENDING: Final = dt.timedelta(hours=1)
+#: A verification or push whose worker was lost is due again after so long.
+CLAIM: Final = dt.timedelta(minutes=3)
+_JITTER: Final = 0.1
+#: Words of addresses that may not be fetched at all.
+_NEVER: Final = frozenset({"refused", "invalid_url"})
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+
+
+def is_on(settings: Settings) -> bool:
+    """Return whether there is a hub: asked for, or others can surely reach this server."""
+    return settings.hub == "on" or (settings.hub == "auto" and is_reachable(settings.base_url))
+
+
+def is_callback(url: str, most: int) -> bool:
+    """Return whether something can be a callback; the fetcher judges its host on its own."""
+    return len(url) <= most and bool(_VISIBLE.fullmatch(url)) and "#" not in url
+
+
+def host(url: str) -> str:
+    """Return the host of a callback that was checked."""
+    return (urlsplit(url).hostname or "").rstrip(".")
+
+
+def verification(subscriber: Subscriber, ask: HubAsk, challenge: str) -> FetchRequest:
+    """Return the question whether a subscriber meant what was asked in his name (§5.3)."""
+    fields = {"hub.mode": ask.mode.value, "hub.topic": subscriber.topic, "hub.challenge": challenge}
+    return _get(subscriber, {**fields, "hub.lease_seconds": str(ask.lease)})
+
+
+def denial(subscriber: Subscriber) -> FetchRequest:
+    """Return the word that a topic is no more, or not for everybody (§5.2)."""
+    fields = {"hub.mode": "denied", "hub.topic": subscriber.topic, "hub.reason": "not a public feed"}
+    return _get(subscriber, fields)
+
+
+def _get(subscriber: Subscriber, fields: dict[str, str]) -> FetchRequest:
+    # What the callback's own query holds must stay (§5.3).
+    joint = "&" if urlsplit(subscriber.callback).query else "?"
+    url = subscriber.callback.removesuffix("?") + joint + urlencode(fields)
+    return FetchRequest(url, key=subscriber.id, follow=False)
+
+
+def confirms(fetched: Fetched, challenge: str) -> bool:
+    """Return whether a callback has echoed the challenge, and nothing else."""
+    return fetched.error is None and fetched.body == challenge.encode()
+
+
+def is_away(fetched: Fetched) -> bool:
+    """Return whether a callback did not answer at all, or not for now: it may be asked again."""
+    if fetched.error is None or fetched.error.word in _NEVER:
+        return False
+    return fetched.status in (0, 429) or fetched.status >= 500
+
+
+def push(subscriber: Subscriber, document: Document, hub: str) -> FetchRequest:
+    """Return the push of a feed, with its links and, where there is a secret, signed (§7)."""
+    headers = [
+        ("Content-Type", document.content_type),
+        ("Link", f'<{hub}>; rel="hub", <{subscriber.topic}>; rel="self"'),
+    ]
+    if subscriber.secret:
+        headers.append(("X-Hub-Signature", signature(subscriber.secret, document.body)))
+    return FetchRequest(
+        subscriber.callback, key=subscriber.id, headers=tuple(headers), form=document.body, follow=False
+    )
+
+
+def signature(secret: str, body: bytes) -> str:
+    """Return the header under which a body is pushed (§7.1)."""
+    return "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
+
+
+def lease(wanted: int | None, settings: Settings) -> int:
+    """Return how long a subscription holds, in seconds; ``wanted``: what the subscriber asked for."""
+    seconds = wanted if wanted and wanted > 0 else settings.hub_lease
+    return max(settings.hub_lease_min, min(seconds, settings.hub_lease_max))
+
+
+def retry_in(failures: int, settings: Settings, rng: random.Random) -> dt.timedelta:
+    """Return the pause after so many failures in a row (1 or more)."""
+    pause = min(settings.hub_backoff_min * (1 << min(failures - 1, 24)), settings.hub_backoff_max)
+    return dt.timedelta(seconds=pause * rng.uniform(1 - _JITTER, 1 + _JITTER))

@@ -1,0 +1,43 @@
+"""The hub for public streams: other servers subscribe here (W3C WebSub §5.1).
+
+No session, no form token: nobody is logged in, and each callback is asked whether it meant the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flask import Blueprint, Response, request
+
+from app.errors import EventrError
+from app.models.hub import HubForm
+from app.web.context import services, web
+from app.web.sessions import client, for_programs
+
+bp = Blueprint("hub", __name__)
+
+
+@bp.post("/hub")
+@for_programs
+def ask() -> Response:
+    """Take a request: 202, and the callback is asked later. What is wrong with one is said in plain text."""
+    request.max_content_length = request.max_form_memory_size = web().settings.hub_form_max
+    is_form = request.mimetype == "application/x-www-form-urlencoded"
+    form: Mapping[str, str] = request.form if is_form else {}
+    lease = form.get("hub.lease_seconds", "")
+    asked = HubForm(
+        form.get("hub.mode", ""),
+        form.get("hub.topic", ""),
+        form.get("hub.callback", ""),
+        int(lease) if lease.isascii() and lease.isdigit() and len(lease) <= 12 else None,
+        form.get("hub.secret", ""),
+    )
+    try:
+        services().hub.request(asked, client().network)
+    except EventrError as e:
+        said = " ".join(filter(None, (e.word, str(e.ids.get("field", "")))))
+        answer = Response(said + "\n", e.http_status, content_type="text/plain; charset=utf-8")
+        if wait := e.ids.get("retry_after"):
+            answer.headers["Retry-After"] = str(wait)
+        return answer
+    return Response(status=202)

@@ -1,0 +1,19 @@
+"""Tasks of our own hub: thin doors to its service."""
+
+from __future__ import annotations
+
+from app.models.jobs import Task
+from workers.context import Context
+from workers.registry import task
+
+
+@task(Task.HUB_VERIFY)
+async def verify(ctx: Context, *, id: int) -> dict[str, object]:
+    """Ask a callback whether it meant what was asked in its name."""
+    return dict(await ctx.services.hub.verify(id, ctx.fetcher))
+
+
+@task(Task.HUB_PUSH)
+async def push(ctx: Context, *, feed_id: int) -> dict[str, int]:
+    """Push what changed in a stream to its subscribers."""
+    return await ctx.services.hub.push(feed_id, ctx.fetcher, seconds=ctx.limit)
