@@ -298,7 +298,7 @@ class Settings:
     )
     hub_lease_min: int = _row(3600, "Shortest time that a subscription holds", _between(1, 1e9))
     hub_lease_max: int = _row(30 * 86400, "Longest time that a subscription holds", _between(60, 1e9))
-    hub_stream_max: int = _row(20_000, "Subscriptions to one person's stream", _between(1, 1e7))
+    hub_stream_max: int = _row(20_000, "Subscriptions to one person's stream", _between(1, 100_000))
     hub_host_max: int = _row(10_000, "Subscriptions of callbacks on one host", _between(1, 1e7))
     hub_per_hour: int = _row(1000, "Requests to the hub from one address (IPv6: /64)", _between(1, 1e6))
     hub_form_max: int = _row(16 << 10, "Largest request to the hub", _between(1024, 1 << 20))

@@ -18,7 +18,7 @@ from app.models.chain import Chain, share_id
 from app.models.sharing import Audience
 from app.models.websub import HubState
 from tests.social.conftest import People
-from tests.social.servers import Server
+from tests.support.servers import Server
 from tests.support.wire import Wire
 
 
@@ -104,7 +104,7 @@ def test_a_share_goes_from_server_to_server_with_its_chain(here: Server, there: 
     (key,) = _entries(here, back.subscription.feed_id)
     assert here.services.gateways.entries.get(cleo.user_id, key).remote == _seconds(way)
 
-    # What Ann takes out of sight, the others are told of with the next push.
+    # What she changes comes with the next push.
     here.services.sharing.edit(ann, share.id, note="Look again")
     here.work()
     assert there.services.mappers.websubs.current([feed_id])[feed_id].pushes == 2
