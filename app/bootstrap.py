@@ -12,7 +12,6 @@ builds only what it needs, and building before a fork is safe.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 
 import redis
 
@@ -259,6 +258,7 @@ class Gateways:
             passed_most=settings.reshares_counted,
             counted=settings.chain_count_max,
             origin=settings.own_origin,
+            hub=hub.address(settings),
         )
         self.gathering = GatheringGateway(
             m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
@@ -299,8 +299,6 @@ class Services:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        #: What anybody is served at the address of a public feed of ours; the hub pushes it.
-        self.served: Callable[[str], Document | None] = lambda topic: None
 
     # -- stores
     @once
@@ -485,12 +483,17 @@ class Services:
             self.limiter,
             per_hour=per_hour,
         )
+
+    @once
     def hub(self) -> HubService:
         """Who subscribes to public streams, and pushes to them."""
         s = self.settings
-        # Late: what is served comes from services above the gateways.
-        gateway = HubGateway(self.mappers.hubs, self.gateways.profiles, lambda topic: self.served(topic), s)
+        gateway = HubGateway(self.mappers.hubs, self.gateways.profiles, self._served, s)
         return HubService(gateway, self.jobs, self.limiter, on=hub.is_on(s), per_hour=s.hub_per_hour)
+
+    def _served(self, topic: str) -> Document | None:
+        """Return what anybody is served at the address of a public feed of ours; the hub pushes it."""
+        return self.shared.served(topic)  # late: it stands above the gateways
 
     # -- subscriptions as files
     @once

@@ -33,6 +33,11 @@ def is_on(settings: Settings) -> bool:
     return settings.hub == "on" or (settings.hub == "auto" and is_reachable(settings.base_url))
 
 
+def address(settings: Settings) -> str | None:
+    """Return where the hub is, None: there is none."""
+    return f"{settings.own_origin}/hub" if is_on(settings) else None
+
+
 def is_callback(url: str, most: int) -> bool:
     """Return whether something can be a callback; the fetcher judges its host on its own."""
     return len(url) <= most and bool(_VISIBLE.fullmatch(url)) and "#" not in url

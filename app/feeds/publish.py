@@ -11,20 +11,20 @@ import json
 import re
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from lxml import etree
 
 from app.feeds import text
-from app.models.shared import Hop, Publication, SharedItem
-from app.models.sharing import Link, Origin, Profile, Sharer
+from app.models.chain import JSON_NAME, NAMESPACE, PREFIX, Chain, Hop, lasting, share_id, to_json, to_xml
+from app.models.shared import Hop as Passed
+from app.models.shared import Publication, SharedItem
+from app.models.sharing import Link, Profile, Sharer
 
 #: Of what these functions write: counted up with each change, so that readers fetch their feeds anew.
 VERSION: Final = 1
-#: Of the extension.
-CHAIN: Final = "urn:eventr:chain:1"
 _ATOM: Final = "http://www.w3.org/2005/Atom"
-_NAMESPACES: dict[str, str] = {None: _ATOM, "eventr": CHAIN}  # type: ignore[dict-item]  # the stubs know no default one
+_NAMESPACES: dict[str, str] = {None: _ATOM, PREFIX: NAMESPACE}  # type: ignore[dict-item]  # the stubs know no default one
 _XML: Final = "{http://www.w3.org/XML/1998/namespace}"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TITLE = 80
@@ -34,16 +34,6 @@ def page(origin: str, handle: str, share_id: int | None = None) -> str:
     """Return the address of somebody's page, or of a share on it."""
     whole = f"{origin}/@{quote(handle)}"
     return whole if share_id is None else f"{whole}/{share_id}"
-
-
-def name(origin: str, kind: str, ident: int) -> str:
-    """Return the lasting name of a stream, share or entry (RFC 4151): no rename changes it.
-
-    Its day is when the id was given, since ids are microseconds since the epoch.
-    """
-    day = dt.datetime.fromtimestamp(ident / 1e6, dt.UTC).date()
-    host = urlsplit(origin).hostname or "localhost"
-    return f"tag:{host.replace(':', '.')},{day.isoformat()}:{kind}/{ident}"
 
 
 def modified(profile: Profile, items: Sequence[SharedItem]) -> dt.datetime:
@@ -56,7 +46,7 @@ def atom(what: Publication) -> bytes:
     """Return an Atom feed."""
     who, here = what.profile, page(what.origin, what.profile.handle)
     feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
-    _add(feed, "id", name(what.origin, "stream", who.feed_id))
+    _add(feed, "id", lasting(what.origin, "stream", who.feed_id))
     _add(feed, "title", who.name)
     if who.bio:
         _add(feed, "subtitle", who.bio)
@@ -64,7 +54,8 @@ def atom(what: Publication) -> bytes:
     _author(feed, who.name, here)
     _link(feed, "self", f"{here}/atom.xml", "application/atom+xml")
     _link(feed, "alternate", here, "text/html")
-    _link(feed, "hub", f"{what.origin}/hub")
+    if what.hub:
+        _link(feed, "hub", what.hub)
     for item in what.items:
         _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), what, item)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
@@ -72,7 +63,7 @@ def atom(what: Publication) -> bytes:
 
 def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
     here, original = page(what.origin, item.by.handle, item.id), _original(item)
-    _add(node, "id", name(what.origin, "share", item.id))
+    _add(node, "id", share_id(what.origin, item.id))
     _add(node, "title", _title(item))
     _add(node, "published", _time(item.share.at))
     _add(node, "updated", _time(item.changed))
@@ -86,14 +77,9 @@ def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
     content = _add(node, "content", _content(item), type="html")
     if item.language:
         content.set(f"{_XML}lang", item.language)
-    chain = etree.SubElement(node, f"{{{CHAIN}}}chain")
-    root = etree.SubElement(chain, f"{{{CHAIN}}}root")
-    for key, value in _root(what.origin, item).items():
-        root.set(key, _clean(value))
-    for hop in _hops(what.origin, item):
-        share = etree.SubElement(chain, f"{{{CHAIN}}}share")
-        for key, value in hop.items():
-            share.set(key, _clean(value))
+    node.append(
+        etree.fromstring(f'<x xmlns:{PREFIX}="{NAMESPACE}">{to_xml(chain_of(what.origin, item))}</x>')[0]
+    )
 
 
 def json_feed(what: Publication) -> bytes:
@@ -106,7 +92,7 @@ def json_feed(what: Publication) -> bytes:
         "feed_url": f"{here}/feed.json",
         **({"description": who.bio} if who.bio else {}),
         "authors": [{"name": who.name, "url": here}],
-        "hubs": [{"type": "WebSub", "url": f"{what.origin}/hub"}],
+        **({"hubs": [{"type": "WebSub", "url": what.hub}]} if what.hub else {}),
         "items": [_item(what, item) for item in what.items],
     }
     return json.dumps(feed, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
@@ -115,7 +101,7 @@ def json_feed(what: Publication) -> bytes:
 def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
     author, original = _written_by(item), _original(item)
     return {
-        "id": name(what.origin, "share", item.id),
+        "id": share_id(what.origin, item.id),
         "url": page(what.origin, item.by.handle, item.id),
         **({"external_url": original} if original else {}),
         "title": _title(item),
@@ -125,41 +111,22 @@ def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
         "date_modified": _time(item.changed),
         **({"authors": [{"name": author}]} if author else {}),
         **({"language": item.language} if item.language else {}),
-        "_eventr": {
-            "format": CHAIN,
-            "root": _root(what.origin, item),
-            "chain": _hops(what.origin, item),
-        },
+        JSON_NAME: to_json(chain_of(what.origin, item), NAMESPACE),
     }
 
 
-def _root(origin: str, item: SharedItem) -> dict[str, str]:
-    of: Origin = item.share.of
-    kind = "share" if of.entry_id in (*item.share.path, item.id) else "entry"
-    found = {
-        "id": name(origin, kind, of.entry_id),
-        "url": _original(item) or "",
-        "title": item.entry.title,
-        "feed": item.blog.title,
-        "site": _web(item.blog.url) or "",
-    }
-    return {key: value for key, value in found.items() if value or key in ("url", "title")}
+def chain_of(origin: str, item: SharedItem) -> Chain:
+    """Return the way of a share from the root, over other servers and this one, itself last."""
+    hops = [*reversed(item.way), Passed(Link.SEEN, item.by)]
+    here = tuple(_hop(origin, h.by) if h.by else Hop(state=h.link.value) for h in hops)
+    if remote := item.entry.remote:
+        return remote._replace(hops=(*remote.hops, *here))
+    # A post is its own first share.
+    return Chain(here, _original(item) or here[0].url, item.entry.title)
 
 
-def _hops(origin: str, item: SharedItem) -> list[dict[str, str]]:
-    """Return the shares from the root's first to this one; a hidden one says no more than why."""
-    hops = [*reversed(item.way), Hop(Link.SEEN, item.by)]
-    return [_hop(origin, h.by) if h.by else {"state": h.link.value} for h in hops]
-
-
-def _hop(origin: str, by: Sharer) -> dict[str, str]:
-    return {
-        "id": name(origin, "share", by.share_id),
-        "person": by.handle,
-        "name": by.name,
-        "url": page(origin, by.handle, by.share_id),
-        "shared": _time(by.at) if by.at else "",
-    }
+def _hop(origin: str, by: Sharer) -> Hop:
+    return Hop(share_id(origin, by.share_id), by.name, page(origin, by.handle, by.share_id), by.at)
 
 
 def _via(origin: str, item: SharedItem) -> list[str]:

@@ -40,6 +40,7 @@ class ProfileGateway:
         """Return a person's profile, or what it would be; nothing is made."""
         planned = Profile(user_id=user.id, feed_id=0, closet_id=0, handle=user.name, audience=self._audience)
         return self._profiles.get(user.id) or planned
+
     @property
     def origin(self) -> str:
         """This server's own address, without a slash at its end."""

@@ -49,7 +49,7 @@ class SharedGateway:
     Args:
         rows: shares on a page, and in a feed. passed_most: up to how many re-shares are counted.
         counted: up to how many shares of a stream are.
-        origin: this server's own address, without a slash at its end.
+        origin: this server's own address, without a slash at its end. hub: that of its hub, if it has one.
     """
 
     def __init__(
@@ -64,11 +64,12 @@ class SharedGateway:
         passed_most: int,
         counted: int,
         origin: str,
+        hub: str | None,
     ) -> None:
         self._shares, self._mapper, self._feeds = shares, mapper, feeds
         self._entries, self._sight = entries, sight
         self._rows, self._passed_most, self._counted = rows, passed_most, counted
-        self._origin = origin
+        self._origin, self.hub = origin, hub
 
     def page(self, viewer: int | None, profile: Profile, before: int | None) -> SharedPart:
         """Return the shares of a stream that a viewer may see, the newest first, without their texts.
@@ -180,7 +181,7 @@ class SharedGateway:
             profile=profile,
             tag=self._tag(profile, form, items),
             modified=publish.modified(profile, items),
-            body=write(Publication(origin=self._origin, profile=profile, items=items)),
+            body=write(Publication(origin=self._origin, profile=profile, items=items, hub=self.hub)),
         )
 
     def _stamped(self, items: Sequence[SharedItem]) -> list[SharedItem]:

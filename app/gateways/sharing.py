@@ -109,6 +109,7 @@ class SharingGateway:
         whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
         closed = source.is_post and whole is not Audience.PUBLIC
         return not closed and len(source.path) + 1 < self._depth, whole
+
     def _check_hands(self, hands: int) -> None:
         """Refuse to pass on what came through too many hands, on whichever servers."""
         if hands >= self._depth:

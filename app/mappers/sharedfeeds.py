@@ -95,9 +95,8 @@ class SharedFeedMapper:
     def name(self, feed_ids: Sequence[int], url: str, title: str, session: Session | None = None) -> None:
         """Give a person's feeds his new address and name."""
         query = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.SHARED.value}
-        self._feeds.update_many(query, {"$set": {"url": url, "title": title}}, session=session)
         update = {"$set": {"url": url, "title": title}, "$currentDate": {"hub_at": True}}
-        self._feeds.update_many(query, update)
+        self._feeds.update_many(query, update, session=session)
 
     @translated
     def hide(self, feed_ids: Sequence[int], hidden: bool, session: Session | None = None) -> None:

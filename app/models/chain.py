@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 #: The namespace in Atom, and its usual prefix; the object's name in JSON Feed.
-NAMESPACE: Final = "https://eventr.dev/ns/chain/1"
+NAMESPACE: Final = "urn:eventr:chain:1"
 PREFIX: Final = "ev"
 JSON_NAME: Final = "_eventr"
 
@@ -59,8 +59,18 @@ class Chain(NamedTuple):
 
 
 def share_id(origin: str, number: int) -> str:
-    """Return the id of a share of this server for all the world: a tag URI (RFC 4151)."""
-    return f"tag:{urlsplit(origin).hostname},2026:share/{number}"
+    """Return the id of a share of this server for all the world; see :func:`lasting`."""
+    return lasting(origin, "share", number)
+
+
+def lasting(origin: str, kind: str, ident: int) -> str:
+    """Return the name of a stream, share or entry of this server, a tag URI (RFC 4151): no rename changes it.
+
+    Its day is when the id was given, since ids are microseconds since the epoch.
+    """
+    day = dt.datetime.fromtimestamp(ident / 1e6, dt.UTC).date()
+    host = urlsplit(origin).hostname or "localhost"
+    return f"tag:{host.replace(':', '.')},{day.isoformat()}:{kind}/{ident}"
 
 
 def is_address(url: str) -> bool:
@@ -81,7 +91,7 @@ def to_xml(chain: Chain) -> str:
 
 
 def to_json(chain: Chain, about: str) -> dict[str, Any]:
-    """Return the value of ``_eventr`` for an item of a JSON Feed; ``about``: where this is explained."""
+    """Return the value of ``_eventr`` for an item of a JSON Feed; ``about``: what format it is."""
     root = {"url": _web(chain.url), "title": chain.title[:TITLE_MAX]}
     return {"about": about, "root": {k: v for k, v in root.items() if v}, "chain": _hops(chain, "url")}
 

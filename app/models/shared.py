@@ -98,12 +98,13 @@ class Publication:
     """What a feed of somebody's stream is written from.
 
     Attributes:
-        origin: this server's own address, without a slash at its end.
+        origin: this server's own address, without a slash at its end. hub: that of its hub, if it has one.
     """
 
     origin: str
     profile: Profile
     items: tuple[SharedItem, ...]
+    hub: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

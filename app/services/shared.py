@@ -5,14 +5,24 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Collection
+from urllib.parse import unquote
 
+from app.errors import NotFoundError
 from app.gateways.chains import ChainGateway
 from app.gateways.shared import SharedGateway
 from app.models.actor import Actor
+from app.models.hub import Document
 from app.models.shared import ChainView, FeedDocument, FeedFormat, SharedItem, SharedPart, Tally
 from app.services.checks import a_text, an_id
 from app.services.following import FollowingService, Person
 from app.services.sharing import CURSOR_MAX
+
+#: The ends of the addresses of feeds, and what they hold.
+FILES = {FeedFormat.ATOM: "atom.xml", FeedFormat.JSON: "feed.json"}
+TYPES = {
+    FeedFormat.ATOM: "application/atom+xml; charset=utf-8",
+    FeedFormat.JSON: "application/feed+json; charset=utf-8",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,3 +99,20 @@ class SharedService:
         """
         person = self._following.person(None, handle)
         return self._shared.document(person.profile, form, known, since)
+
+    @property
+    def hub(self) -> str | None:
+        """The address of this server's hub, None: it has none."""
+        return self._shared.hub
+
+    def served(self, topic: str) -> Document | None:
+        """Return what anybody is served at the address of a feed of ours, None where there is none."""
+        start, _, end = topic.rpartition("/")
+        form = next((f for f, file in FILES.items() if file == end), None)
+        if form is None:
+            return None
+        try:
+            found = self.document(unquote(start.rpartition("@")[2]), form)
+        except NotFoundError:
+            return None
+        return Document(found.body or b"", TYPES[form])

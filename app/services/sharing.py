@@ -15,10 +15,9 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
 from app.models.actor import Actor, Permission
+from app.models.chain import Chain
 from app.models.entry import Entry
 from app.models.sharing import Audience, ChainPage, Origin, Profile, Share, ShareBox, Shared, Sharer
-from app.models.chain import Chain
-from app.models.sharing import Audience, ChainPage, Profile, Share, Shared, Sharer
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words

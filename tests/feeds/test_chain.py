@@ -131,7 +131,10 @@ def test_a_chain_that_changes_is_a_change_and_others_have_the_hash_of_before() -
 
 
 def test_ids_are_tags() -> None:
-    assert share_id("https://a.example:8443", 5) == "tag:a.example,2026:share/5"
+    assert share_id("https://a.example:8443", 5) == "tag:a.example,1970-01-01:share/5"
+    assert (
+        share_id("https://a.example", 1771400000000000) == "tag:a.example,2026-02-18:share/1771400000000000"
+    )
 
 
 def test_what_cannot_stand_in_xml_is_not_written() -> None:

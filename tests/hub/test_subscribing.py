@@ -56,7 +56,9 @@ def test_what_is_edited_and_taken_back_is_pushed_too(
     server.work()
     bodies = [push.get_data() for push in callback.pushes]
     assert [(b"one" in b, b"two" in b) for b in bodies] == [(True, False), (False, True), (False, False)]
-    assert {push.headers["Content-Type"] for push in callback.pushes} == {"application/feed+json"}
+    assert {push.headers["Content-Type"] for push in callback.pushes} == {
+        "application/feed+json; charset=utf-8"
+    }
     assert "X-Hub-Signature" not in callback.pushes[0].headers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import re
@@ -16,9 +17,10 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from app.bootstrap import Services
-from app.feeds import publish
+from app.config import Settings
 from app.feeds.parse import parse
 from app.models.actor import Actor
+from app.models.chain import lasting
 from app.models.sharing import Audience
 from app.models.user import NewUser
 from tests.social.conftest import People
@@ -29,6 +31,11 @@ _NS = {"a": "http://www.w3.org/2005/Atom", "e": "urn:eventr:chain:1"}
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)")
 _PATHS = ("atom.xml", "feed.json")
 _EVIL = '<script>alert(1)</script> ]]> & "quotes" <b>bold</b>'
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return dataclasses.replace(settings, hub="on")
 
 
 @pytest.fixture
@@ -154,26 +161,25 @@ def test_the_chain_alone_says_through_whose_hands_it_came(chain: Chain, stranger
     assert via == [f"{base}/@bob/{chain.second.id}", "https://slow.example.org/1"]
     (found,) = entry.findall("e:chain", _NS)
     root = dict(found.find("e:root", _NS).attrib)
-    assert root.pop("id") == publish.name(base, "entry", chain.entry)
-    assert root == {"url": "https://slow.example.org/1", "title": "slow 1", "feed": "slow"} | (
-        {"site": root["site"]} if "site" in root else {}
-    )
-    hops = [dict(h.attrib) for h in found.findall("e:share", _NS)]
-    assert [(h["person"], h["url"]) for h in hops] == [
+    assert root == {"href": "https://slow.example.org/1", "title": "slow 1"}
+    hops = [dict(h.attrib) for h in found.findall("e:hop", _NS)]
+    assert [(h["name"], h["href"]) for h in hops] == [
         ("ann", f"{base}/@ann/{chain.first.id}"),
         ("bob", f"{base}/@bob/{chain.second.id}"),
         ("cleo", f"{base}/@cleo/{chain.third.id}"),
     ]
     assert hops[2]["id"] == entry.find("a:id", _NS).text
     # A hop is named alike in everybody's feed, so that branches meet again.
+    said = [{**{k: v for k, v in hop.items() if k != "href"}, "url": hop["href"]} for hop in hops]
     bobs = json_of(stranger.get("/@bob/feed.json"))["items"][0]
     assert bobs["id"] == hops[1]["id"]
-    assert bobs["_eventr"]["chain"] == hops[:2]
+    assert bobs["_eventr"]["chain"] == said[:2]
     mine = json_of(stranger.get("/@cleo/feed.json"))["items"]
-    assert mine[1]["_eventr"]["chain"] == hops
+    assert mine[1]["_eventr"]["chain"] == said
     # A post begins its own chain.
     own = mine[0]["_eventr"]
-    assert own["root"]["id"] == own["chain"][0]["id"] == mine[0]["id"]
+    assert own["chain"][0]["id"] == mine[0]["id"]
+    assert own["root"]["url"] == mine[0]["url"]
 
 
 def test_a_hidden_hop_says_no_more_than_why(
@@ -188,7 +194,7 @@ def test_a_hidden_hop_says_no_more_than_why(
     item = json_of(stranger.get("/@cleo/feed.json"))["items"][1]
     assert item["_eventr"]["chain"][:2] == [{"state": "private"}, {"state": "removed"}]
     tree = atom_of(stranger.get("/@cleo/atom.xml"))
-    states = tree.xpath("//e:share/@state", namespaces=_NS)
+    states = tree.xpath("//e:hop/@state", namespaces=_NS)
     assert states == ["private", "removed"]
     vias = tree.findall("a:entry", _NS)[1].xpath("a:link[@rel='via']/@href", namespaces=_NS)
     assert vias == ["https://slow.example.org/1"]
@@ -207,7 +213,7 @@ def test_ids_outlive_a_new_name(chain: Chain, cleo: Actor, stranger: Visitor) ->
 
 
 def test_names_are_tag_uris(chain: Chain) -> None:
-    name = publish.name("https://reader.example.org:8443", "share", 1_750_000_000_000_000)
+    name = lasting("https://reader.example.org:8443", "share", 1_750_000_000_000_000)
     assert name == "tag:reader.example.org,2025-06-15:share/1750000000000000"
 
 

@@ -8,7 +8,6 @@ import uuid
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Flask
 from werkzeug.wrappers import Request, Response
 
 from app import clock, create_app
@@ -16,7 +15,6 @@ from app.bootstrap import Services
 from app.feeds.fetch import Fetcher
 from app.models.hub import Subscriber
 from app.models.jobs import Job, Task
-from tests.support.streamfeeds import served, serving
 from tests.support.wire import Wire
 
 
@@ -49,8 +47,7 @@ class Server:
 
     def __init__(self, services: Services, wire: Wire) -> None:
         self.services, self.wire = services, wire
-        services.served = serving(services)
-        wire.app = _with_feeds(create_app(services.settings, services), services)
+        wire.app = create_app(services.settings, services)
         self.fetcher = Fetcher(services.settings)
 
     def close(self) -> None:
@@ -106,17 +103,3 @@ class Server:
     def pull(self, feed_id: int) -> None:
         """Pull a feed as the updater's jobs do."""
         asyncio.run(self.services.pull.pull([feed_id], self.fetcher))
-
-
-def _with_feeds(app: Flask, services: Services) -> Any:
-    """Return an application that serves public streams too."""
-
-    def run(environ: dict[str, Any], start: Any) -> Any:
-        request = Request(environ)
-        if "/@" not in request.path:
-            return app(environ, start)
-        document = served(services, services.settings.own_origin + request.path)
-        assert document is not None
-        return Response(document.body, content_type=document.content_type)(environ, start)
-
-    return run

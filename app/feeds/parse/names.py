@@ -65,7 +65,7 @@ _PREFIXES = {
     "webfeeds.org/rss/1.0": "webfeeds",
     "www.w3.org/1999/xhtml": "xhtml",
     "www.w3.org/1999/02/22-rdf-syntax-ns": "rdf",
-    "eventr.dev/ns/chain/1": "ev",
+    "urn:eventr:chain:1": "ev",
     "prismstandard.org/namespaces/1.2/basic": "prism",
     "prismstandard.org/namespaces/basic/2.0": "prism",
 }

@@ -7,17 +7,13 @@ from urllib.parse import quote
 from flask import Blueprint, Response, g, make_response, redirect, request
 
 from app.models.shared import FeedFormat
+from app.services.shared import FILES, TYPES
 from app.web.context import services, web
 from app.web.sessions import for_programs
 
 bp = Blueprint("sharedfeeds", __name__)
 
 _CACHING = "public, max-age=60"
-_FILES = {FeedFormat.ATOM: "atom.xml", FeedFormat.JSON: "feed.json"}
-_TYPES = {
-    FeedFormat.ATOM: "application/atom+xml; charset=utf-8",
-    FeedFormat.JSON: "application/feed+json; charset=utf-8",
-}
 #: At the end of a tag: the same document, compressed. Other bytes need another strong tag (RFC 9110 §8.8.3).
 _PACKED = "-gz"
 
@@ -39,11 +35,11 @@ def json_feed(name: str) -> Response:
 def _feed(name: str, form: FeedFormat) -> Response:
     known = {tag.removesuffix(_PACKED) for tag in request.if_none_match.as_set(include_weak=True)}
     document = services().shared.document(name, form, known, request.if_modified_since)
-    path = f"/@{quote(document.profile.handle)}/{_FILES[form]}"
+    path = f"/@{quote(document.profile.handle)}/{FILES[form]}"
     if name != document.profile.handle:
         return make_response(redirect(path, 301))
     g.public_bytes = True
-    response = Response(content_type=_TYPES[form])
+    response = Response(content_type=TYPES[form])
     if document.body is None:
         response.status_code = 304
     else:
@@ -54,7 +50,8 @@ def _feed(name: str, form: FeedFormat) -> Response:
     response.headers["Cache-Control"] = _CACHING
     response.vary.add("Accept-Encoding")
     base = web().base_url
-    response.headers["Link"] = f'<{base}/hub>; rel="hub", <{base}{path}>; rel="self"'
+    hub = f'<{services().shared.hub}>; rel="hub", ' if services().shared.hub else ""
+    response.headers["Link"] = f'{hub}<{base}{path}>; rel="self"'
     if not document.profile.listed:
         response.headers["X-Robots-Tag"] = "noindex"
     return response
