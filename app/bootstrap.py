@@ -43,6 +43,7 @@ from app.gateways.indexing import IndexingGateway
 from app.gateways.merge import KeyMerger
 from app.gateways.merging import FeedMerger
 from app.gateways.moderation import ModerationGateway
+from app.gateways.notes import NoteGateway
 from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
@@ -55,6 +56,7 @@ from app.gateways.streams import StreamGateway
 from app.gateways.streamviews import StreamViewGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway, TagLimits
+from app.gateways.talk import TalkGateway
 from app.gateways.textsearch import TextSearch
 from app.gateways.trends import TrendGateway
 from app.gateways.undos import UndoGateway
@@ -76,6 +78,7 @@ from app.mappers.imports import ImportMapper
 from app.mappers.indexmarks import IndexMarkMapper
 from app.mappers.invites import InviteMapper
 from app.mappers.marks import MarkMapper
+from app.mappers.notes import NoteMapper
 from app.mappers.packs import PackMapper
 from app.mappers.people import PeopleMapper
 from app.mappers.profiles import ProfileMapper, TieMapper
@@ -92,6 +95,7 @@ from app.mappers.streamviews import StreamViewMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.mappers.trends import TrendMapper
+from app.mappers.talk import CommentMapper, LikeMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
 from app.models.hub import Document
@@ -116,6 +120,8 @@ from app.services.machine import MachineService
 from app.services.manager import ManagerService
 from app.services.marking import MarkingService
 from app.services.moderation import ModerationService
+from app.services.notifications import NotificationService
+from app.services.notifying import Notifier
 from app.services.operations import OperationsService
 from app.services.packs import PackService
 from app.services.passwords import Hasher
@@ -131,6 +137,7 @@ from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
 from app.services.tags import TagService
 from app.services.trends import TrendService
+from app.services.talking import TalkService
 from app.services.websub import WebsubService
 
 
@@ -173,6 +180,9 @@ class Mappers:
         self.shared_feeds = SharedFeedMapper(database)
         self.reports = ReportMapper(database)
         self.resets = ResetMapper(database)
+        self.likes = LikeMapper(database)
+        self.comments = CommentMapper(database)
+        self.notes = NoteMapper(database)
 
 
 class Gateways:
@@ -267,8 +277,44 @@ class Gateways:
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )
+        self.talk = TalkGateway(
+            store,
+            m.shares,
+            m.likes,
+            m.comments,
+            m.notes,
+            self.sight,
+            depth=settings.comment_depth,
+            rows=settings.comment_rows,
+            most=settings.talk_count_max,
+        )
+        self.notes = NoteGateway(
+            m.notes,
+            m.likes,
+            m.comments,
+            m.shares,
+            m.ties,
+            m.users,
+            m.subscriptions,
+            m.feeds,
+            self.entries,
+            self.sight,
+            keep=dt.timedelta(days=settings.notifications_days),
+            most=settings.notifications_max,
+            rows=settings.notification_rows,
+            broken=dt.timedelta(days=settings.feed_broken_days),
+            likes_most=settings.talk_count_max,
+        )
         self.erasing = ErasingGateway(
-            store, self.people, self.subscriptions, self.websubs, m.marks, m.entries, m.erasure, self.sharing
+            store,
+            self.people,
+            self.subscriptions,
+            self.websubs,
+            m.marks,
+            m.entries,
+            m.erasure,
+            self.sharing,
+            self.talk,
         )
         self.feedlists = FeedListGateway(m.feedlists)
         self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
@@ -430,6 +476,7 @@ class Services:
             g.entries,
             g.feeds,
             g.accounts,
+            self.notifier,
             self.events,
             self.hub,
             self.limiter,
@@ -447,6 +494,7 @@ class Services:
             g.profiles,
             g.sight,
             g.accounts,
+            self.notifier,
             self.events,
             self.limiter,
             per_hour=s.follows_per_hour,
@@ -495,6 +543,31 @@ class Services:
         """Return what anybody is served at the address of a public feed of ours; the hub pushes it."""
         return self.shared.served(topic)  # late: it stands above the gateways
 
+    @once
+    def talk(self) -> TalkService:
+        """Likes and comments."""
+        g, s = self.gateways, self.settings
+        return TalkService(
+            g.talk,
+            g.entries,
+            self.notifier,
+            self.limiter,
+            length=s.comment_length,
+            per_hour=s.comments_per_hour,
+            likes_per_hour=s.likes_per_hour,
+            undo_ttl=s.undo_ttl,
+        )
+
+    @once
+    def notifier(self) -> Notifier:
+        """What tells people of what others do."""
+        return Notifier(self.gateways.notes, self.events)
+
+    @once
+    def notifications(self) -> NotificationService:
+        """What people are told of."""
+        return NotificationService(self.gateways.notes, self.events)
+
     # -- subscriptions as files
     @once
     def imports(self) -> ImportService:
@@ -506,7 +579,9 @@ class Services:
     def importing(self) -> ImportRunner:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
-        return ImportRunner(g.imports, g.subscriptions, g.feeds, g.erasing, self.jobs, self.events, s)
+        return ImportRunner(
+            g.imports, g.subscriptions, g.feeds, g.erasing, self.notifier, self.jobs, self.events, s
+        )
 
     @once
     def packs(self) -> PackService:

@@ -311,6 +311,18 @@ class Settings:
     hub_backoff_min: int = _row(60, "First wait after a failed push; doubles", _between(1, 86400))
     hub_backoff_max: int = _row(6 * 3600, "Longest wait after failed pushes", _between(1, 1e6))
 
+    # -- talk
+    likes_per_hour: int = _row(600, "Likes of one user", _between(1, 1e6))
+    comments_per_hour: int = _row(60, "Comments of one user", _between(1, 1e6))
+    comment_length: int = _row(2000, "Characters of a comment", _between(1, 50_000))
+    comment_depth: int = _row(6, "Levels of answers; deeper ones stand below each other", _between(1, 100))
+    comment_rows: int = _row(50, "Comments on a page", _between(1, 1000))
+    talk_count_max: int = _row(1000, "Likes and comments of a share that are counted", _between(1, 100_000))
+    notifications_days: int = _row(60, "Days that a notification is kept", _between(1, 3650))
+    notifications_max: int = _row(500, "Notifications kept of one user, the newest", _between(1, 100_000))
+    notification_rows: int = _row(30, "Notifications on a page", _between(1, 1000))
+    feed_broken_days: int = _row(7, "After so many days of failing a feed is told of", _between(1, 3650))
+
     # -- jobs
     queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")
     pull_batch: int = _row(100, "Feeds in one pull job", _between(1, 500))

@@ -6,8 +6,9 @@ Nothing else is understood: no markup, no pictures. Lines stay lines, empty line
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
+from urllib.parse import quote
 
 from bleach.linkifier import Linker, build_url_re
 from markupsafe import escape
@@ -34,6 +35,26 @@ def html(text: str) -> str:
     """Return typed text, its lines ended by ``\\n``, as HTML: paragraphs, lines, links."""
     parts = (part.strip("\n") for part in _PARTS.split(text))
     return "".join(f"<p>{_linked(part)}</p>" for part in parts if part)
+
+
+def with_people(html: str, name: re.Pattern[str], handles: Mapping[str, str]) -> str:
+    """Let the names of people in HTML of :func:`html` lead to their pages.
+
+    Args:
+        name: what a mention is; its group ``name`` holds the name as it was typed.
+        handles: who is meant, by that; others are left as they are.
+    """
+
+    def link(found: re.Match[str]) -> str:
+        if found.group().startswith("<"):
+            return found.group()
+        handle = handles.get(found["name"])
+        if handle is None:
+            return found.group()
+        return f'<a class="mention" href="/@{quote(handle)}">{found.group()}</a>'
+
+    # Links are passed over whole, other tags too: what is between them is escaped text.
+    return re.sub(rf"<a\b.*?</a>|<[^>]*>|{name.pattern}", link, html, flags=re.S)
 
 
 def line(text: str) -> str:

@@ -170,6 +170,19 @@ class EntryGateway:
         mark = self._marks.of(user_id, [entry_id]).get(entry_id)
         return mark is not None and mark.starred
 
+    def like(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
+        """Note for the user himself that he likes an entry, or not; return whether that changed anything.
+
+        Raises:
+            NotFoundError: as for :meth:`get`.
+        """
+        key = self.key(user_id, entry_id)
+        return self._marks.like(user_id, key, now) if on else self._marks.unlike(user_id, key.id)
+
+    def liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
+        """Return those of these entries, which nobody shared, that the user likes."""
+        return self._marks.liked(user_id, entry_ids)
+
     def star(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
         """Star or unstar an entry; return whether that changed anything.
 

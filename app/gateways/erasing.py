@@ -11,6 +11,7 @@ import datetime as dt
 from app.gateways.people import PeopleGateway
 from app.gateways.sharing import SharingGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.talk import TalkGateway
 from app.gateways.websubs import WebsubGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.erasure import ErasureMapper
@@ -36,11 +37,13 @@ class ErasingGateway:
         entries: EntryMapper,
         erasure: ErasureMapper,
         sharing: SharingGateway,
+        talk: TalkGateway,
     ) -> None:
         self._store, self._people = store, people
         self._subscriptions, self._websubs = subscriptions, websubs
         self._marks, self._entries = marks, entries
         self._erasure, self._sharing = erasure, sharing
+        self._talk = talk
 
     def begin(self, user_id: int, now: dt.datetime) -> None:
         """Note that an account goes.
@@ -76,6 +79,7 @@ class ErasingGateway:
 
     def _stop_sharing(self, user_id: int, now: dt.datetime) -> None:
         """Take back what he shared, and end who follows; chains of others keep his place, not his name."""
+        self._talk.erase(user_id, now)
         self._sharing.erase(user_id, now)
         self._erasure.forget(user_id)
 

@@ -9,6 +9,7 @@ from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.shares import ShareMapper, Sight
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.sharing import STRANGER, Profile, Share, Sharer, Tie, TieKind
+from app.models.talk import Face
 
 #: Blocks that counts take out.
 BLOCKS = 1000
@@ -70,6 +71,28 @@ class SightGateway:
     def sees(self, viewer: int | None, share: Share) -> bool:
         """Return whether a viewer may see one share."""
         return share.id in self.seen(viewer, [share])
+
+    def heard(self, viewer: int | None, user_ids: Iterable[int]) -> dict[int, Face]:
+        """Return those of these people whose words a viewer gets, as he sees them.
+
+        Not those who were suspended, whom he mutes, or where one of the two blocks the other.
+        """
+        faces = self._profiles.faces(list(set(user_ids)))
+        if viewer is None or not faces:
+            return faces
+        shunned = {
+            whom if who == viewer else who
+            for who, kind, whom in self._ties.between(viewer, list(faces))
+            if kind is TieKind.BLOCK or (kind is TieKind.MUTE and who == viewer)
+        }
+        return {i: face for i, face in faces.items() if i not in shunned}
+
+    def addressed(self, handles: Sequence[str], share: Share) -> dict[str, Face]:
+        """Return who is meant by these names and may see a share, by the name as it was given."""
+        known = self._profiles.known_as(handles) if handles else {}
+        faces = self._profiles.faces([i for i in set(known.values()) if self.sees(i, share)])
+        found = {h: faces.get(known.get(h.strip().casefold(), 0)) for h in handles}
+        return {h: face for h, face in found.items() if face is not None}
 
     def hidden(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
         """Return those of these shares that a viewer may not see."""

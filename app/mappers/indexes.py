@@ -120,6 +120,37 @@ INDEXES: dict[str, list[IndexModel]] = {
         # Faces beside what is shared much.
         IndexModel([("of", _UP), ("_id", _DOWN)], name="of_last", partialFilterExpression={"live": True}),
     ],
+    "likes": [
+        # One per person and share. The last ones of a share, and how many there are: by this index alone.
+        IndexModel([("user_id", _UP), ("share_id", _UP)], name="user_share", unique=True),
+        IndexModel([("share_id", _UP), ("_id", _DOWN), ("user_id", _UP)], name="share"),
+    ],
+    "comments": [
+        # A share's in the order of a nested list; and how many there are, by whom.
+        IndexModel([("share_id", _UP), ("path", _UP)], name="thread"),
+        IndexModel([("share_id", _UP), ("user_id", _UP)], name="share_user"),
+        # Erasure; and whether anything answers one that is removed.
+        IndexModel([("user_id", _UP)], name="user", sparse=True),
+        IndexModel([("parent", _UP)], name="parent", sparse=True),
+    ],
+    "comment_undos": [
+        IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
+        # Erasure of who wrote them, and of whose share they are on.
+        IndexModel([("comment.user_id", _UP)], name="author"),
+        IndexModel([("comment.share_id", _UP)], name="share"),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "notifications": [
+        # What is alike is one row.
+        IndexModel([("user_id", _UP), ("kind", _UP), ("subject", _UP)], name="subject", unique=True),
+        # The list, keyset (at, _id); and what is unread, as often as counts are asked for.
+        IndexModel([("user_id", _UP), ("at", _DOWN), ("_id", _DOWN)], name="newest"),
+        IndexModel([("user_id", _UP), ("read", _UP)], name="unread", partialFilterExpression={"read": False}),
+        # Erasure of those whom they tell of, and of shares.
+        IndexModel([("last.by", _UP)], name="by"),
+        IndexModel([("share_id", _UP)], name="share", sparse=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "folders": [IndexModel([("user_id", _UP)], name="user")],
     "marks": [
         IndexModel([("user_id", _UP), ("entry_id", _UP)], name="user_entry", unique=True),

@@ -1,8 +1,9 @@
-"""Marks: the collection ``marks``, one document per user and entry that he starred or tagged.
+"""Marks: the collection ``marks``, one document per user and entry that he starred, tagged or likes.
 
-    {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?}
+    {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?, liked_at?}
 
-A document holds a star, tags or both; with the last of them it goes.
+A document holds one of them or more; with the last of them it goes. Stars and tags keep an entry, and are
+counted there; that somebody likes it does not.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class MarkMapper:
 
     @translated
     def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> bool:
-        """Store a star; return whether it is the entry's first mark.
+        """Store a star; return whether it is the first mark that keeps the entry.
 
         Raises:
             ExistsError: it is starred already; the transaction is over.
@@ -42,33 +43,63 @@ class MarkMapper:
         query = {"user_id": user_id, "entry_id": entry.id, "starred_at": None}
         update = {"$set": {"starred_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
         try:
-            result = self._marks.update_one(query, update, upsert=True, session=session)
+            was = self._marks.find_one_and_update(query, update, upsert=True, session=session)
         except DuplicateKeyError as e:
             raise ExistsError(entry_id=entry.id) from e
-        return result.upserted_id is not None
+        return was is None or "tags" not in was
 
     @translated
     def unstar(self, user_id: int, entry_id: int, session: Session) -> bool | None:
-        """Delete a star; return whether no mark is left, None: there was no star."""
+        """Delete a star; return whether no mark that keeps the entry is left, None: there was no star."""
         query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
-        untagged = {**query, "tags": None}
-        if self._marks.delete_one(untagged, session=session).deleted_count:
+        alone = {**query, "tags": None, "liked_at": None}
+        if self._marks.delete_one(alone, session=session).deleted_count:
             return True
-        done = self._marks.update_one(query, {"$unset": {"starred_at": ""}}, session=session)
-        return False if done.matched_count else None
+        was = self._marks.find_one_and_update(query, {"$unset": {"starred_at": ""}}, session=session)
+        return "tags" not in was if was else None
+
+    @translated
+    def like(self, user_id: int, entry: EntryKey, at: dt.datetime) -> bool:
+        """Note that the user likes an entry; False: he did already."""
+        query = {"user_id": user_id, "entry_id": entry.id, "liked_at": None}
+        update = {"$set": {"liked_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
+        for last in (False, True):
+            try:
+                self._marks.update_one(query, update, upsert=True)
+            except DuplicateKeyError:
+                if last:
+                    return False
+                continue  # liked already, or marked at this moment
+            return True
+        return False
+
+    @translated
+    def unlike(self, user_id: int, entry_id: int) -> bool:
+        """Note that he does not; False: he did not before."""
+        query = {"user_id": user_id, "entry_id": entry_id, "liked_at": {"$type": "date"}}
+        alone = {**query, "starred_at": None, "tags": None}
+        if self._marks.delete_one(alone).deleted_count:
+            return True
+        return bool(self._marks.update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
+
+    @translated
+    def liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
+        """Return those of these entries that the user likes."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
+        return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
 
     @translated
     def tag(
         self, user_id: int, entry: EntryKey, tags: Sequence[int], at: dt.datetime, session: Session
     ) -> bool:
-        """Store all tags of an entry, at least one; return whether it is the entry's first mark.
+        """Store all tags of an entry, at least one; return whether it is the first mark that keeps it.
 
         Raises:
             ConflictError: it was marked elsewhere at the same time; the transaction is over.
         """
         query = {"user_id": user_id, "entry_id": entry.id}
         try:
-            done = self._marks.update_one(
+            was = self._marks.find_one_and_update(
                 query,
                 [
                     {
@@ -84,16 +115,18 @@ class MarkMapper:
             )
         except DuplicateKeyError as e:
             raise ConflictError(entry_id=entry.id) from e
-        return done.upserted_id is not None
+        return was is None or not ("starred_at" in was or "tags" in was)
 
     @translated
     def untag(self, user_id: int, entry_id: int, session: Session) -> bool:
-        """Delete all tags of an entry; return whether no mark is left."""
+        """Delete all tags of an entry; return whether no mark that keeps it is left."""
         query = {"user_id": user_id, "entry_id": entry_id}
-        if self._marks.delete_one({**query, "starred_at": None}, session=session).deleted_count:
+        alone = {**query, "starred_at": None, "liked_at": None}
+        if self._marks.delete_one(alone, session=session).deleted_count:
             return True
-        self._marks.update_one(query, {"$unset": {"tags": "", "tagged_at": ""}}, session=session)
-        return False
+        gone = {"$unset": {"tags": "", "tagged_at": ""}}
+        was = self._marks.find_one_and_update(query, gone, session=session)
+        return was is not None and "tags" in was and "starred_at" not in was
 
     @translated
     def feed_of(self, user_id: int, entry_id: int) -> int | None:
@@ -131,8 +164,9 @@ class MarkMapper:
 
     @translated
     def some(self, user_id: int, limit: int, session: Session) -> list[Mark]:
-        """Return some of a user's marks, in no order."""
-        found = self._marks.find({"user_id": user_id}, _MARK, limit=limit, session=session)
+        """Return some of a user's marks that keep entries, in no order."""
+        query = {"user_id": user_id, "$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
+        found = self._marks.find(query, _MARK, limit=limit, session=session)
         return [_mark(d) for d in found]
 
     @translated

@@ -15,6 +15,7 @@ from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
 from app.mappers.users import fold
 from app.models.sharing import Audience, Profile, TieKind
+from app.models.talk import Face
 
 
 class ProfileMapper:
@@ -86,6 +87,22 @@ class ProfileMapper:
         return [d["user_id"] for d in found.hint("hidden")]
 
     @translated
+    def faces(self, user_ids: Sequence[int]) -> dict[int, Face]:
+        """Return how these people, with a profile or without, are shown; not those suspended or leaving."""
+        query = {"_id": {"$in": list(user_ids)}, "leaving": None, "disabled": {"$ne": True}}
+        names = {u["_id"]: u["name"] for u in self._users.find(query, {"name": 1})} if user_ids else {}
+        docs = {d["user_id"]: d for d in self._profiles.find({"user_id": {"$in": list(names)}})}
+        return {
+            i: _face(i, name, docs.get(i)) for i, name in names.items() if not docs.get(i, {}).get("hidden")
+        }
+
+    @translated
+    def known_as(self, handles: Sequence[str]) -> dict[str, int]:
+        """Return who has these names, in whatever case, by the name folded."""
+        query = {"name_key": {"$in": list({fold(h) for h in handles})}, "leaving": None}
+        return {u["name_key"]: u["_id"] for u in self._users.find(query, {"name_key": 1})}
+
+    @translated
     def change(self, user_id: int, changes: Mapping[str, Any], session: Session | None = None) -> None:
         """Store what is in ``changes``, checked already."""
         self._profiles.update_one({"user_id": user_id}, {"$set": dict(changes)}, session=session)
@@ -130,6 +147,13 @@ class TieMapper:
         """Return who laid this down about somebody, the last ones first."""
         found = self._ties.find({"to": to, "kind": kind.value}, {"user_id": 1}).sort("_id", -1)
         return [d["user_id"] for d in found.hint("to_kind").limit(limit)]
+
+
+def _face(user_id: int, handle: str, doc: Doc | None) -> Face:
+    if doc is None:
+        return Face(user_id, handle, handle)
+    page = doc["audience"] != Audience.PRIVATE.value
+    return Face(user_id, handle, doc.get("display") or handle, page)
 
 
 def _profile(doc: Doc, handle: str) -> Profile:

@@ -197,6 +197,11 @@ class ShareMapper:
         found = self._shares.find({"user_id": user_id, "live": True}).hint("user_of").limit(limit)
         return [share_of(d) for d in found]
 
+    @translated
+    def ids_of(self, user_id: int) -> list[int]:
+        """Return all shares of a person, also those that he took back."""
+        return [d["_id"] for d in self._shares.find({"user_id": user_id}, {"_id": 1})]
+
 
 def stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
     """Return which shares of a person are for one of these audiences."""

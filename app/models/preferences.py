@@ -49,6 +49,15 @@ class Preferences:
     after_mark_all: str = _choice("stay", "stay", "next")
     hide_read_feeds: bool = False
     single_keys: bool = True
+    notify_follower: bool = True
+    notify_request: bool = True
+    notify_reshare: bool = True
+    notify_like: bool = True
+    notify_comment: bool = True
+    notify_reply: bool = True
+    notify_mention: bool = True
+    notify_import: bool = True
+    notify_feed: bool = True
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 

@@ -19,6 +19,7 @@ from app.models.user import User
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, some_words
+from app.services.notifying import Notifier
 
 log = logs.get(__name__)
 
@@ -50,6 +51,7 @@ class FollowingService:
         profiles: ProfileGateway,
         sight: SightGateway,
         accounts: AccountGateway,
+        notifier: Notifier,
         events: EventPort,
         limiter: Limiter,
         *,
@@ -58,6 +60,7 @@ class FollowingService:
     ) -> None:
         self._follows, self._profiles, self._sight = follows, profiles, sight
         self._accounts, self._events, self._limiter = accounts, events, limiter
+        self._notifier = notifier
         self._per_hour = per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -137,10 +140,12 @@ class FollowingService:
         require(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._profiles.named(handle)
         throttle(self._limiter, f"follow:{actor.user_id}", limit=self._per_hour, window=HOUR)
+        was = self._sight.tie(actor.user_id, whom)
         tie = self._follows.follow(actor.user_id, whom, clock.now())
         if tie.follows:
             self._events.follows(actor.user_id, added=[whom.feed_id])
         self._events.counts(whom.user_id)
+        self._notifier.followed(actor.user_id, whom.user_id, was, tie)
         log.info("followed", user_id=actor.user_id, whom=whom.user_id, requested=tie.requested)
         return tie
 

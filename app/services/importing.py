@@ -25,6 +25,7 @@ from app.models.imports import FeedEnd, Import, ImportItem, ItemChange, ItemStat
 from app.models.jobs import Job, Outcome, Queue, Task, Ticket
 from app.models.subscription import Subscription
 from app.ports import EventPort, JobPort
+from app.services.notifying import Notifier
 
 log = logs.get(__name__)
 
@@ -67,6 +68,7 @@ class ImportRunner:
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         erasing: ErasingGateway,
+        notifier: Notifier,
         jobs: JobPort,
         events: EventPort,
         settings: Settings,
@@ -75,6 +77,7 @@ class ImportRunner:
         self._subscriptions = subscriptions
         self._feeds = feeds
         self._erasing = erasing
+        self._notifier = notifier
         self._jobs = jobs
         self._events = events
         self._settings = settings
@@ -137,6 +140,7 @@ class ImportRunner:
         if done is not None:
             self._events.progress(done.user_id, done.id, done.report(clock.now()))
             self._events.counts(done.user_id)
+            self._notifier.imported(done.user_id, done.id)
             log.info("import_ended", import_id=done.id, **done.counts)
         return done
 

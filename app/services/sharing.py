@@ -22,6 +22,7 @@ from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words
 from app.services.hub import HubService
+from app.services.notifying import Notifier
 
 log = logs.get(__name__)
 
@@ -47,6 +48,7 @@ class SharingService:
         entries: EntryGateway,
         feeds: FeedGateway,
         accounts: AccountGateway,
+        notifier: Notifier,
         events: EventPort,
         hub: HubService,
         limiter: Limiter,
@@ -57,7 +59,7 @@ class SharingService:
     ) -> None:
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._entries, self._feeds, self._accounts = entries, feeds, accounts
-        self._events, self._hub, self._limiter = events, hub, limiter
+        self._notifier, self._events, self._hub, self._limiter = notifier, events, hub, limiter
         self._note_length, self._per_hour = note_length, per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -92,6 +94,7 @@ class SharingService:
                 raise
             return Shared(other, existed=True)
         self._tell(share)
+        self._notifier.shared(share)
         log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)
         return Shared(share)
 
@@ -116,6 +119,7 @@ class SharingService:
         profile = self._profile(actor, now)
         share = self._sharing.post(profile, title, words, audience or profile.audience, now)
         self._tell(share)
+        self._notifier.shared(share)
         log.info("posted", user_id=actor.user_id, share_id=share.id)
         return share
 
@@ -135,6 +139,7 @@ class SharingService:
             raise InvalidError("Write something first.", field="note")
         edited = self._sharing.edit(self._profile(actor, now), was.id, note, audience or was.audience, now)
         self._tell(edited)
+        self._notifier.edited(was, edited)
         return edited
 
     def remove(self, actor: Actor, share_id: int) -> str:

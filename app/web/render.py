@@ -27,6 +27,7 @@ SETTINGS_SECTIONS = (
     ("display", "eye", N_("Display and language")),
     ("keys", "key", N_("Keys")),
     ("sharing", "feed", N_("Sharing")),
+    ("notifications", "bell", N_("Notifications")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
@@ -55,6 +56,7 @@ def install(app: Flask) -> None:
         is_admin=is_admin,
         notices=notices,
         running_import=running_import,
+        unread_notes=unread_notes,
         key_groups=keys.GROUPS,
         key_map=key_map,
         key_hint=key_hint,
@@ -210,6 +212,12 @@ def running_import() -> Import | None:
     """Return the import of this person that runs or waits for its turn."""
     current = user()
     return services().imports.active(current.actor) if current else None
+
+
+def unread_notes() -> int:
+    """Return how many notifications this person has not read."""
+    current = user()
+    return services().notifications.unread(current.actor) if current else 0
 
 
 def fragment_for() -> str:

@@ -77,11 +77,12 @@ async function reshape(shape) {
   if (tree()?.dataset.shape !== shape) etag = null; // later
 }
 
-async function show({ total, feeds, folders, newer, shape }) {
+async function show({ total, feeds, folders, newer, shape, notes }) {
   await reshape(shape);
   for (const link of document.querySelectorAll(".tree a[data-feed]")) write(link, feeds[link.dataset.feed] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
+  for (const link of document.querySelectorAll(".bell")) write(link, notes);
   title();
   onNewer(newer);
 }

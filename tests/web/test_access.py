@@ -15,6 +15,7 @@ from app.bootstrap import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
 from app.models.search import encoded
+from app.models.sharing import Audience
 from app.models.stream import StreamRef
 from tests.support.reader import add_user, follow
 from tests.web.conftest import ORIGIN, Visitor
@@ -34,6 +35,8 @@ class World:
     import_id: int
     tag_id: int
     search_id: int
+    share_id: int
+    comment_id: int
 
 
 @pytest.fixture
@@ -46,7 +49,9 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
     (tag,) = services.tags.change(bob, entry["_id"], add=["Bob's own"])
     services.tags.save_search(bob, "Bob's search", "zerokspot")
     (search,) = services.tags.searches(bob)
-    return World(ann, bob, feed_id, folder.id, entry["_id"], kept.id, tag.id, search.id)
+    share = services.sharing.share(bob, entry["_id"], audience=Audience.PRIVATE).share
+    comment = services.talk.comment(bob, share.id, "Bob's own")
+    return World(ann, bob, feed_id, folder.id, entry["_id"], kept.id, tag.id, search.id, share.id, comment.id)
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
@@ -158,6 +163,19 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings", "GET"): {},
     ("/settings/reading", "GET"): {},
     ("/settings/reading", "POST"): {},
+    ("/settings/notifications", "GET"): {},
+    ("/settings/notifications", "POST"): {},
+    ("/notifications", "GET"): {},
+    ("/notifications/read", "POST"): {"": "theirs", "row": "feed.FEED"},
+    ("/notifications/read-all", "POST"): {},
+    ("/entries/like", "POST"): {"": "theirs", "entry": "SHARE", "on": "1"},
+    ("/shares/<int:share_id>/like", "POST"): {"": "theirs"},
+    ("/shares/<int:share_id>/unlike", "POST"): {"": "theirs"},
+    ("/shares/<int:share_id>/likes", "GET"): {"": "theirs"},
+    ("/shares/<int:share_id>/comments", "GET"): {"": "theirs"},
+    ("/shares/<int:share_id>/comments", "POST"): {"": "theirs", "text": "x"},
+    ("/comments/<int:comment_id>/edit", "POST"): {"": "theirs", "text": "x"},
+    ("/comments/<int:comment_id>/remove", "POST"): {"": "theirs"},
     ("/settings/display", "GET"): {},
     ("/settings/display", "POST"): {},
     ("/settings/sharing", "GET"): {},
@@ -213,7 +231,10 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 }
 
 
-_PERSONAL = ("subscriptions", "folders", "marks", "tags", "searches", "shares", "profiles")
+_PERSONAL = (
+    *("subscriptions", "folders", "marks", "tags", "searches"),
+    *("shares", "profiles", "likes", "comments", "notifications"),
+)
 
 
 def _routes(app: Flask) -> set[tuple[str, str]]:
@@ -232,6 +253,8 @@ def _address(rule: str, world: World) -> str:
         "<int:feed_id>": str(world.feed_id),
         "<int:folder_id>": str(world.folder_id),
         "<int:import_id>": str(world.import_id),
+        "<int:share_id>": str(world.share_id),
+        "<int:comment_id>": str(world.comment_id),
         "<slug>": "science",
         "<int:user_id>": str(world.bob.user_id),
         "<name>": "x",
@@ -274,6 +297,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
     names = {
         "ENTRY": world.entry_id,
         "FEED": world.feed_id,
+        "SHARE": world.share_id,
         "FOLDER": world.folder_id,
         "SNAPSHOT": snapshot,
         "UNDO": undo,

@@ -18,6 +18,7 @@ from app.web.pages.live import bp as live
 from app.web.pages.look import bp as look
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
+from app.web.pages.notifications import bp as notifications
 from app.web.pages.packs import bp as packs
 from app.web.pages.people import bp as people
 from app.web.pages.public import bp as public
@@ -31,6 +32,7 @@ from app.web.pages.sharedfeeds import bp as sharedfeeds
 from app.web.pages.sign_in import bp as sign_in
 from app.web.pages.subscriptions import bp as subscriptions
 from app.web.pages.tags import bp as tags
+from app.web.pages.talk import bp as talk
 from app.web.pages.websub import bp as websub
 from app.web.static_files import bp as static_files
 
@@ -60,6 +62,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     keys,
     api,
     live,
+    talk,
+    notifications,
     websub,
     shared,
     sharedfeeds,

@@ -25,7 +25,8 @@ class Query:
 def counts() -> Response:
     """Unread counts that are not zero, and how much is newer than a list; 304 when nothing changed."""
     asked = schemas.query(request, Query)
-    answer = {**_counts(services().reading.tree(actor())), "newer": _newer(asked.snapshot)}
+    notes = services().notifications.unread(actor())
+    answer = {**_counts(services().reading.tree(actor())), "newer": _newer(asked.snapshot), "notes": notes}
     body = json.dumps(answer, separators=(",", ":"))
     response = Response(body, content_type="application/json")
     response.set_etag(hashlib.sha256(body.encode()).hexdigest()[:16])

@@ -126,6 +126,8 @@ def undo() -> Response:
         services().sharing.restore(actor(), token)
     elif kind == "keys":
         services().accounts.undo_keys(actor())
+    elif kind == "comment":
+        services().talk.restore(actor(), token)
     elif kind == "place":
         services().folders.undo_move(actor(), token)
     else:

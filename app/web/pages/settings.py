@@ -78,6 +78,19 @@ class Sharing:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Notifications:
+    notify_follower: bool = False
+    notify_request: bool = False
+    notify_reshare: bool = False
+    notify_like: bool = False
+    notify_comment: bool = False
+    notify_reply: bool = False
+    notify_mention: bool = False
+    notify_import: bool = False
+    notify_feed: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
     theme: str = text(max=8, one_of=THEMES)
     next: str = text(max=2048, default="")
@@ -157,6 +170,20 @@ def save_reading() -> Response | str:
     form = schemas.form(request, Reading)
     services().accounts.set_preferences(actor(), dataclasses.asdict(form))
     return _saved("reading")
+
+
+@bp.get("/settings/notifications")
+def notifications() -> str:
+    """Of what one is told."""
+    return section("notifications", saved=schemas.query(request, Query).saved)
+
+
+@bp.post("/settings/notifications")
+def save_notifications() -> Response | str:
+    """Keep the settings of notifications."""
+    form = schemas.form(request, Notifications)
+    services().accounts.set_preferences(actor(), dataclasses.asdict(form))
+    return _saved("notifications")
 
 
 @bp.post("/settings/display")

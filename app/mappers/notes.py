@@ -1,0 +1,166 @@
+"""What people are told: the collection ``notifications``, one document per person, kind and subject.
+
+    {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires}
+
+So a thousand likes of one share are one document, one row and one unread. Of the people only the last few
+are kept; names are those that their accounts have when somebody looks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Sequence
+
+from bson import ObjectId
+from bson.int64 import Int64
+from pymongo.collection import Collection as Table
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.entrykeys import millis, moment
+from app.mappers.errors import translated
+from app.mappers.store import Doc
+from app.models.talk import Note, NoteKind
+
+#: People of a row that are remembered.
+KEPT = 5
+#: Tries of an upsert, whose document another one may make at the same moment.
+ROUNDS = 5
+
+
+class NoteMapper:
+    """Document ↔ :class:`Note`. Every query of a reader carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._notes: Table[Doc] = database["notifications"]
+
+    @translated
+    def tell(self, note: Note, by: int, what: int, expires: dt.datetime, *, people: bool) -> bool:
+        """Add that somebody did something to a row, which is made where it is missing; atomic.
+
+        What was read already counts no more.
+
+        Args:
+            people: they are counted, not what they do.
+
+        Returns:
+            Whether the row is new.
+        """
+        key = _key(note.user_id, note.kind, note.subject)
+        last: Doc = {"$cond": [{"$eq": ["$read", False]}, "$last", []]}
+        count: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
+        more: Doc | int = {"$cond": [{"$in": [by, {"$ifNull": ["$last.by", []]}]}, 0, 1]} if people else 1
+        more = {"$cond": [{"$eq": ["$read", False]}, more, 1]}
+        others = {"$filter": {"input": last, "cond": {"$ne": ["$$this.by", by]}}}
+        changes: Doc = {
+            "last": {"$slice": [{"$concatArrays": [others, [{"by": Int64(by), "id": Int64(what)}]]}, -KEPT]},
+            "count": {"$add": [count, more]},
+            "at": note.at,
+            "read": False,
+            "expires": expires,
+            **({"share_id": Int64(note.share_id)} if note.share_id else {}),
+        }
+        return self._upsert(key, [{"$set": changes}])
+
+    @translated
+    def tell_once(self, note: Note, by: int, what: int, expires: dt.datetime) -> bool:
+        """Store a row unless it is there; return whether it is new."""
+        doc: Doc = {
+            "last": [{"by": Int64(by), "id": Int64(what)}] if by else [],
+            "count": note.count,
+            "at": note.at,
+            "read": note.read,
+            "expires": expires,
+            **({"share_id": Int64(note.share_id)} if note.share_id else {}),
+        }
+        return self._upsert(_key(note.user_id, note.kind, note.subject), {"$setOnInsert": doc})
+
+    def _upsert(self, key: Doc, update: Doc | list[Doc]) -> bool:
+        for _ in range(ROUNDS - 1):
+            try:
+                return self._notes.update_one(key, update, upsert=True).upserted_id is not None
+            except DuplicateKeyError:
+                continue  # made at this moment: now it is there to be changed
+        return self._notes.update_one(key, update, upsert=True).upserted_id is not None
+
+    @translated
+    def cut(self, user_id: int, most: int) -> None:
+        """Keep a user's newest rows, ``most`` of them."""
+        query = {"user_id": user_id}
+        found = self._notes.find(query, {"at": 1}).sort([("at", -1), ("_id", -1)]).skip(most).limit(1)
+        for doc in found:
+            older = [{"at": {"$lt": doc["at"]}}, {"at": doc["at"], "_id": {"$lte": doc["_id"]}}]
+            self._notes.delete_many({**query, "$or": older})
+
+    @translated
+    def page(self, user_id: int, after: str, limit: int) -> list[Note]:
+        """Return rows, the newest first; ``after``: the place of the one before."""
+        query: Doc = {"user_id": user_id}
+        at, _, last = after.partition(".")
+        if at.isascii() and at.isdigit() and ObjectId.is_valid(last):
+            when = moment(int(at[:13]))
+            query["$or"] = [{"at": {"$lt": when}}, {"at": when, "_id": {"$lt": ObjectId(last)}}]
+        found = self._notes.find(query).sort([("at", -1), ("_id", -1)]).limit(limit).hint("newest")
+        return [_note(d) for d in found]
+
+    @translated
+    def unread(self, user_id: int, limit: int) -> list[Note]:
+        """Return some unread rows."""
+        found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
+        return [_note(d) for d in found]
+
+    @translated
+    def of_kind(self, user_id: int, kind: NoteKind, subjects: Collection[int]) -> dict[int, Note]:
+        """Return rows of a kind by subject."""
+        query = {"user_id": user_id, "kind": kind.value, "subject": {"$in": list(subjects)}}
+        return {d["subject"]: _note(d) for d in self._notes.find(query)}
+
+    @translated
+    def read(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime | None = None) -> bool:
+        """Mark a row as read, ``now``: as of this time; False: there is none."""
+        changes: Doc = {"read": True, **({"at": now} if now else {})}
+        done = self._notes.update_one(_key(user_id, kind, subject), {"$set": changes})
+        return bool(done.matched_count)
+
+    @translated
+    def read_all(self, user_id: int) -> int:
+        """Mark all as read; return how many were not."""
+        query = {"user_id": user_id, "read": False}
+        return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
+
+    @translated
+    def drop(self, user_id: int, kind: NoteKind, subject: int) -> None:
+        """Delete a row."""
+        self._notes.delete_one(_key(user_id, kind, subject))
+
+    @translated
+    def forget(self, by: int, share_ids: Sequence[int]) -> None:
+        """Delete a person from others' rows, and rows about these shares."""
+        self._notes.delete_many({"share_id": {"$in": list(share_ids)}})
+        one = {"last.by": by}
+        less = {
+            "$set": {
+                "last": {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}},
+                "count": {"$max": [0, {"$subtract": ["$count", 1]}]},
+            }
+        }
+        self._notes.delete_many({**one, "last": {"$size": 1}})
+        self._notes.update_many(one, [less])
+
+
+def _key(user_id: int, kind: NoteKind, subject: int) -> Doc:
+    return {"user_id": Int64(user_id), "kind": kind.value, "subject": Int64(subject)}
+
+
+def _note(doc: Doc) -> Note:
+    return Note(
+        user_id=doc["user_id"],
+        kind=NoteKind(doc["kind"]),
+        subject=doc["subject"],
+        at=doc["at"],
+        share_id=doc.get("share_id", 0),
+        last=tuple((one["by"], one["id"]) for one in doc["last"]),
+        count=doc["count"],
+        read=doc["read"],
+        place=f"{millis(doc['at'])}.{doc['_id']}",
+    )

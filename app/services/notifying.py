@@ -1,0 +1,116 @@
+"""Tells people of what others do; what it cannot tell is lost, and stops nobody."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec
+
+from app import clock, logs
+from app.errors import StoreError
+from app.gateways.notes import NoteGateway
+from app.models.sharing import Audience, Share, Tie
+from app.models.talk import Comment, NoteKind, mentioned
+from app.ports import EventPort
+
+log = logs.get(__name__)
+
+P = ParamSpec("P")
+
+
+def _by_the_way(call: Callable[Concatenate[Notifier, P], None]) -> Callable[Concatenate[Notifier, P], None]:
+    """What is told of is done already: without the store nobody hears of it."""
+
+    @functools.wraps(call)
+    def wrapper(self: Notifier, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            call(self, *args, **kwargs)
+        except StoreError:
+            log.warning("not_told", of=call.__name__)
+
+    return wrapper
+
+
+class Notifier:
+    """One method per happening; each is one line where it happens."""
+
+    def __init__(self, notes: NoteGateway, events: EventPort) -> None:
+        self._notes, self._events = notes, events
+
+    @_by_the_way
+    def followed(self, by: int, whom: int, was: Tie, tie: Tie) -> None:
+        """Somebody follows, or asks to; ``was``: what they were before."""
+        if tie.follows and not was.follows:
+            self._tell(whom, NoteKind.FOLLOWER, 0, by)
+        elif tie.requested and not was.requested:
+            self._tell(whom, NoteKind.REQUEST, 0, by)
+
+    @_by_the_way
+    def shared(self, share: Share) -> None:
+        """Somebody shares, or posts."""
+        source = self._notes.owner(share.source) if share.source else None
+        if source is not None:
+            kind = NoteKind.RESHARE
+            self._tell(
+                source.user_id, kind, source.id, share.user_id, share=source, what=share.id, also=share
+            )
+        self._mention(share, share.note, share.user_id, 0, set())
+
+    @_by_the_way
+    def edited(self, was: Share, share: Share) -> None:
+        """Somebody changes what he wrote, or for whom it is."""
+        if was.audience is Audience.PRIVATE and share.audience is not Audience.PRIVATE:
+            self.shared(share)
+        elif was.note != share.note or was.audience is not share.audience:
+            self._mention(share, share.note, share.user_id, 0, set())
+
+    @_by_the_way
+    def liked(self, by: int, share: Share, on: bool) -> None:
+        """Somebody likes a share, or no more."""
+        if on:
+            self._tell(share.user_id, NoteKind.LIKE, share.id, by, share=share)
+        else:
+            self._notes.unliked(share)
+
+    @_by_the_way
+    def commented(self, comment: Comment, share: Share, above: Comment | None) -> None:
+        """Somebody comments; who is meant in more than one way is told once."""
+        by, told = comment.user_id or 0, set[int]()
+        if above is not None and above.user_id:
+            told.add(above.user_id)
+            self._tell(above.user_id, NoteKind.REPLY, above.id, by, share=share, what=comment.id)
+        if share.user_id not in told:
+            told.add(share.user_id)
+            self._tell(share.user_id, NoteKind.COMMENT, share.id, by, share=share, what=comment.id)
+        self._mention(share, comment.text, by, comment.id, told)
+
+    @_by_the_way
+    def reworded(self, comment: Comment, share: Share) -> None:
+        """Somebody changes his comment."""
+        self._mention(share, comment.text, comment.user_id or 0, comment.id, {share.user_id})
+
+    @_by_the_way
+    def imported(self, user_id: int, import_id: int) -> None:
+        """An import has ended."""
+        self._tell(user_id, NoteKind.IMPORT, import_id, 0)
+
+    def _mention(self, share: Share, text: str, by: int, comment_id: int, told: set[int]) -> None:
+        names = mentioned(text)
+        for user_id in self._notes.addressed(share, names) if names else ():
+            if user_id not in told:
+                subject = comment_id or share.id
+                self._tell(user_id, NoteKind.MENTION, subject, by, share=share, what=comment_id)
+
+    def _tell(
+        self,
+        user_id: int,
+        kind: NoteKind,
+        subject: int,
+        by: int,
+        *,
+        share: Share | None = None,
+        what: int = 0,
+        also: Share | None = None,
+    ) -> None:
+        if self._notes.tell(user_id, kind, subject, by, clock.now(), share=share, what=what, also=also):
+            self._events.counts(user_id)

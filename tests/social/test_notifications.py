@@ -1,0 +1,265 @@
+"""What people are told of: once for what is alike, and never what they may not see."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable
+
+import pytest
+
+from app import clock
+from app.config import Settings
+from app.errors import InvalidError, NotFoundError
+from app.models.actor import Actor
+from app.models.sharing import Audience, Share
+from app.models.talk import Note, NoteKind
+from tests.social.conftest import People
+from tests.social.test_talk import at_once, share
+
+__all__ = ["share"]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Few rows, so that there are soon too many."""
+    return dataclasses.replace(settings, notifications_max=110, notification_rows=20)
+
+
+def told(people: People, who: Actor) -> list[tuple[str, list[str], int]]:
+    """Return what somebody is told as (kind, people, count)."""
+    return [_said(n) for n in people.services.notifications.page(who).notes]
+
+
+def _said(note: Note) -> tuple[str, list[str], int]:
+    return note.kind.value, [f.handle for f in note.faces], note.count
+
+
+def unread(people: People, who: Actor) -> int:
+    return people.services.notifications.unread(who)
+
+
+def test_what_is_alike_is_one_row(people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share) -> None:
+    talk, sharing, notifications = (
+        people.services.talk,
+        people.services.sharing,
+        people.services.notifications,
+    )
+    for who in (bob, cleo):
+        talk.like(who, share.id)
+        sharing.share(who, share.id)
+        people.follow(who, "ann")
+    one = talk.comment(bob, share.id, "one")
+    talk.comment(bob, share.id, "two")
+    talk.comment(ann, share.id, "three", parent=one.id)
+    talk.comment(cleo, share.id, "four, @bob", parent=one.id)
+    assert told(people, ann) == [
+        ("comment", ["cleo", "bob"], 3),
+        ("follower", ["cleo", "bob"], 2),
+        ("reshare", ["cleo", "bob"], 2),
+        ("like", ["cleo", "bob"], 2),
+    ]
+    assert unread(people, ann) == 4
+    assert told(people, bob) == [("reply", ["cleo", "ann"], 2)]
+    assert told(people, cleo) == []
+    page = notifications.page(ann)
+    assert [n.title for n in page.notes] == ["blog 1", "", "blog 1", "blog 1"]
+    for _ in range(2):
+        notifications.read(ann, page.notes[0].ref)
+        assert unread(people, ann) == 3
+    for _ in range(2):
+        notifications.read_all(ann)
+        assert unread(people, ann) == 0
+    assert len(told(people, ann)) == 4
+    # What was read counts no more.
+    talk.comment(bob, share.id, "five")
+    assert told(people, ann)[0] == ("comment", ["bob"], 1)
+    assert unread(people, ann) == 1
+
+
+def test_comments_at_once_are_all_counted(people: People, ann: Actor, share: Share) -> None:
+    crowd = [people.join(f"reader{n}") for n in range(8)]
+    at_once(8, lambda n: people.services.talk.comment(crowd[n], share.id, "now"))
+    ((kind, faces, count),) = told(people, ann)
+    assert (kind, len(faces), count, unread(people, ann)) == ("comment", 5, 8, 1)
+
+
+def test_nobody_is_told_of_himself_or_by_whom_he_does_not_hear(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, following = people.services.talk, people.services.following
+    talk.like(ann, share.id)
+    talk.comment(ann, share.id, "me, @ann")
+    people.open(bob)
+    following.mute(ann, "bob", True)
+    talk.like(bob, share.id)
+    talk.comment(bob, share.id, "hello @ann")
+    people.follow(bob, "ann")
+    assert told(people, ann) == []
+    talk.comment(cleo, share.id, "hello")
+    assert told(people, ann) == [("comment", ["cleo"], 1)]
+    following.block(ann, "cleo")
+    assert (told(people, ann), unread(people, ann)) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda people, ann, post: people.services.sharing.remove(ann, post.id),
+        lambda people, ann, post: people.services.sharing.edit(
+            ann, post.id, note="private now", audience=Audience.PRIVATE
+        ),
+        lambda people, ann, post: people.open(ann, Audience.PRIVATE),
+        lambda people, ann, post: people.services.mappers.profiles.change(ann.user_id, {"hidden": True}),
+        lambda people, ann, post: people.services.following.block(ann, "bob"),
+    ],
+    ids=["taken back", "private", "closed", "suspended", "blocked"],
+)
+def test_what_may_no_more_be_seen_is_told_no_more(
+    people: People, ann: Actor, bob: Actor, end: Callable[[People, Actor, Share], object]
+) -> None:
+    people.open(ann)
+    post = people.services.sharing.post(ann, "My day", "with @bob and @nobody")
+    assert told(people, bob) == [("mention", ["ann"], 1)]
+    end(people, ann, post)
+    assert (told(people, bob), unread(people, bob)) == ([], 0)
+
+
+def test_a_like_a_share_and_a_comment_that_are_taken_back_are_told_no_more(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, sharing = people.services.talk, people.services.sharing
+    for who in (bob, cleo):
+        talk.like(who, share.id)
+    said = [talk.comment(who, share.id, "x") for who in (bob, cleo)]
+    shares = [sharing.share(who, share.id).share for who in (bob, cleo)]
+    talk.like(bob, share.id, False)
+    talk.remove(bob, said[0].id)
+    sharing.remove(bob, shares[0].id)
+    expected = [("reshare", ["cleo"], 1), ("comment", ["cleo"], 1), ("like", ["cleo"], 1)]
+    assert told(people, ann) == expected
+    talk.like(cleo, share.id, False)
+    talk.remove(cleo, said[1].id)
+    sharing.edit(cleo, shares[1].id, note="", audience=Audience.PRIVATE)
+    assert (told(people, ann), unread(people, ann)) == ([], 0)
+    sharing.edit(cleo, shares[1].id, note="", audience=Audience.PUBLIC)
+    assert [kind for kind, *_ in told(people, ann)] == ["reshare"]
+
+
+def test_a_private_share_of_what_is_shared_tells_nobody(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    people.services.sharing.share(bob, share.id, note="@ann", audience=Audience.PRIVATE)
+    assert told(people, ann) == []
+
+
+def test_asks_to_follow_are_told_until_they_are_answered(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    people.open(ann, Audience.FOLLOWERS)
+    following = people.services.following
+    for who in (bob, cleo, bob):
+        following.follow(who, "ann")
+    assert told(people, ann) == [("request", ["cleo", "bob"], 2)]
+    following.answer(ann, "cleo", True)
+    assert told(people, ann) == [("request", ["bob"], 1)]
+    following.answer(ann, "bob", False)
+    assert (told(people, ann), unread(people, ann)) == ([], 0)
+
+
+def test_a_mention_is_told_once_however_often_it_is_changed(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, sharing = people.services.talk, people.services.sharing
+    said = talk.comment(bob, share.id, "hello")
+    for words in ("hello @cleo", "hello, @cleo", "hello @cleo @ann"):
+        talk.edit(bob, said.id, words)
+    assert told(people, cleo) == [("mention", ["bob"], 1)]
+    people.services.notifications.read_all(cleo)
+    sharing.edit(ann, share.id, note="for @cleo")
+    sharing.edit(ann, share.id, note="for @Cleo!")
+    assert [kind for kind, *_ in told(people, cleo)] == ["mention", "mention"]
+    assert unread(people, cleo) == 1
+
+
+@pytest.mark.parametrize("wanted", [list(NoteKind)[::2], list(NoteKind)[1::2]])
+def test_each_kind_can_be_switched_off(
+    people: People, ann: Actor, bob: Actor, wanted: list[NoteKind], share: Share
+) -> None:
+    people.services.accounts.set_preferences(ann, {k.setting: k in wanted for k in NoteKind})
+    talk = people.services.talk
+    people.follow(bob, "ann")
+    people.services.sharing.share(bob, share.id)
+    people.open(ann, Audience.FOLLOWERS)
+    people.services.following.follow(people.join("eve"), "ann")
+    talk.like(bob, share.id)
+    mine = talk.comment(ann, share.id, "mine")
+    talk.comment(bob, share.id, "a comment")
+    talk.comment(bob, share.id, "an answer", parent=mine.id)
+    people.services.sharing.post(bob, "", "hello @ann")
+    people.services.notifier.imported(ann.user_id, 17)
+    _break(people, share.of.feed_id, 30)
+    kinds = {name for name, *_ in told(people, ann)}
+    assert kinds == {k.value for k in wanted}
+
+
+def _break(people: People, feed_id: int, days: float) -> None:
+    since = clock.now() - dt.timedelta(days=days)
+    broken = {"error": "http_503", "error_since": since}
+    people.services.store.database["feeds"].update_one({"_id": feed_id}, {"$set": broken})
+
+
+def test_a_feed_that_fails_for_long_is_told_of_until_one_knows(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    people.blog([ann, bob])
+    notifications = people.services.notifications
+    feed_id = people.rows(ann)[0].feed_id
+    _break(people, feed_id, people.services.settings.feed_broken_days - 1)
+    assert told(people, ann) == []
+    _break(people, feed_id, people.services.settings.feed_broken_days + 1)
+    (note,) = notifications.page(ann).notes
+    assert (note.kind, note.subject, note.title, note.detail) == (NoteKind.FEED, feed_id, "blog", "http_503")
+    # Looking writes nothing.
+    assert people.services.store.database["notifications"].count_documents({}) == 0
+    for _ in range(2):
+        notifications.read(ann, note.ref)
+        assert told(people, ann) == []
+    assert [kind for kind, *_ in told(people, bob)] == ["feed"]
+    notifications.read_all(bob)
+    assert told(people, bob) == []
+    with pytest.raises(NotFoundError):
+        notifications.read(people.join("eve"), note.ref)
+    for wrong in ("feed", "feed.x", "nothing.1", "like.-1"):
+        with pytest.raises(InvalidError):
+            notifications.read(ann, wrong)
+    later = clock.now() + dt.timedelta(days=40)
+    with clock.set_source(lambda: later):
+        _break(people, feed_id, 20)
+        assert [kind for kind, *_ in told(people, ann)] == ["feed"]
+
+
+def test_rows_are_read_in_pages_and_only_so_many_are_kept(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    settings, notifier = people.services.settings, people.services.notifier
+    start = clock.now() - dt.timedelta(days=1)
+    for n in range(settings.notifications_max + 5):
+        with clock.set_source(lambda n=n: start + dt.timedelta(seconds=n // 2)):
+            notifier.imported(ann.user_id, n + 1)
+    seen, cursor = list[int](), None
+    while True:
+        page = people.services.notifications.page(ann, cursor)
+        assert len(page.notes) <= settings.notification_rows
+        seen += [n.subject for n in page.notes]
+        if (cursor := page.cursor) is None:
+            break
+    assert len(seen) == len(set(seen)) == settings.notifications_max
+    assert set(seen) == set(range(6, settings.notifications_max + 6))
+    assert unread(people, ann) == 99
+
+
+def test_an_import_that_ended_is_told_and_events_say_so(people: People, ann: Actor) -> None:
+    people.services.notifier.imported(ann.user_id, 17)
+    people.services.notifier.imported(ann.user_id, 17)
+    assert told(people, ann) == [("import", [], 1)]

@@ -1,0 +1,408 @@
+"""Likes and comments: who may, who sees them, and what is left of who goes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app import clock
+from app.errors import InvalidError, NotFoundError, RateLimitedError
+from app.models.actor import Actor
+from app.models.sharing import Audience, Share
+from app.models.talk import Count, Spoken
+from tests.social.conftest import FOLLOWING, People
+
+NOW = clock.now()
+
+
+@pytest.fixture
+def share(people: People, ann: Actor) -> Share:
+    """What ann shares with everybody."""
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    return people.services.sharing.share(ann, entry).share
+
+
+def thread(people: People, who: Actor | None, share: Share) -> list[tuple[int, str, str]]:
+    """Return the comments as (depth, who, text as typed or HTML)."""
+    return [_said(c) for c in people.services.talk.thread(who, share).comments]
+
+
+def _said(comment: Spoken) -> tuple[int, str, str]:
+    words = comment.html.removeprefix("<p>").removesuffix("</p>")
+    return comment.depth, comment.by.handle if comment.by else "", words
+
+
+def at_once(count: int, work: Callable[[int], None]) -> None:
+    """Do something in so many threads at the same moment."""
+    gate = threading.Barrier(count)
+
+    def run(number: int) -> None:
+        gate.wait()
+        work(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(run, range(count)))
+
+
+# -- likes
+def test_a_like_is_counted_once_and_taken_back(people: People, bob: Actor, ann: Actor, share: Share) -> None:
+    talk = people.services.talk
+    for _ in range(2):
+        received = talk.like_share(bob, share.id)
+        assert (received.likes, received.liked) == (Count(1), True)
+    assert talk.of(ann, share).likes == talk.of(None, share).likes == Count(1)
+    assert not talk.of(ann, share).liked
+    assert [f.handle for f in talk.likers(ann, share.id)[0]] == ["bob"]
+    with pytest.raises(NotFoundError):
+        talk.likers(bob, share.id)
+    for _ in range(2):
+        assert talk.like_share(bob, share.id, False).likes == Count(0)
+
+
+def test_a_like_of_what_nobody_shared_is_a_mark_of_ones_own(people: People, ann: Actor, bob: Actor) -> None:
+    one, two = people.blog([ann, bob], 2)
+    talk, reading, tags = people.services.talk, people.services.reading, people.services.tags
+    talk.like(ann, one)
+    talk.like(ann, one)
+    assert (talk.liked(ann, [one, two]), talk.liked(bob, [one, two])) == ({one}, set())
+    # It comes and goes beside stars and tags, and keeps no entry.
+    reading.star(ann, one, True)
+    (tag,) = tags.change(ann, one, add=["kept"])
+    tags.change(ann, one, remove=[tag.id])
+    talk.like(ann, two)
+    reading.star(ann, one, False)
+    assert talk.liked(ann, [one, two]) == {one, two}
+    database = people.services.store.database
+    assert [d.get("stars", 0) for d in database["entries"].find({"_id": {"$in": [one, two]}})] == [0, 0]
+    tags.change(ann, two, add=["more"])
+    talk.like(ann, one, False)
+    talk.like(ann, two, False)
+    assert talk.liked(ann, [one, two]) == set()
+    assert [(d["entry_id"], "tags" in d) for d in database["marks"].find()] == [(two, True)]
+    assert database["likes"].count_documents({}) == 0
+    with pytest.raises(NotFoundError):
+        talk.like(ann, 17)
+
+
+def test_eight_at_once_are_eight_likes(people: People, ann: Actor, share: Share) -> None:
+    crowd = [people.join(f"reader{n}") for n in range(8)]
+    at_once(8, lambda n: people.services.talk.like(crowd[n], share.id))
+    at_once(8, lambda n: people.services.talk.like(crowd[0], share.id))
+    assert people.services.talk.of(ann, share).likes == Count(8)
+    page = people.services.notifications.page(ann)
+    assert [(n.kind.value, n.count, n.title) for n in page.notes] == [("like", 8, "blog 1")]
+    assert people.services.notifications.unread(ann) == 1
+
+
+# -- who may
+def _closed(people: People, share: Share, who: Actor | None) -> None:
+    talk = people.services.talk
+    tries: list[Callable[[], object]] = [lambda: talk.share(who, share.id)]
+    if who is not None:
+        tries += [lambda: talk.like(who, share.id), lambda: talk.like_share(who, share.id)]
+        tries += [lambda: talk.comment(who, share.id, "hello @ann")]
+    for attempt in tries:
+        with pytest.raises(NotFoundError):
+            attempt()
+
+
+def test_a_private_share_is_talked_of_by_nobody(people: People, ann: Actor, bob: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    secret = people.services.sharing.share(ann, entry, note="dear @bob", audience=Audience.PRIVATE).share
+    for who in (bob, None):
+        _closed(people, secret, who)
+    people.services.talk.comment(ann, secret.id, "only for me, @bob")
+    people.services.talk.like(ann, secret.id)
+    assert people.services.notifications.unread(bob) == 0
+    assert people.services.notifications.page(bob).notes == ()
+    assert people.services.store.database["notifications"].count_documents({}) == 1  # that ann has a follower
+
+
+def test_what_is_for_followers_is_talked_of_by_followers(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry, audience=Audience.FOLLOWERS).share
+    for who in (cleo, None):
+        _closed(people, share, who)
+    people.services.talk.comment(bob, share.id, "hello @cleo")
+    assert thread(people, ann, share) == [(0, "bob", "hello @cleo")]
+    assert people.services.notifications.unread(cleo) == 0
+    people.services.following.unfollow(bob, "ann")
+    _closed(people, share, bob)
+    with pytest.raises(NotFoundError):
+        people.services.talk.mine(bob, people.services.talk.thread(ann, share).comments[0].id)
+
+
+def test_who_is_blocked_is_out_and_who_is_muted_or_suspended_is_not_heard(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, following = people.services.talk, people.services.following
+    people.open(bob)
+    said = talk.comment(bob, share.id, "first")
+    talk.comment(cleo, share.id, "second", parent=said.id)
+    talk.like(bob, share.id)
+    following.mute(cleo, "bob", True)
+    assert thread(people, cleo, share) == [(0, "", ""), (1, "cleo", "second")]
+    assert (talk.of(cleo, share).comments, talk.of(cleo, share).likes) == (Count(1), Count(0))
+    assert (talk.of(None, share).comments, talk.of(None, share).likes) == (Count(2), Count(1))
+    with pytest.raises(NotFoundError):
+        talk.comment(cleo, share.id, "to whom I do not hear", parent=said.id)
+    following.block(ann, "bob")
+    _closed(people, share, bob)
+    assert [who for _, who, _ in thread(people, ann, share)] == ["", "cleo"]
+    assert [who for _, who, _ in thread(people, None, share)] == ["bob", "cleo"]
+    people.services.gateways.people.set_disabled(cleo.user_id, True)
+    assert [who for _, who, _ in thread(people, None, share)] == ["bob"]
+    people.services.mappers.profiles.change(bob.user_id, {"hidden": True})
+    assert thread(people, None, share) == []
+    assert talk.of(None, share).comments == talk.of(None, share).likes == Count(0)
+
+
+# -- comments
+def test_answers_are_nested_and_deep_ones_stand_below_each_other(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    talk = people.services.talk
+    first = talk.comment(bob, share.id, "0")
+    last = talk.comment(ann, share.id, "z")
+    at = first
+    for n in range(1, 10):
+        at = talk.comment(bob if n % 2 else ann, share.id, str(n), parent=at.id)
+    found = talk.thread(ann, share).comments
+    assert [(c.depth, c.html) for c in found] == [
+        *((min(n, 5), f"<p>{n}</p>") for n in range(10)),
+        (0, "<p>z</p>"),
+    ]
+    # Where its place does not tell whom it answers, its words do.
+    assert [c.to for c in found] == ["", "", "", "", "", "", "bob", "ann", "bob", "ann", ""]
+    assert found[-1].id == last.id
+
+
+def test_a_comment_is_changed_by_its_author_and_removed_by_him_or_the_sharer(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk = people.services.talk
+    one = talk.comment(bob, share.id, "one")
+    two = talk.comment(cleo, share.id, "two", parent=one.id)
+    assert not talk.thread(bob, share).comments[0].edited
+    talk.edit(bob, one.id, "uno")
+    (first, second) = talk.thread(bob, share).comments
+    assert (first.edited, first.text, first.mine, second.mine, second.his) == (
+        True,
+        "uno",
+        True,
+        False,
+        False,
+    )
+    for wrong in (lambda: talk.edit(ann, one.id, "x"), lambda: talk.remove(cleo, one.id)):
+        with pytest.raises(NotFoundError):
+            wrong()
+    _, undo = talk.remove(bob, one.id)
+    assert thread(people, cleo, share) == [(0, "", ""), (1, "cleo", "two")]
+    assert talk.of(ann, share).comments == Count(1)
+    with pytest.raises(NotFoundError):
+        talk.comment(ann, share.id, "to nobody", parent=one.id)
+    with pytest.raises(NotFoundError):
+        talk.restore(ann, undo)
+    talk.restore(bob, undo)
+    assert thread(people, None, share) == [(0, "bob", "uno"), (1, "cleo", "two")]
+    _, undo = talk.remove(ann, two.id)
+    assert thread(people, None, share) == [(0, "bob", "uno")]
+    talk.restore(ann, undo)
+    with pytest.raises(NotFoundError):
+        talk.restore(ann, undo)
+    # The place of a removed one goes with the last answer.
+    talk.remove(bob, one.id)
+    talk.remove(cleo, two.id)
+    assert people.services.store.database["comments"].count_documents({}) == 0
+
+
+def test_an_answer_and_a_removal_at_once_leave_no_answer_without_a_place(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    talk, comments = people.services.talk, people.services.store.database["comments"]
+    for _ in range(4):
+        one = talk.comment(bob, share.id, "one")
+
+        def work(number: int, comment_id: int = one.id) -> None:
+            try:
+                if number:
+                    talk.comment(ann, share.id, "two", parent=comment_id)
+                else:
+                    talk.remove(bob, comment_id)
+            except NotFoundError:
+                assert number  # only the answer may come too late
+
+        at_once(2, work)
+        for answer in comments.find({"parent": one.id}):
+            assert comments.find_one({"_id": answer["parent"]}), "an answer to nothing"
+
+
+XSS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    'https://example.org/"onmouseover="alert(1)',
+    "javascript:alert(1)",
+    "[x](javascript:alert(1))",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    '@ann"onclick="alert(1)',
+    "<a href='https://example.org/@ann'>@ann</a>",
+    "https://example.org/?<svg/onload=alert(1)>@ann",
+    "data:text/html,<script>alert(1)</script>",
+]
+
+
+def test_what_is_typed_is_text(people: People, ann: Actor, bob: Actor, share: Share) -> None:
+    from lxml import html
+
+    for vector in XSS:
+        people.services.talk.comment(bob, share.id, vector)
+    for spoken, vector in zip(people.services.talk.thread(ann, share).comments, XSS, strict=True):
+        root = html.fragment_fromstring(spoken.html, create_parent="div")
+        for element in root.iterdescendants():
+            assert element.tag in ("p", "a", "br"), spoken.html
+            assert set(element.keys()) <= {"href", "rel", "target", "class"}, spoken.html
+            href = element.get("href", "https://")
+            assert href.startswith(("https://", "/@")), spoken.html
+        assert root.text_content() == vector
+
+
+def test_names_lead_to_people_who_may_see_it(people: People, ann: Actor, bob: Actor, share: Share) -> None:
+    people.join("eve")
+    people.open(bob)
+    words = "@bob, @BOB @eve @nobody x@bob.org https://bob.example/@bob (@bob)"
+    people.services.talk.comment(ann, share.id, words)
+    (spoken,) = people.services.talk.thread(None, share).comments
+    mention = '<a class="mention" href="/@bob">@{}</a>'
+    assert spoken.html.count('class="mention"') == 3
+    for name in ("bob", "BOB"):
+        assert mention.format(name) in spoken.html
+    assert "@eve" in spoken.html
+    people.services.following.block(ann, "bob")
+    (spoken,) = people.services.talk.thread(None, share).comments
+    assert "mention" not in spoken.html
+
+
+def test_words_have_bounds(people: People, ann: Actor, bob: Actor, share: Share) -> None:
+    talk, settings = people.services.talk, people.services.settings
+    for words in ("", "  \n", "x" * (settings.comment_length + 1)):
+        with pytest.raises(InvalidError):
+            talk.comment(bob, share.id, words)
+    with pytest.raises(InvalidError):
+        talk.thread(bob, share, cursor="zz")
+    other = people.services.sharing.post(ann, "", "another")
+    said = talk.comment(bob, other.id, "there")
+    with pytest.raises(NotFoundError):
+        talk.comment(bob, share.id, "here", parent=said.id)
+
+    def chatter() -> None:
+        for n in range(settings.comments_per_hour):
+            talk.comment(bob, other.id, str(n))
+
+    with pytest.raises(RateLimitedError):
+        chatter()
+
+
+def test_ten_thousand_comments_are_read_in_pages(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    docs, number = [], 0
+    for n in range(5000):
+        first = 1_700_000_000_000_000 + 2 * n
+        for path in ((first,), (first, first + 1)):
+            number += 1
+            docs.append(
+                {
+                    "_id": path[-1],
+                    "share_id": share.id,
+                    "of": share.of.entry_id,
+                    "user_id": bob.user_id,
+                    "path": "".join(f"{i:014x}" for i in path),
+                    "text": str(number),
+                    "at": NOW,
+                }
+            )
+    people.services.store.database["comments"].insert_many(docs)
+    talk = people.services.talk
+    assert talk.of(ann, share).comments == Count(people.services.settings.talk_count_max, True)
+    seen, cursor = list[int](), None
+    for _ in range(6):
+        page = talk.thread(ann, share, cursor=cursor)
+        fresh = [c.id for c in page.comments if c.id not in seen[-2:]]
+        assert len(fresh) == people.services.settings.comment_rows
+        seen += fresh
+        cursor = page.cursor
+    assert seen == [d["_id"] for d in docs[:300]]
+    late = talk.thread(ann, share, at=docs[9001]["_id"])
+    assert docs[9001]["_id"] in [c.id for c in late.comments]
+    assert not late.whole
+    end = talk.thread(ann, share, at=docs[-1]["_id"])
+    assert [c.id for c in end.comments] == [docs[-2]["_id"], docs[-1]["_id"]]
+    assert end.cursor is None
+
+
+def test_pages_go_on_past_people_who_are_not_heard(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    people.open(bob)
+    comments = people.services.store.database["comments"]
+    base = {"share_id": share.id, "of": share.of.entry_id, "text": "x", "at": NOW}
+    rows = people.services.settings.comment_rows
+    many = [{**base, "_id": i, "user_id": bob.user_id, "path": f"{i:014x}"} for i in range(1, rows * 11 + 1)]
+    last = {**base, "_id": 1 << 40, "user_id": ann.user_id, "path": f"{1 << 40:014x}"}
+    comments.insert_many([*many, last])
+    people.services.following.mute(cleo, "bob", True)
+    seen, cursor = list[int](), None
+    for _ in range(3):
+        page = people.services.talk.thread(cleo, share, cursor=cursor)
+        seen += [c.id for c in page.comments]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert (seen, cursor) == ([1 << 40], None)
+
+
+def test_G02_of_who_leaves_no_word_is_left(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    (entry,) = people.blog([ann, bob])
+    people.open(ann)
+    people.open(bob)
+    talk = people.services.talk
+    mine = people.services.sharing.share(ann, entry, note="see this").share
+    his = people.services.sharing.share(bob, mine.id).share
+    talk.comment(cleo, mine.id, "on what goes")
+    talk.like(cleo, mine.id)
+    answered = talk.comment(ann, his.id, "words of hers")
+    talk.comment(cleo, his.id, "an answer", parent=answered.id)
+    talk.comment(ann, his.id, "more words of hers @cleo")
+    _, _undo = talk.remove(bob, talk.comment(ann, his.id, "removed words").id)
+    talk.like(ann, his.id)
+    talk.like(cleo, his.id)
+    people.follow(ann, "bob")
+    people.services.following.block(ann, "cleo")
+    with clock.set_source(lambda: NOW):
+        people.services.gateways.erasing.begin(ann.user_id, NOW)
+    assert [who for _, who, _ in thread(people, None, his)] == ["", "cleo"]
+    later = NOW + dt.timedelta(hours=1)
+    with clock.set_source(lambda: later):
+        assert people.services.gateways.erasing.finish(ann.user_id, later)
+    assert thread(people, None, his) == [(0, "", ""), (1, "cleo", "an answer")]
+    assert talk.of(None, his).likes == Count(1)
+    assert [n.kind.value for n in people.services.notifications.page(bob).notes] == ["like", "comment"]
+    database = people.services.store.database
+    for name in database.list_collection_names():
+        for doc in database[name].find():
+            assert "ann" not in str(doc).replace("channel", ""), (name, doc)
+            assert "hers" not in str(doc), (name, doc)
+            assert str(ann.user_id) not in str(doc), (name, doc)
+    assert database["comments"].count_documents({"share_id": mine.id}) == 0
+    assert len(people.rows(cleo, FOLLOWING)) == 0

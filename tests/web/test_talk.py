@@ -1,0 +1,114 @@
+"""Comments, likes and notifications as pages without scripts, and as calls of scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.sharing import Audience, Share
+from tests.social.conftest import People
+from tests.support.reader import add_user
+from tests.web.conftest import Visitor
+
+Make = Callable[[], Visitor]
+JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def bob(services: Services) -> Actor:
+    return add_user(services, "bob")
+
+
+@pytest.fixture
+def share(services: Services, bob: Actor) -> Share:
+    """What bob shares with everybody."""
+    people = People(services)
+    (entry,) = people.blog([bob])
+    people.open(bob)
+    return services.sharing.share(bob, entry, note="Read <b>this</b>").share
+
+
+def test_a_talk_without_scripts(ann: Visitor, visitor: Make, services: Services, share: Share) -> None:
+    page = f"/shares/{share.id}/comments"
+    assert ann.post(f"/shares/{share.id}/like").headers["Location"] == page
+    said = ann.post(page, {"text": "Hello @bob <script>x</script>"})
+    assert re.fullmatch(rf"{page}\?at=\d+#c\d+", said.headers["Location"])
+    answer = ann.get(said.headers["Location"])
+    assert "Read &lt;b&gt;this&lt;/b&gt;" in answer.text
+    assert "Hello" in answer.text
+    assert "<script>x" not in answer.text
+    (comment_id,) = re.findall(r'id="c(\d+)"', answer.text)
+    form = ann.get(f"{page}?answer={comment_id}").text
+    assert f'name="parent" value="{comment_id}"' in form
+    assert ann.post(page, {"text": "An answer", "parent": comment_id}).status_code == 303
+    assert "Hello @bob" in ann.get(f"{page}?edit={comment_id}").text.rpartition("<textarea")[2]
+    ann.post(f"/comments/{comment_id}/edit", {"text": "Changed"})
+    assert ">edited<" in ann.get(page).text
+    wrong = ann.post(page, {"text": "x" * 3000, "parent": comment_id})
+    assert (wrong.status_code, "x" * 3000 in wrong.text) == (400, True)
+    assert ann.post(f"/comments/{comment_id}/edit", {"text": " "}).status_code == 400
+    ann.post(f"/comments/{comment_id}/remove")
+    removed = ann.get(page).text
+    assert "Removed comment" in removed
+    (undo,) = re.findall(r'value="(comment\.[\w-]+)"', removed)
+    assert ann.post("/undo", {"token": undo, "next": page}).status_code == 303
+    stranger = visitor().get(page)
+    assert "Changed" in stranger.text
+    assert "<form" not in stranger.text
+    assert "Set-Cookie" not in stranger.headers
+    assert "1 like" in stranger.text
+
+
+def test_a_talk_by_scripts(ann: Visitor, services: Services, share: Share) -> None:
+    for on, count in (("like", 1), ("like", 1), ("unlike", 0), ("unlike", 0)):
+        answer = ann.post(f"/shares/{share.id}/{on}", **JSON)
+        assert answer.json == {"liked": on == "like", "count": count, "more": False}
+    assert ann.post("/entries/like", {"entry": share.id, "on": "1"}, **JSON).json == {"liked": True}
+    said = ann.post(f"/shares/{share.id}/comments", {"text": "Hello"}, **JSON).json
+    assert said is not None
+    htmx = {"HX-Request": "true", "HX-Target": "div#comments"}
+    part = ann.get(f"/shares/{share.id}/comments", headers=htmx).text
+    assert part.lstrip().startswith('<div id="comments"')
+    assert "<html" not in part
+    gone = ann.post(f"/comments/{said['id']}/remove", **JSON).json
+    assert gone is not None
+    assert ann.post("/undo", {"token": gone["undo"]}, **JSON).status_code == 200
+    assert ann.post(f"/shares/{share.id}/comments", {"text": ""}, **JSON).status_code == 400
+
+
+def test_strangers_see_public_shares_alone_and_say_nothing(
+    visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    stranger, page = visitor(), f"/shares/{share.id}/comments"
+    assert stranger.post(page, {"text": "x"}).status_code == 401
+    services.sharing.edit(bob, share.id, note="", audience=Audience.FOLLOWERS)
+    for path in (page, "/shares/17/comments"):
+        assert stranger.get(path).status_code == 404
+
+
+def test_notifications_are_counted_read_and_switched_off(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    browser = visitor()
+    browser.log_in("bob")
+    assert "Nothing to tell" in browser.get("/notifications").text
+    ann.post(f"/shares/{share.id}/like")
+    ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
+    services.notifier.imported(bob.user_id, 17)
+    assert browser.get("/api/counts").json["notes"] == 3  # type: ignore[index]
+    assert re.search(r'class="tool bell has".*<b>3</b>', browser.get("/read").text)
+    page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
+    for words in ("ann likes blog 1", "ann commented on blog 1", "Your import has ended"):
+        assert words in page
+    assert browser.post("/notifications/read", {"row": f"like.{share.id}"}, **JSON).json == {"unread": 2}
+    assert browser.post("/notifications/read-all").headers["Location"] == "/notifications"
+    assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
+    assert "ann likes" in browser.get("/notifications").text.replace("\u2069", "")
+    assert browser.post("/settings/notifications", {"notify_like": "1"}).status_code == 303
+    ann.post(f"/shares/{share.id}/comments", {"text": "Hello"})
+    assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
+    assert browser.get(f"/shares/{share.id}/likes").status_code == 200
