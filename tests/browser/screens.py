@@ -8,6 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.support import importing, sharing, social
+from tests.support import importing, talking
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
@@ -120,6 +121,13 @@ def _share(demo: Demo) -> str:
 
 def _chain(demo: Demo) -> str:
     return f"{_share(demo)}/chain"
+def _talk(demo: Demo) -> str:
+    return f"/shares/{talking.fill(demo.services, demo.ann, demo.entry)}/comments"
+
+
+def _answering(demo: Demo) -> str:
+    share = demo.services.talk.share(demo.ann, talking.fill(demo.services, demo.ann, demo.entry))
+    return f"{_talk(demo)}?answer={demo.services.talk.thread(demo.ann, share).comments[0].id}"
 
 
 def _tree_menu(page: Page) -> None:
@@ -167,6 +175,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("help-page", "/help/keys"),
     Screen("two-strokes", "/read/all", _two_strokes),
     Screen("jump", "/read/all", _jump),
+    Screen("notifications-none", "/notifications"),
+    Screen("talk", _talk),
+    Screen("talk-answer", _answering),
+    Screen("talk-stranger", _talk, stranger=True),
+    Screen("likes", lambda demo: f"/shares/{talking.fill(demo.services, demo.ann, demo.entry)}/likes"),
+    Screen("notifications", "/notifications"),
     Screen("add", "/add"),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
@@ -186,6 +200,7 @@ SCREENS: tuple[Screen, ...] = (
     *(
         Screen(f"settings-{name}", f"/settings/{name}")
         for name in ("reading", "display", "keys", "sharing", "account", "sessions")
+        for name in ("reading", "display", "keys", "notifications", "account", "sessions")
     ),
     Screen("admin", "/admin", _live),
     Screen("admin-feeds", "/admin/feeds"),

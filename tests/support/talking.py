@@ -1,0 +1,42 @@
+"""A share that people talk of, and what they are told of it."""
+
+from __future__ import annotations
+
+from app import clock
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.talk import NoteKind
+from tests.support.reader import add_user
+
+_LONG = (
+    "I read it twice, and the second time the part about the old workshops was what stayed. There is a "
+    "longer piece on them at https://example.org/a-very-long-address/that-does-not-break/anywhere?at=all.\n\n"
+    "Thank you, @ann!"
+)
+
+
+def fill(services: Services, ann: Actor, entry: int) -> int:
+    """Let ann share an entry, and others speak of it, once; return the share."""
+    if known := services.sharing.mine(ann, entry):
+        return known.id
+    share = services.sharing.share(ann, entry, note="This is *why* I read.\nSee for yourself.").share
+    eve, finn, gus = (add_user(services, name) for name in ("eve", "finn", "gustav-adolf-the-second"))
+    for who in (eve, finn, gus):
+        services.talk.like(who, share.id)
+        services.following.follow(who, "ann")
+        services.sharing.share(who, share.id)
+    at = services.talk.comment(eve, share.id, _LONG)
+    for n in range(7):
+        at = services.talk.comment((ann, finn, gus)[n % 3], share.id, f"Answer number {n + 1}.", at.id)
+    gone = services.talk.comment(finn, share.id, "Nothing")
+    services.talk.comment(eve, share.id, "An answer to what is gone.", gone.id)
+    services.talk.remove(finn, gone.id)
+    mine = services.talk.comment(ann, share.id, "And this is mine.")
+    services.talk.edit(ann, mine.id, "And this is mine, edited.")
+    services.talk.comment(gus, share.id, "Yes, @ann.", mine.id)
+    services.notifier.imported(ann.user_id, 17)
+    services.notifications.read(ann, f"{NoteKind.FOLLOWER.value}.0")
+    failed = {"error": "http_503"}
+    since = {"$set": {"error_since": clock.now().replace(year=clock.now().year - 1)}}
+    services.store.database["feeds"].update_many(failed, since)
+    return share.id
