@@ -297,6 +297,7 @@ class Gateways:
             m.users,
             m.subscriptions,
             m.feeds,
+            m.feedlists,
             self.entries,
             self.sight,
             keep=dt.timedelta(days=settings.notifications_days),

@@ -16,6 +16,7 @@ from app.errors import NotFoundError
 from app.gateways.entries import EntryGateway
 from app.gateways.sight import SightGateway
 from app.mappers.entrykeys import millis
+from app.mappers.feedlists import FeedListMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.notes import KEPT, NoteMapper
 from app.mappers.profiles import TieMapper
@@ -31,6 +32,8 @@ from app.models.talk import Comment, Face, Note, NoteKind, NotePage
 BADGE = 99
 #: Reads of the store for one page, where much is no longer to be seen.
 LOOKS = 5
+#: Feeds that fail of which somebody is told at once; the others follow when he knows of these.
+BROKEN_MOST = 100
 #: Characters of what is told of something without a title.
 EXCERPT = 80
 _SAID = (NoteKind.COMMENT, NoteKind.REPLY, NoteKind.MENTION)
@@ -67,6 +70,7 @@ class NoteGateway:
         users: UserMapper,
         subscriptions: SubscriptionMapper,
         feeds: FeedMapper,
+        lists: FeedListMapper,
         entries: EntryGateway,
         sight: SightGateway,
         *,
@@ -78,7 +82,7 @@ class NoteGateway:
     ) -> None:
         self._notes, self._likes, self._comments = notes, likes, comments
         self._shares, self._ties, self._users = shares, ties, users
-        self._subscriptions, self._feeds = subscriptions, feeds
+        self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
         self._entries, self._sight = entries, sight
         self._keep, self._most, self._rows = keep, most, rows
         self._broken, self._likes_most = broken, likes_most
@@ -186,7 +190,7 @@ class NoteGateway:
             return []
         mine = {s.feed_id: s for s in self._subscriptions.of_user(user_id) if not (s.paused or s.person)}
         failed = [i for i, card in self._feeds.cards(list(mine)).items() if card.error]
-        feeds = [feed for i in failed if (feed := self._feeds.get(i)) is not None]
+        feeds = self._lists.some(failed) if failed else {}
         known = self._notes.of_kind(user_id, NoteKind.FEED, failed) if failed else {}
         notes = [
             Note(
@@ -197,11 +201,11 @@ class NoteGateway:
                 title=mine[feed.id].title or feed.title or feed.url,
                 detail=feed.error,
             )
-            for feed in feeds
+            for feed in feeds.values()
             if feed.error and feed.error_since and feed.error_since < now - self._broken
             if feed.id not in known or known[feed.id].at < feed.error_since
         ]
-        return sorted(notes, key=lambda note: note.at, reverse=True)
+        return sorted(notes, key=lambda note: note.at, reverse=True)[:BROKEN_MOST]
 
     # -- marking
     def read(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime) -> None:

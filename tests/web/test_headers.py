@@ -247,6 +247,7 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "sign_in.sign_up",
         "sign_in.sign_up_page",
         "static_files.file",
+        "talk.comments",
         "websub.confirm",
         "websub.push",
     }
