@@ -94,8 +94,8 @@ from app.mappers.store import Store
 from app.mappers.streamviews import StreamViewMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.tags import SavedSearchMapper, TagMapper
-from app.mappers.trends import TrendMapper
 from app.mappers.talk import CommentMapper, LikeMapper
+from app.mappers.trends import TrendMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
 from app.models.hub import Document
@@ -136,8 +136,8 @@ from app.services.sign_in import SignInService
 from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
 from app.services.tags import TagService
-from app.services.trends import TrendService
 from app.services.talking import TalkService
+from app.services.trends import TrendService
 from app.services.websub import WebsubService
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.support import importing, sharing, social
-from tests.support import importing, talking
+from tests.support import importing, sharing, social, talking
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
@@ -121,6 +120,8 @@ def _share(demo: Demo) -> str:
 
 def _chain(demo: Demo) -> str:
     return f"{_share(demo)}/chain"
+
+
 def _talk(demo: Demo) -> str:
     return f"/shares/{talking.fill(demo.services, demo.ann, demo.entry)}/comments"
 

@@ -301,7 +301,6 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "FOLDER": world.folder_id,
         "SNAPSHOT": snapshot,
         "UNDO": undo,
-        "SHARE": services.sharing.share(world.bob, world.entry_id).share.id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}
     for (rule, method), form in MATRIX.items():

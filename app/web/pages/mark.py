@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -112,26 +114,27 @@ def undo() -> Response:
     """Take a mass action back, or what was removed: those tokens say of which kind they are."""
     form = schemas.form(request, Undo)
     kind, _dot, token = form.token.rpartition(".")
-    if kind == "feed":
-        services().subscriptions.restore(actor(), token)
-    elif kind == "feeds":
-        services().manager.restore(actor(), token)
-    elif kind == "folder":
-        services().folders.restore(actor(), token)
-    elif kind == "tag":
-        services().tags.restore(actor(), schemas.an_id(token))
-    elif kind == "search":
-        services().tags.restore_search(actor(), token)
-    elif kind == "share":
-        services().sharing.restore(actor(), token)
-    elif kind == "keys":
-        services().accounts.undo_keys(actor())
-    elif kind == "comment":
-        services().talk.restore(actor(), token)
-    elif kind == "place":
-        services().folders.undo_move(actor(), token)
-    else:
+    restore = _undos().get(kind)
+    if restore is None:
         services().reading.undo(actor(), form.token)
+    else:
+        restore(token)
     if not wants_json():
         services().accounts.notify(actor(), session(), Notice(_("Taken back")))
     return _done(form.next, text=_("Taken back"))
+
+
+def _undos() -> Mapping[str, Callable[[str], object]]:
+    """Return what takes back what a token of this kind stands for."""
+    found, who = services(), actor()
+    return {
+        "feed": partial(found.subscriptions.restore, who),
+        "feeds": partial(found.manager.restore, who),
+        "folder": partial(found.folders.restore, who),
+        "tag": lambda token: found.tags.restore(who, schemas.an_id(token)),
+        "search": partial(found.tags.restore_search, who),
+        "share": partial(found.sharing.restore, who),
+        "comment": partial(found.talk.restore, who),
+        "keys": lambda _token: found.accounts.undo_keys(who),
+        "place": partial(found.folders.undo_move, who),
+    }
