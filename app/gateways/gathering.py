@@ -152,14 +152,17 @@ class GatheringGateway:
             found += self._keys.locate(list(missing), [s.feed_id for s in mine])
         return found
 
-    def of_entry(self, user_id: int, entry_id: int, origin: Origin | None) -> tuple[Sharer, ...]:
-        """Return who of those whom a user follows, and he himself, shared an entry."""
+    def of_entry(
+        self, user_id: int, entry_id: int, origin: Origin | None
+    ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
+        """Return who of those whom a user follows, and he himself, shared an entry, and these shares."""
         people = [s.feed_id for s in self.people(user_id) if not s.muted]
         people += [s.feed_id for s in self.own(user_id)]
         root = origin.entry_id if origin else entry_id
         shares = self._sight.visible(user_id, [root], people)
         found = self._sight.sharers(user_id, shares)
-        return tuple(found[s.id] for s in shares if s.id in found)
+        shown = tuple(s for s in shares if s.id in found)
+        return tuple(found[s.id] for s in shown), shown
 
 
 def _shown(share: Share, profiles: Mapping[int, Profile], viewer: int) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from app.errors import InvalidError
 from app.models.entry import Entry
 from app.models.search import Note, Term, decoded, encoded
-from app.models.sharing import Sharer
+from app.models.sharing import Share, Sharer
 from app.models.subscription import ReadState
 from app.models.tag import Tag
 
@@ -275,6 +275,7 @@ class Article:
     person: bool = False
     tags: tuple[Tag, ...] = ()
     sharers: tuple[Sharer, ...] = ()
+    shares: tuple[Share, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class FollowingService:
         audience: Audience,
         listed: bool,
         open_lists: bool,
+        similar: bool = False,
     ) -> Profile:
         """Change the actor's profile.
 
@@ -125,6 +126,7 @@ class FollowingService:
             "audience": audience.value,
             "listed": bool(listed),
             "open_lists": bool(open_lists),
+            "similar": bool(similar),
         }
         return self._profiles.change(self.own(actor), changes)
 

@@ -222,6 +222,7 @@ class ReadingService:
         card = sources.cards.get(source)
         root = entry.of.entry_id if entry.of else entry.id
         marks = self._tags.marks(actor.user_id, [root])
+        sharers, shares = self._gathering.of_entry(actor.user_id, entry.id, entry.of)
         return Article(
             entry=entry,
             feed_title=sources.title(source),
@@ -233,7 +234,8 @@ class ReadingService:
             source_id=source,
             person=card is not None and card.owner is not None,
             tags=self._tags.names(actor.user_id, marks).get(root, ()),
-            sharers=self._gathering.of_entry(actor.user_id, entry.id, entry.of),
+            sharers=sharers,
+            shares=shares,
         )
 
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:

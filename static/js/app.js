@@ -31,6 +31,10 @@ register({
   "go-settings": to("/settings"),
   "go-following": to("/read/following"),
   "go-shares": to("/read/shares"),
+  "go-people": to("/people"),
+  "go-discover": to("/discover"),
+  "go-notifications": to("/notifications"),
+  "go-profile": to("/me"),
 });
 later("help", ["help"], failed);
 later("jump", ["jump"], failed);
@@ -42,7 +46,7 @@ extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
   register(tree.actions);
-  later("share", ["share", "share-note", "share-send", "chain"], failed);
+  later("share", ["share", "share-note", "share-send", "chain", "like", "comments"], failed);
   later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
   focus.start();
   reader.start();

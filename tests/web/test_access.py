@@ -100,6 +100,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/shares/edit", "POST"): {"": "theirs", "share": "SHARE", "note": "mine"},
     ("/shares/remove", "POST"): {"": "theirs", "share": "SHARE"},
     ("/discover", "GET"): {},
+    ("/me", "GET"): {},
     ("/compose", "GET"): {},
     ("/compose", "POST"): {"note": "x"},
     ("/entries/tag", "POST"): {"": "theirs", "entry": "ENTRY", "add": "mine"},

@@ -17,7 +17,8 @@ ACTIONS = """next previous down up next-unread page page-back next-feed previous
     tree-open tree-expand next-folder previous-folder open close original original-background read mark-all
     mark-above mark-below undo star tag mail copy-link view-expanded view-list view-panes tree full-screen
     text-larger text-smaller refresh add search help jump go-home go-all go-starred go-tags go-settings
-    share share-note chain go-following go-shares"""
+    share share-note chain go-following go-shares like comments go-people
+    go-discover go-notifications go-profile"""
 
 
 # -- the table

@@ -14,6 +14,7 @@ from app.models.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamR
 from app.models.streamview import EXPANDED, FIELDS, StreamView
 from app.web import schemas
 from app.web.context import actor, person, services
+from app.web.pages.share import box_of
 from app.web.render import fragment_for, template
 from app.web.schemas import text
 from app.web.views import Head, head_of
@@ -83,9 +84,8 @@ def entry(entry_id: int) -> Response:
 def _article(ref: StreamRef, entry_id: int) -> str:
     found = services().reading.article(actor(), entry_id)
     tags = services().tags.all(actor())
-    share = services().sharing.box(actor(), found.entry)
     here = f"/read/{ref}"
-    return template("parts/article.html", article=found, share=share, ref=ref, here=here, my_tags=tags)
+    return template("parts/article.html", article=found, ref=ref, here=here, my_tags=tags, **box_of(found))
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:
@@ -139,15 +139,15 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
     head: Head | None = head_of(tree, ref, my_tags)
     if head is None:
         raise NotFoundError(stream=str(ref))
-    article = share = None
+    article, box = None, dict[str, object]()
     if asked.entry is not None:
         article = services().reading.article(actor(), asked.entry)
-        share = services().sharing.box(actor(), article.entry)
+        box = box_of(article)
     return {
         "head": head,
         "page": page,
         "article": article,
-        "share": share,
+        **box,
         "has_feeds": has_feeds(tree),
         "my_tags": my_tags,
         **_addresses(ref, asked, look),

@@ -57,6 +57,7 @@ class Sharing:
     audience: str = text(max=16, one_of=tuple(a.value for a in Audience))
     listed: bool = False
     open_lists: bool = False
+    similar: bool = False
 
     @classmethod
     def of(cls, profile: Profile) -> Sharing:
@@ -68,6 +69,7 @@ class Sharing:
             audience=profile.audience.value,
             listed=profile.listed,
             open_lists=profile.open_lists,
+            similar=profile.similar,
             **links,
         )
 
@@ -153,6 +155,7 @@ def save_sharing() -> Response | tuple[str, int]:
             audience=Audience(form.audience),
             listed=form.listed,
             open_lists=form.open_lists,
+            similar=form.similar,
         )
     except InvalidError as e:
         return _sharing(form, error=e), e.http_status

@@ -9,6 +9,7 @@ from flask_babel import gettext as _
 
 from app.errors import EventrError
 from app.models.sharing import Audience, Share
+from app.models.stream import Article
 from app.models.user import Notice
 from app.web import i18n, schemas
 from app.web.context import actor, services, session
@@ -82,8 +83,23 @@ def remove() -> Response:
 def box(entry_id: int) -> str:
     """Who shared an entry, and the box to share it, as a part of its article."""
     article = services().reading.article(actor(), entry_id)
-    found = services().sharing.box(actor(), article.entry)
-    return template("parts/share.html", article=article, share=found, next=f"/entries/{entry_id}")
+    return template("parts/share.html", article=article, next=f"/entries/{entry_id}", **box_of(article))
+
+
+def box_of(article: Article) -> dict[str, object]:
+    """Return what the box of an article needs: its shares, what is said to them, and what one likes."""
+    entry, talk = article.entry, services().talk
+    found = services().sharing.box(actor(), entry)
+    talks = talk.talks(actor(), article.shares)
+    own = entry.id not in talks and bool(talk.liked(actor(), [entry.id]))
+    return {"share": found, "talks": talks, "liked": own or (entry.id in talks and talks[entry.id].liked)}
+
+
+@bp.get("/me")
+def me() -> Response:
+    """The own page, as others see it; before there is one, where it is made."""
+    profile = services().following.card(actor())
+    return make_response(redirect(f"/@{profile.handle}" if profile.feed_id else "/settings/sharing", 303))
 
 
 @bp.get("/compose")

@@ -54,7 +54,8 @@ async function send(form) {
     await counts.own(paint());
     const undo = done.undo ? () => restore(done.undo) : done.share && !done.existed && form.action.endsWith("/entries/share") && (() => takeBack(done.share));
     if (undo) toast(done.text, undo);
-    else toast(done.text);
+    else if (done.text) toast(done.text);
+    else say(done.liked ? t("Liked") : t("No longer liked"));
     if (inside) box()?.querySelector("button, summary")?.focus();
   } catch (failure) {
     toast(failure.message);
@@ -89,9 +90,20 @@ async function chain() {
   else say(t("Nobody shared this yet"));
 }
 
+async function like() {
+  const form = (await ready())?.querySelector('form[action="/entries/like"]');
+  if (form) send(form);
+}
+
+async function comments() {
+  const link = (await ready())?.querySelector("a.talk");
+  if (link) link.click();
+  else say(t("Nobody shared this yet"));
+}
+
 document.addEventListener("keydown", (event) => {
   const form = event.target.closest?.(".share-box");
   if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault(), form.requestSubmit();
 });
 
-register({ share: () => void share(), "share-note": () => void withNote(), "share-send": sent, chain: () => void chain() });
+register({ share: () => void share(), "share-note": () => void withNote(), "share-send": sent, chain: () => void chain(), like: () => void like(), comments: () => void comments() });
