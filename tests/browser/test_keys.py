@@ -260,6 +260,14 @@ def _places(d: Desk) -> None:
         ("go-home", "/read/all"),
         ("go-settings", "/settings"),
         ("go-tags", "/tags"),
+        ("go-following", "/read/following"),
+        ("go-shares", "/read/shares"),
+        ("go-people", "/people"),
+        ("go-discover", "/discover"),
+        ("go-discover", "/discover"),
+        ("go-notifications", "/notifications"),
+        # who has no page yet is shown where it is made
+        ("go-profile", "/settings/sharing"),
         ("search", "/search"),
         # and the same from a screen that is not the reader
         ("go-starred", "/read/starred"),
@@ -270,7 +278,33 @@ def _places(d: Desk) -> None:
         page.evaluate("document.activeElement.blur()")
 
 
-SCENES: tuple[Step, ...] = (_entries, _marks, _passing_on, _paging, _screen, _tree, _views, _places)
+def _sharing(d: Desk) -> None:
+    page = d.page
+    page.goto("/read/all")
+    press(page, "j")
+    expect(page.locator("#share")).to_be_visible()
+    d.press("share-note")
+    expect(page.locator(".share-box textarea")).to_be_focused()
+    page.keyboard.press("Escape")
+    d.press("share")
+    expect(page.locator("#share")).to_contain_text("You shared this")
+    d.press("like")
+    expect(page.locator("#share form[action='/entries/like'] button")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    for _ in "c", "Shift+C":
+        d.press("comments")
+        page.wait_for_url("**/comments")
+        page.go_back()
+        expect(page.locator("#share")).to_be_visible()
+    d.press("chain")
+    page.wait_for_url("**/chain")
+
+
+SCENES: tuple[Step, ...] = (
+    *(_entries, _marks, _passing_on, _paging, _screen, _tree, _views, _places),
+    _sharing,
+)
 
 
 def test_each_key_of_the_table_does_what_it_says(

@@ -17,7 +17,7 @@ _LONG = (
 
 def fill(services: Services, ann: Actor, entry: int) -> int:
     """Let ann share an entry, and others speak of it, once; return the share."""
-    if known := services.sharing.mine(ann, entry):
+    if known := services.gateways.sharing.of(ann.user_id, entry):
         return known.id
     share = services.sharing.share(ann, entry, note="This is *why* I read.\nSee for yourself.").share
     eve, finn, gus = (add_user(services, name) for name in ("eve", "finn", "gustav-adolf-the-second"))

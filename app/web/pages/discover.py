@@ -14,7 +14,7 @@ bp = Blueprint("discover", __name__)
 def page() -> str:
     """What is shared most at the moment, and people who read alike."""
     found = services().trends
-    mine = services().following.own(actor())
+    mine = services().following.card(actor())
     return template(
         "pages/discover.html", trends=found.top(actor()), alike=found.alike(actor()), similar=mine.similar
     )
