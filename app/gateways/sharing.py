@@ -186,20 +186,22 @@ class SharingGateway:
                 audience = audience.within(source.audience.within(owner.audience))
         if (was.audience is Audience.PRIVATE) != (audience is Audience.PRIVATE):
             return self._move(profile, was, note, audience, now)
-        edited = self._shares.edit(share_id, profile.user_id, note, audience, now)
-        if edited is None:
-            raise NotFoundError(share_id=share_id)
+        edited = self._store.transaction(partial(self._edit, was, note, audience, now))
         html = typed.html(note)
         excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
         self._entries.note(was.feed_id, share_id, html, excerpt, now)
         self._feeds.stir(was.feed_id, now)
-        if was.audience is not edited.audience:
-            self._store.transaction(partial(self._recount, was, edited))
         return edited
 
-    def _recount(self, was: Share, now: Share, session: Session) -> None:
-        self._count(was, -1, session)
-        self._count(now, 1, session)
+    def _edit(self, was: Share, note: str, audience: Audience, now: dt.datetime, session: Session) -> Share:
+        found = self._shares.edit(was.id, was.user_id, note, audience, now, session)
+        if found is None or found[0].feed_id != was.feed_id:
+            raise NotFoundError(share_id=was.id)  # taken back or moved meanwhile
+        before, edited = found
+        if before.audience is not edited.audience:
+            self._count(before, -1, session)
+            self._count(edited, 1, session)
+        return edited
 
     def _move(self, profile: Profile, was: Share, note: str, audience: Audience, now: dt.datetime) -> Share:
         """Let a share be seen that was private, or the other way round: it goes to the other feed."""
@@ -208,7 +210,8 @@ class SharingGateway:
         body = self._body(profile, new, self._title(was), now)
 
         def work(session: Session) -> Share:
-            self._gone(was, now, session)
+            if self._gone(was, now, session).feed_id != was.feed_id:
+                raise NotFoundError(share_id=was.id)  # moved meanwhile
             return self._write(profile, new, body, now, session)
 
         moved = self._store.transaction(work)
@@ -229,16 +232,16 @@ class SharingGateway:
         was = self._shares.get(share_id)
         if was is None or was.user_id != user_id or not was.live:
             raise NotFoundError(share_id=share_id)
-        token = secrets.token_urlsafe(16)
-        removal = Removal(token, user_id, share=was, title=self._title(was))
+        token, title = secrets.token_urlsafe(16), self._title(was)
 
-        def work(session: Session) -> None:
-            self._gone(was, now, session)
-            self._removals.add(removal, expires, session)
+        def work(session: Session) -> Share:
+            gone = self._gone(was, now, session)
+            self._removals.add(Removal(token, user_id, share=gone, title=title), expires, session)
+            return gone
 
-        self._store.transaction(work)
-        self._searchables.drop(was.feed_id, was.id)
-        return was, token
+        gone = self._store.transaction(work)
+        self._searchables.drop(gone.feed_id, gone.id)
+        return gone, token
 
     def _title(self, share: Share) -> str:
         """Return what was shared is called."""
@@ -258,14 +261,17 @@ class SharingGateway:
             raise NotFoundError(entry_id=share.of.entry_id)
         return _entry_of(root, share.note, now)
 
-    def _gone(self, was: Share, now: dt.datetime, session: Session) -> None:
-        if self._shares.remove(was.id, was.user_id, now, session) is None:
-            raise NotFoundError(share_id=was.id)
+    def _gone(self, known: Share, now: dt.datetime, session: Session) -> Share:
+        """Take a share back and return it as it was: it may have been moved since it was read."""
+        was = self._shares.remove(known.id, known.user_id, now, session)
+        if was is None:
+            raise NotFoundError(share_id=known.id)
         self._entries.remove(was.feed_id, was.id, session)
         self._feeds.leave(was.feed_id, was.seq, session)
         self._count(was, -1, session)
         if not was.is_post:
             self._entries.star(was.of.feed_id, was.of.entry_id, -1, session)
+        return was
 
     def restore(self, profile: Profile, token: str, now: dt.datetime) -> Share:
         """Bring back a share that was taken back, with its note and its place in chains.

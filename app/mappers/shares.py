@@ -112,18 +112,22 @@ class ShareMapper:
 
     @translated
     def edit(
-        self, share_id: int, user_id: int, note: str, audience: Audience, now: dt.datetime
-    ) -> Share | None:
-        """Change what somebody wrote to his share, and who sees it; None: he has no such share."""
+        self, share_id: int, user_id: int, note: str, audience: Audience, now: dt.datetime, session: Session
+    ) -> tuple[Share, Share] | None:
+        """Change what somebody wrote to his share, and who sees it.
+
+        Returns:
+            The share as it was and as it is, None: he has no such share.
+        """
         query = {"_id": share_id, "user_id": user_id, "live": True}
-        was = self._shares.find_one(query)
+        was = self._shares.find_one(query, session=session)
         if was is None:
             return None
         changes: Doc = {"note": note, "audience": audience.value}
         if was["note"] != note:
             changes["edited"] = now
-        self._shares.update_one(query, {"$set": changes})
-        return share_of({**was, **changes})
+        self._shares.update_one(query, {"$set": changes}, session=session)
+        return share_of(was), share_of({**was, **changes})
 
     @translated
     def remove(self, share_id: int, user_id: int, now: dt.datetime, session: Session) -> Share | None:
