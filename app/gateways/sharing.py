@@ -179,11 +179,7 @@ class SharingGateway:
         was = self._shares.get(share_id)
         if was is None or not was.live or was.user_id != profile.user_id:
             raise NotFoundError(share_id=share_id)
-        if was.source is not None:
-            source = self._shares.get(was.source)
-            owner = self._profiles.get(source.user_id) if source else None
-            if source and owner and source.live:
-                audience = audience.within(source.audience.within(owner.audience))
+        audience = self._widened(was, audience)
         if (was.audience is Audience.PRIVATE) != (audience is Audience.PRIVATE):
             return self._move(profile, was, note, audience, now)
         edited = self._store.transaction(partial(self._edit, was, note, audience, now))
@@ -192,6 +188,20 @@ class SharingGateway:
         self._entries.note(was.feed_id, share_id, html, excerpt, now)
         self._feeds.stir(was.feed_id, now)
         return edited
+
+    def _widened(self, was: Share, audience: Audience) -> Audience:
+        """Return for whom a share may be that is to be for these; what it came from, even when that is gone,
+        bounds how it is widened, and never narrows what somebody has shared already.
+        """
+        if was.source is None or audience.width <= was.audience.width:
+            return audience
+        source = self._shares.get(was.source)
+        if source is None:
+            return was.audience
+        owner = self._profiles.get(source.user_id)
+        whole = source.audience.within(owner.audience) if owner else source.audience
+        most = max(whole, was.audience, key=lambda a: a.width)
+        return audience.within(most)
 
     def _edit(self, was: Share, note: str, audience: Audience, now: dt.datetime, session: Session) -> Share:
         found = self._shares.edit(was.id, was.user_id, note, audience, now, session)
