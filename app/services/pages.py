@@ -123,7 +123,10 @@ class PageMaker:
             sources = self._streams.sources(
                 own or self._subscriptions.of_user(user_id, feed_ids), also=feed_ids
             )
-        self._entries.remember(() if kept_ones or snapshot.ref.is_own else page.keys)
+        if not (kept_ones or snapshot.ref.is_own):
+            # A share is brought back, or closed and opened again, at another place.
+            lasting = [k for k in page.keys if k.id in rows.found and rows.found[k.id].of is None]
+            self._entries.remember(lasting)
         marks = self._tags.marks(user_id, [rows.root(key) for key in page.keys])
         tags = self._tags.names(user_id, marks)
         shown, split = [], page.split

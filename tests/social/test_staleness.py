@@ -13,7 +13,62 @@ from app.gateways.sharing import SharingGateway
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from app.models.stream import StreamQuery
-from tests.social.conftest import ALL, People
+from tests.social.conftest import ALL, FOLLOWING, People, names
+
+
+@pytest.mark.parametrize("how", ["restored", "moved"])
+def test_a_share_that_got_another_place_is_read_there(
+    people: People, ann: Actor, bob: Actor, how: str
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    sharing, reading = people.services.sharing, people.services.reading
+    share = sharing.share(ann, entry).share
+    people.rows(bob, FOLLOWING)
+    if how == "restored":
+        sharing.restore(ann, sharing.remove(ann, share.id))
+    else:
+        sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
+        sharing.edit(ann, share.id, note="", audience=Audience.PUBLIC)
+    assert reading.tree(bob).unread == 1
+    reading.mark(bob, [share.id], True)
+    assert reading.tree(bob).unread == 0
+
+
+def test_an_article_stays_in_a_list_when_the_share_that_stood_for_it_goes(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    entries = people.blog([ann, bob], 2)
+    for who in (ann, bob):
+        people.open(who)
+    people.follow(cleo, "ann", "bob")
+    sharing, reading = people.services.sharing, people.services.reading
+    sharing.share(ann, entries[0])
+    gone = sharing.share(bob, entries[0]).share
+    sharing.share(ann, entries[1])
+    first = reading.page(cleo, StreamQuery(FOLLOWING, limit=1))
+    assert [r.title for r in first.rows] == ["blog 1"]
+    sharing.remove(bob, gone.id)
+    rest = reading.page(cleo, StreamQuery(FOLLOWING, cursor=first.cursor, snapshot=first.snapshot, limit=5))
+    assert [(r.title, names(r)) for r in rest.rows] == [("blog 2", ["ann"])]
+
+
+def test_an_article_stays_in_a_list_when_who_stood_for_it_closes_his_stream(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    entries = people.blog([ann, bob], 2)
+    for who in (ann, bob):
+        people.open(who)
+    people.follow(cleo, "ann", "bob")
+    sharing, reading = people.services.sharing, people.services.reading
+    sharing.share(ann, entries[0])
+    sharing.share(bob, entries[0])
+    sharing.share(ann, entries[1])
+    first = reading.page(cleo, StreamQuery(FOLLOWING, limit=1))
+    people.open(bob, Audience.PRIVATE)
+    rest = reading.page(cleo, StreamQuery(FOLLOWING, cursor=first.cursor, snapshot=first.snapshot, limit=5))
+    assert [(r.title, names(r)) for r in rest.rows] == [("blog 2", ["ann"])]
 
 
 class Between:
