@@ -136,7 +136,8 @@ class StreamGateway:
     def newer(self, lasts: Mapping[int, int], feed_ids: Collection[int]) -> int:
         """Return how many entries these feeds have got since a snapshot."""
         wanted = [f for f in lasts if f in feed_ids]
-        return sum(max(0, card.last_seq - lasts[f]) for f, card in self._feeds.cards(wanted).items())
+        cards = self._feeds.cards(wanted)
+        return sum(max(0, card.last_seq - lasts[f]) for f, card in cards.items() if not card.hidden)
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""

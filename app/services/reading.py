@@ -265,7 +265,8 @@ class ReadingService:
         if read:
             self._feeds.touch([cards[f] for f in deltas], clock.now())
         self._events.counts(actor.user_id)
-        return Marked(deltas)
+        # Nobody is told by numbers what is in a stream that was closed.
+        return Marked({f: delta for f, delta in deltas.items() if not cards[f].hidden})
 
     def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
         """Mark a whole stream as read, up to what the snapshot held; without one, up to now.

@@ -71,6 +71,29 @@ def test_an_article_stays_in_a_list_when_who_stood_for_it_closes_his_stream(
     assert [(r.title, names(r)) for r in rest.rows] == [("blog 2", ["ann"])]
 
 
+def test_reading_says_nothing_of_shares_in_a_closed_stream(people: People, ann: Actor, bob: Actor) -> None:
+    (entry,) = people.blog([ann, bob])
+    people.open(ann)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry).share
+    people.open(ann, Audience.PRIVATE)
+    bob = Actor(bob.user_id)
+    marked = people.services.reading.mark(bob, [entry], True)
+    assert share.feed_id not in marked.deltas
+
+
+def test_a_list_does_not_count_what_comes_to_a_closed_stream(people: People, ann: Actor, bob: Actor) -> None:
+    one, two = people.blog([ann], 2)
+    people.open(ann)
+    people.follow(bob, "ann")
+    sharing, reading = people.services.sharing, people.services.reading
+    sharing.share(ann, one)
+    page = people.page(bob, FOLLOWING)
+    people.open(ann, Audience.PRIVATE)
+    sharing.share(ann, two, audience=Audience.PUBLIC)
+    assert reading.newer(bob, page.snapshot) == 0
+
+
 class Between:
     """Lets something happen after a share was read and before it is written."""
 
