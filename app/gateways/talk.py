@@ -201,12 +201,14 @@ class TalkGateway:
         """Bring back a comment that somebody removed.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his; or what it answers is gone.
+            NotFoundError: the token expired, was used, or was never his; or what it answers is gone, or
+                the share is, for him.
         """
 
         def work(session: Session) -> Comment:
             was = self._comments.take(user_id, token, now, session)
-            if was is None or not self._comments.restore(was, session):
+            seen = was is not None and self.find(user_id, was.share_id) is not None
+            if was is None or not seen or not self._comments.restore(was, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
             return was
 

@@ -225,7 +225,8 @@ class TalkService:
         """Take a :meth:`remove` back.
 
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
+            NotFoundError: it was too long ago, was taken back already, or was never his; or he no longer
+                sees what it is about.
         """
         require(actor, Permission.SHARE_EDIT)
         return self._talk.restore(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())

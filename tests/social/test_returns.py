@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+
+from app.errors import NotFoundError
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from tests.social.conftest import People
+
+
+def test_who_was_blocked_brings_no_comment_back(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    talk = people.services.talk
+    share = people.services.sharing.share(ann, entry).share
+    said = talk.comment(bob, share.id, "Words")
+    _, token = talk.remove(bob, said.id)
+    people.services.following.block(ann, "bob")
+    with pytest.raises(NotFoundError):
+        talk.restore(bob, token)
+    assert talk.thread(cleo, talk.share(cleo, share.id)).comments == ()
 
 
 def test_what_was_narrowed_is_not_widened_by_who_passed_it_on(
