@@ -36,7 +36,8 @@ class SharingService:
     """Shares, posts and chains of the actor, and chains as strangers see them.
 
     Args:
-        note_length: characters of a note or post. per_hour: shares and posts of one user.
+        note_length: characters of a note or post. per_hour: shares and posts of one user, and as many
+            changes of them.
         undo_ttl: seconds.
     """
 
@@ -129,6 +130,7 @@ class SharingService:
         Raises:
             NotFoundError: he has no such share.
             InvalidError: the note is too long, or there are no words left in a post.
+            RateLimitedError: too many within the hour.
         """
         require(actor, Permission.SHARE_EDIT)
         note, now = some_words(note, "note", most=self._note_length), clock.now()
@@ -137,6 +139,8 @@ class SharingService:
             raise NotFoundError(share_id=share_id)
         if was.is_post and not note:
             raise InvalidError("Write something first.", field="note")
+        # Each change can tell others that they are mentioned.
+        throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
         edited = self._sharing.edit(self._profile(actor, now), was.id, note, audience or was.audience, now)
         self._tell(edited)
         self._notifier.edited(was, edited)

@@ -31,7 +31,8 @@ class TalkService:
     """Likes and comments.
 
     Args:
-        length: characters of a comment. per_hour: comments of one user; likes_per_hour: his likes.
+        length: characters of a comment. per_hour: comments of one user, and as many changes of them;
+            likes_per_hour: his likes.
         undo_ttl: seconds.
     """
 
@@ -195,10 +196,13 @@ class TalkService:
         Raises:
             NotFoundError: as for :meth:`mine`.
             InvalidError: there are no words, or too many.
+            RateLimitedError: too many within the hour.
         """
         was, words = self.mine(actor, comment_id), self._words(text)
         if was.text == words:
             return was
+        # Each change can tell others that they are mentioned.
+        throttle(self._limiter, f"comment_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
         done = self._talk.edit(actor.user_id, was.id, words, clock.now())
         self._notifier.reworded(done, self.share(actor, done.share_id))
         return done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.errors import NotFoundError
+from app.errors import NotFoundError, RateLimitedError
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from tests.social.conftest import People
@@ -36,3 +36,20 @@ def test_what_was_narrowed_is_not_widened_by_who_passed_it_on(
     assert passed.audience is Audience.FOLLOWERS
     sharing.remove(ann, share.id)
     assert sharing.edit(bob, passed.id, note="", audience=Audience.PUBLIC).audience is Audience.FOLLOWERS
+
+
+def test_changes_are_limited_like_what_they_change(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharing, talk = people.services.sharing, people.services.talk
+    post = sharing.post(ann, "", "Hello")
+    said = talk.comment(ann, post.id, "Words")
+    monkeypatch.setattr(sharing, "_per_hour", 2)
+    monkeypatch.setattr(talk, "_per_hour", 2)
+    for n in range(2):
+        sharing.edit(ann, post.id, note=f"Hello @p{n}")
+        talk.edit(ann, said.id, f"Words @p{n}")
+    with pytest.raises(RateLimitedError):
+        sharing.edit(ann, post.id, note="Hello @p3")
+    with pytest.raises(RateLimitedError):
+        talk.edit(ann, said.id, "Words @p3")
