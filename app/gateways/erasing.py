@@ -82,6 +82,8 @@ class ErasingGateway:
         self._talk.erase(user_id, now)
         self._sharing.erase(user_id, now)
         self._erasure.forget(user_id)
+        # What a request of his wrote meanwhile counts on its root; without a feed no more can come.
+        self._sharing.erase(user_id, now)
 
     def _unmark(self, user_id: int, session: Session) -> int:
         """Take some of his marks from entries, which count them: retention keeps what has one."""

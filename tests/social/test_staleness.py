@@ -155,6 +155,31 @@ def test_a_share_that_is_edited_and_taken_back_at_once_is_counted_down_once(
     assert trends.find_one({"_id": entry})["score"] == pytest.approx(score + 1, abs=0.01)
 
 
+def test_what_is_shared_while_an_account_goes_counts_nowhere(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = people.blog([ann], 2)
+    people.open(ann)
+    services, now = people.services, clock.now()
+    profile = services.gateways.profiles.get(ann.user_id)
+    assert profile is not None
+    services.sharing.share(ann, one)
+    late = services.gateways.entries.get(ann.user_id, two)
+    erasing = services.gateways.erasing
+    forget = erasing._erasure.forget
+
+    def between(user_id: int) -> None:
+        services.gateways.sharing.share(profile, late, "", Audience.PUBLIC, now)
+        forget(user_id)
+
+    monkeypatch.setattr(erasing._erasure, "forget", between)
+    erasing.begin(ann.user_id, now)
+    erasing.finish(ann.user_id, now)
+    store = services.store.database
+    assert store["shares"].count_documents({"user_id": ann.user_id}) == 0
+    assert [d["stars"] for d in store["entries"].find({"_id": {"$in": [one, two]}})] == [0, 0]
+
+
 def test_many_moves_and_ends_at_once_leave_one_or_nothing(people: People, ann: Actor) -> None:
     entries = people.blog([ann], 3)
     people.open(ann)
