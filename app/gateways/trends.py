@@ -51,19 +51,21 @@ class TrendGateway:
         keys = [EntryKey(o.entry_id, o.feed_id, 0, 0) for o in origins]
         rows = self._entries.rows(viewer, keys)
         hidden = self._sight.hidden(viewer, [e.id for e in rows.values() if e.of is not None])
-        found: list[Trend] = []
-        for origin in origins:
-            entry = rows.get(origin.entry_id)
-            if entry is None or entry.id in hidden:
-                continue
-            last = self._shares.last(origin.entry_id, FACES)
-            names = self._sight.sharers(viewer, last)
-            if not names:
-                continue
-            total = self._shares.count(origin.entry_id, self._sight.sight(None), self._most)
-            found.append(Trend(entry, tuple(names[s.id] for s in last if s.id in names), total))
-            if len(found) == self._rows:
-                break
+        listed = [o for o in origins if o.entry_id in rows and o.entry_id not in hidden]
+        everybody, found = self._sight.sight(None), list[Trend]()
+        for start in range(0, len(listed), self._rows):
+            part = listed[start : start + self._rows]
+            last = {o.entry_id: self._shares.last(o.entry_id, FACES) for o in part}
+            # Together: who may be seen is asked once for all of them, not once for each.
+            names = self._sight.sharers(viewer, [s for shares in last.values() for s in shares])
+            for origin in part:
+                sharers = tuple(names[s.id] for s in last[origin.entry_id] if s.id in names)
+                if not sharers:
+                    continue
+                total = self._shares.count(origin.entry_id, everybody, self._most)
+                found.append(Trend(rows[origin.entry_id], sharers, total))
+                if len(found) == self._rows:
+                    return found
         return found
 
     def alike(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[Alike]:

@@ -66,3 +66,17 @@ def test_people_who_read_the_same_are_found_where_both_want_it(
     people.services.following.block(cleo, "ann")
     people.follow(ann, "bob")
     assert alike(ann) == []
+
+
+def test_who_shares_is_asked_once_for_all_rows(people: People, ann: Actor, bob: Actor) -> None:
+    entries = people.blog([ann], 12)
+    people.open(ann)
+    for entry in entries:
+        people.services.sharing.share(ann, entry)
+    database = people.services.store.database
+    database.command("profile", 2)
+    assert len(people.services.trends.top(bob)) == 12
+    database.command("profile", 0)
+    asked = database["system.profile"].count_documents({"ns": f"{database.name}.profiles", "op": "query"})
+    database["system.profile"].drop()
+    assert asked <= 4
