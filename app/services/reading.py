@@ -138,9 +138,9 @@ class ReadingService:
             return self.tree(actor), page
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        muted = {f for f, mine in sources.subscriptions.items() if mine.muted}
-        feeds = {f: feed for f, feed in self._streams.feeds(sources).items() if f not in muted}
-        counts = {f: feed.unread for f, feed in feeds.items()} | dict.fromkeys(muted, 0)
+        everyone = self._streams.feeds(sources)
+        feeds = {f: feed for f, feed in everyone.items() if not sources.subscriptions[f].muted}
+        counts = {f: feed.unread for f, feed in everyone.items()}
         tree = build_tree(self._folders.of_user(actor.user_id), sources, counts)
         return tree, self._first_page(actor, query, self._limit(query), sources, feeds)
 

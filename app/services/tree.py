@@ -35,8 +35,12 @@ def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int,
     for folder in folders:
         children.setdefault(parents[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
-    people = [f.unread for f in feeds if f.person]
-    return Tree(tops, tuple(loose), sum(f.unread for f in feeds), sum(people) if people else None)
+    # Who is muted has his count beside him, and is in neither of the lists that these two stand for.
+    muted = {feed_id for feed_id, mine in sources.subscriptions.items() if mine.muted}
+    heard = [f for f in feeds if f.feed_id not in muted]
+    following = sum(f.unread for f in heard if f.person)
+    has_people = any(f.person for f in feeds)
+    return Tree(tops, tuple(loose), sum(f.unread for f in heard), following if has_people else None)
 
 
 def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:

@@ -179,6 +179,19 @@ def test_who_wants_to_be_asked_is_asked(people: People, ann: Actor, bob: Actor) 
         following.follow(bob, "nobody")
 
 
+def test_who_is_muted_is_counted_beside_his_name_alone(people: People, ann: Actor, bob: Actor) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    people.services.sharing.share(ann, entry)
+    people.services.following.mute(bob, "ann", True)
+    reading = people.services.reading
+    whole, page = reading.screen(bob, StreamQuery(ALL))
+    for tree in (whole, reading.tree(bob)):
+        assert (tree.unread, tree.following, [f.unread for f in tree.feeds]) == (0, 0, [1])
+    assert (page.rows, page.unread) == ((), 0)
+
+
 def test_a_block_ends_both_ways_and_a_mute_only_hides(people: People, ann: Actor, bob: Actor) -> None:
     (entry,) = people.blog([ann])
     people.open(ann)
