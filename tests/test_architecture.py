@@ -219,3 +219,18 @@ def test_skips_and_sleeps_are_caught() -> None:
     assert len(_sleeps(ast.parse(code))) == 1
     assert _sleeps(ast.parse("while not seen: time.sleep(0.01)")) == []
     assert _sleeps(ast.parse("while True: time.sleep(0.01)")) == [1]
+
+
+def test_errors_of_the_store_are_translated() -> None:
+    asks = {"find", "find_one", "aggregate", "count_documents", "distinct", "bulk_write"}
+    asks |= {f"{verb}_{n}" for verb in ("insert", "update", "delete") for n in ("one", "many")}
+    bare = []
+    for path in sorted((REPO / "app" / "mappers").glob("*.py")):
+        for made in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(made, ast.FunctionDef) or made.name.startswith("_"):
+                continue
+            called = {n.attr for n in ast.walk(made) if isinstance(n, ast.Attribute)}
+            marked = any(isinstance(d, ast.Name) and d.id == "translated" for d in made.decorator_list)
+            if called & asks and not marked:
+                bare.append(f"{path.stem}.{made.name}")
+    assert bare == []

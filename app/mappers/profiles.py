@@ -75,6 +75,7 @@ class ProfileMapper:
         found = self._profiles.find({"similar": True}, {"user_id": 1}).sort("_id", -1)
         return [d["user_id"] for d in found.hint("similar").limit(limit)]
 
+    @translated
     def owners(self, feed_ids: Sequence[int]) -> dict[int, int]:
         """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
         found = self._profiles.find({"feed_id": {"$in": list(feed_ids)}}, {"feed_id": 1, "user_id": 1})
