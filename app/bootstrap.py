@@ -27,6 +27,7 @@ from app.feeds.parse import Limits
 from app.figures import RedisFigures
 from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
+from app.gateways.belongings import BelongingsGateway
 from app.gateways.chains import ChainGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
@@ -47,6 +48,7 @@ from app.gateways.notes import NoteGateway
 from app.gateways.numbering import EntryWriter
 from app.gateways.packs import PackGateway
 from app.gateways.people import PeopleGateway
+from app.gateways.personal import PersonalExportGateway
 from app.gateways.places import PlaceGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.shared import SharedGateway
@@ -64,6 +66,7 @@ from app.gateways.websubs import WebsubGateway
 from app.jobs import RedisJobs
 from app.limits import RedisLimiter
 from app.mappers import indexes
+from app.mappers.belongings import BelongingsMapper
 from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
@@ -81,6 +84,7 @@ from app.mappers.marks import MarkMapper
 from app.mappers.notes import NoteMapper
 from app.mappers.packs import PackMapper
 from app.mappers.people import PeopleMapper
+from app.mappers.personalexports import PersonalExportMapper
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.reports import ReportMapper
@@ -126,6 +130,7 @@ from app.services.operations import OperationsService
 from app.services.packs import PackService
 from app.services.passwords import Hasher
 from app.services.people import PeopleService
+from app.services.personal import PersonalService
 from app.services.pull import PullService
 from app.services.readiness import Readiness
 from app.services.reading import ReadingService
@@ -183,6 +188,8 @@ class Mappers:
         self.likes = LikeMapper(database)
         self.comments = CommentMapper(database)
         self.notes = NoteMapper(database)
+        self.belongings = BelongingsMapper(database)
+        self.personal_exports = PersonalExportMapper(database)
 
 
 class Gateways:
@@ -339,6 +346,22 @@ class Gateways:
         self.search = TextSearch(m.searchables)
         self.undos = UndoGateway(m.undos, m.removals, m.feeds)
         self.streamviews = StreamViewGateway(m.streamviews, most=settings.stream_views_max)
+        belongings = BelongingsGateway(
+            m.belongings,
+            m.shares,
+            self.accounts,
+            self.profiles,
+            self.exports,
+            self.subscriptions,
+            self.feeds,
+            self.folders,
+            self.entries,
+            self.tags,
+            self.follows,
+            self.sight,
+            self.notes,
+        )
+        self.personal = PersonalExportGateway(m.personal_exports, belongings, settings)
 
 
 class Services:
@@ -650,6 +673,12 @@ class Services:
     def erasing(self) -> ErasingService:
         """The end of accounts; for workers and the updater."""
         return ErasingService(self.gateways.erasing)
+
+    @once
+    def personal(self) -> PersonalService:
+        """Files of all that is somebody's own."""
+        g = self.gateways
+        return PersonalService(g.personal, g.accounts, self.people, self.jobs, self.limiter, self.settings)
 
     # -- administration
     @once

@@ -323,6 +323,15 @@ class Settings:
     notification_rows: int = _row(30, "Notifications on a page", _between(1, 1000))
     feed_broken_days: int = _row(7, "After so many days of failing a feed is told of", _between(1, 3650))
 
+    # -- all that is somebody's own, as a file
+    export_max: int = _row(
+        1 << 30,
+        "Largest file of all that is a user's own, before it is packed",
+        _between(1024, (1 << 31) - 1),
+    )
+    export_ttl: int = _row(86400, "How long such a file can be downloaded", _between(60, 30 * 86400))
+    exports_per_day: int = _row(5, "Such files that one user may have made in a day", _between(1, 1000))
+
     # -- jobs
     queues_file: Path | None = _row(None, "TOML file with settings per queue; empty: the built-in table")
     pull_batch: int = _row(100, "Feeds in one pull job", _between(1, 500))

@@ -23,6 +23,7 @@ MODULES = (
     "workers.feeds",
     "workers.hub",
     "workers.imports",
+    "workers.personal",
     "workers.report",
     "workers.search",
     "workers.selftest",

@@ -289,7 +289,7 @@ def _work(
 
 def queue_more(services: bootstrap.Services) -> None:
     """Queue what pushes wait for, hubs to be asked, pushes of our own, imports, the ended hour's report,
-    news for the search, accounts that go.
+    news for the search, accounts that go, files of all that is somebody's own.
 
     What is queued already stays one job.
     """
@@ -300,6 +300,7 @@ def queue_more(services: bootstrap.Services) -> None:
         services.report.due,
         services.indexing.due,
         services.erasing.due,
+        services.personal.due,
     ):
         with contextlib.suppress(DrainingError):  # the queues of the others take what is theirs
             services.jobs.enqueue_many(due(clock.now()))

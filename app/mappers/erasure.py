@@ -31,8 +31,8 @@ class ErasureMapper:
 
     @translated
     def stop(self, user_id: int) -> None:
-        """Forget a user's imports: whoever works on one finds that out with his next note."""
-        for name in ("imports", "import_parts"):
+        """Forget a user's imports and exports: whoever works on one finds that out with his next note."""
+        for name in ("imports", "import_parts", "personal_exports", "personal_export_parts"):
             self._database[name].delete_many({"user_id": user_id})
 
     @translated

@@ -204,6 +204,20 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("import_id", _UP), ("part", _UP)], name="part", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "personal_exports": [
+        # One per user; erasure.
+        IndexModel([("user_id", _UP)], name="user", unique=True),
+        # The updater: what nobody works on; what has ended is not in it.
+        IndexModel([("touched", _UP)], name="making", partialFilterExpression={"state": "making"}),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "personal_export_parts": [
+        # Serving part by part; erasure.
+        IndexModel(
+            [("user_id", _UP), ("export_id", _UP), ("try", _UP), ("part", _UP)], name="part", unique=True
+        ),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "fetches": [
         # The feed page.
         IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),

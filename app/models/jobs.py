@@ -33,6 +33,7 @@ class Task(enum.StrEnum):
     REPORT = "maintenance.report"
     INDEX = "maintenance.index"
     ERASE = "maintenance.erase"
+    EXPORT = "maintenance.export"
     HUB_VERIFY = "hub.verify"
     HUB_PUSH = "hub.push"
     WEBSUB_PULL = "websub.pull"

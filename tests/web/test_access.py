@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
+from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
@@ -37,6 +38,7 @@ class World:
     search_id: int
     share_id: int
     comment_id: int
+    export_id: str
 
 
 @pytest.fixture
@@ -51,7 +53,23 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
     (search,) = services.tags.searches(bob)
     share = services.sharing.share(bob, entry["_id"], audience=Audience.PRIVATE).share
     comment = services.talk.comment(bob, share.id, "Bob's own")
-    return World(ann, bob, feed_id, folder.id, entry["_id"], kept.id, tag.id, search.id, share.id, comment.id)
+    services.gateways.personal.ask(bob.user_id, clock.now())
+    services.personal.run(bob.user_id)
+    export = services.personal.latest(bob)
+    assert export is not None
+    return World(
+        ann,
+        bob,
+        feed_id,
+        folder.id,
+        entry["_id"],
+        kept.id,
+        tag.id,
+        search.id,
+        share.id,
+        comment.id,
+        export.id,
+    )
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
@@ -184,6 +202,9 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/account", "GET"): {},
     ("/settings/identity", "POST"): {"name": "x", "email": "y", "confirm": "z"},
     ("/settings/delete", "POST"): {"confirm": "x"},
+    ("/settings/account/export", "POST"): {"proof": "x"},
+    ("/settings/account/export/<export_id>", "GET"): {"": "theirs"},
+    ("/settings/account/export/<export_id>", "POST"): {"": "theirs", "proof": "x"},
     ("/settings/sessions", "GET"): {},
     ("/language", "GET"): {},
     ("/settings/password", "POST"): {"old": "x", "password": "y"},
@@ -256,6 +277,7 @@ def _address(rule: str, world: World) -> str:
         "<int:import_id>": str(world.import_id),
         "<int:share_id>": str(world.share_id),
         "<int:comment_id>": str(world.comment_id),
+        "<export_id>": world.export_id,
         "<slug>": "science",
         "<int:user_id>": str(world.bob.user_id),
         "<name>": "x",

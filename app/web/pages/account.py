@@ -9,6 +9,7 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
+from app.models.personal import ExportState
 from app.models.user import Notice
 from app.web import schemas, sessions
 from app.web.context import actor, services, session
@@ -40,6 +41,11 @@ class Delete:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    proof: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EndSession:
     session: str = text(max=16)
 
@@ -52,7 +58,16 @@ def page() -> str:
 
 def _page(wrong: str = "", error: EventrError | None = None, **values: object) -> str:
     """Render the page; ``wrong`` is the form that ``error`` belongs to."""
-    return section("account", wrong=wrong, error=error, **values)
+    personal = services().personal
+    return section(
+        "account",
+        wrong=wrong,
+        error=error,
+        export=personal.latest(actor()),
+        proved=personal.is_proved(session()),
+        State=ExportState,
+        **values,
+    )
 
 
 @bp.post("/identity")
@@ -88,6 +103,44 @@ def delete() -> Response | tuple[str, int]:
         return _page("delete", e), e.http_status
     sessions.end()
     return make_response(redirect("/?gone=1", 303))
+
+
+@bp.post("/account/export")
+def export() -> Response | tuple[str, int]:
+    """Let a job make a file of all that is one's own."""
+    form = schemas.form(request, Proof)
+    try:
+        services().personal.ask(actor(), session(), form.proof)
+    except Shown as e:
+        return _page("export", e), e.http_status
+    return make_response(redirect("/settings/account#export", 303))
+
+
+@bp.get("/account/export/<export_id>")
+def download(export_id: str) -> Response:
+    """Serve the file; who has not entered his password for some minutes is sent to where it is asked for."""
+    try:
+        found, parts = services().personal.download(actor(), session(), export_id)
+    except InvalidError:
+        return make_response(redirect("/settings/account#export", 303))
+    headers = {
+        "Content-Disposition": f'attachment; filename="{found.name}"',
+        "Content-Length": str(found.size),
+        "Cache-Control": "no-store",
+    }
+    return Response(parts, content_type="application/zip", headers=headers)
+
+
+@bp.post("/account/export/<export_id>")
+def unlock(export_id: str) -> Response | tuple[str, int]:
+    """Take the password that a download wants."""
+    form = schemas.form(request, Proof)
+    found = services().personal.get(actor(), export_id)
+    try:
+        services().personal.prove(actor(), session(), form.proof)
+    except Shown as e:
+        return _page("unlock", e), e.http_status
+    return make_response(redirect(f"/settings/account/export/{found.id}", 303))
 
 
 @bp.get("/sessions")
