@@ -23,6 +23,8 @@ SECURITY_IDS = (
     "J01",
     "J04",
     "J06",
+    "G01",
+    "G02",
     *(f"R{n:02}" for n in range(1, 6)),
     *(f"F{n:02}" for n in (*range(1, 7), 8, 12, 13, 14, 16, 17, 18)),
 )

@@ -110,7 +110,8 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     talk.like(ann, root.id)
     talk.like(bob, post.id)
     people.follow(cleo, "ann")
-    people.join("dora"), people.join("emil")
+    people.join("dora")
+    people.follow(people.join("emil"), "ann")
     services.following.mute(ann, "cleo", True)
     services.following.block(ann, "dora")
     services.following.edit(
@@ -138,7 +139,7 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     assert account["settings"]["density"] == "cozy"
     assert [(s["agent"], s["network"]) for s in account["sessions"]] == [("Firefox of ann", "192.0.2.0/24")]
     profile = account["profile"]
-    assert (profile["display"], profile["bio"], profile["followers"]) == ("Ann E.", "I read.", 1)
+    assert (profile["display"], profile["bio"], profile["followers"]) == ("Ann E.", "I read.", 2)
     (feed,) = (s for s in found.json("subscriptions") if s["kind"] == "feed")
     assert (feed["title"], feed["own_title"], feed["paused"]) == ("My title", "My title", False)
     assert feed["folders"] == [["Outer", "Inner"]]
