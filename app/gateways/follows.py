@@ -113,10 +113,13 @@ class FollowGateway:
 
     def _drop(self, reader: int, feed_id: int, now: dt.datetime) -> bool:
         try:
-            self._subscriptions.remove(reader, feed_id, now)  # nothing that could bring it back
+            self._subscriptions.remove(reader, feed_id, now)
         except NotFoundError:
-            return False
-        return True
+            gone = False
+        else:
+            gone = True
+        self._subscriptions.bar(reader, feed_id)
+        return gone
 
     def unblock(self, user_id: int, whom: int) -> bool:
         """Let the other see again what everybody sees; False: he was not blocked."""

@@ -182,6 +182,10 @@ class SubscriptionGateway:
 
         return self._store.transaction(lambda session: self._return(wanted, token, now, session))
 
+    def bar(self, user_id: int, feed_id: int) -> None:
+        """Let no token bring a user back to a feed that he has left or lost."""
+        self._removals.forget(user_id, feed_id)
+
     def _return(self, wanted: Subscription, token: str, now: dt.datetime, session: Session) -> Subscription:
         if wanted.person and self._sight.barred(wanted.user_id, wanted.feed_id):
             raise NotFoundError("This can no longer be undone.", undo=token)

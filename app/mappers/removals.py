@@ -104,6 +104,11 @@ class RemovalMapper:
         """Forget a removal."""
         self._removals.delete_one({"user_id": user_id, "token": token}, session=session)
 
+    @translated
+    def forget(self, user_id: int, feed_id: int) -> None:
+        """Forget how a user may come back to a feed, by whatever token."""
+        self._removals.delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
+
 
 def _doc(removal: Removal, expires: dt.datetime) -> Doc:
     subscription, folder, moved = removal.subscription, removal.folder, removal.moved

@@ -53,3 +53,22 @@ def test_changes_are_limited_like_what_they_change(
         sharing.edit(ann, post.id, note="Hello @p3")
     with pytest.raises(RateLimitedError):
         talk.edit(ann, said.id, "Words @p3")
+
+
+@pytest.mark.parametrize("how", ["blocked", "dismissed"])
+def test_who_was_sent_away_does_not_come_back_by_a_token(
+    people: People, ann: Actor, bob: Actor, how: str
+) -> None:
+    people.open(ann)
+    people.follow(bob, "ann")
+    following = people.services.following
+    token = following.unfollow(bob, "ann")
+    assert token
+    if how == "blocked":
+        following.block(ann, "bob")
+        following.unblock(ann, "bob")
+    else:
+        following.dismiss(ann, "bob")
+    with pytest.raises(NotFoundError):
+        people.services.subscriptions.restore(bob, token)
+    people.follow(bob, "ann")
