@@ -190,7 +190,8 @@ def test_an_undo_does_not_get_past_a_block(people: People, ann: Actor, bob: Acto
     feed_id = services.reading.tree(bob).feeds[0].feed_id
     many, _count = services.manager.unsubscribe(bob, [feed_id])
     following.block(ann, "bob")
-    assert services.manager.restore(bob, many) == 0
+    with pytest.raises(NotFoundError):
+        services.manager.restore(bob, many)
     assert services.reading.tree(bob).feeds == ()
 
 
