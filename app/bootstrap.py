@@ -700,7 +700,7 @@ class Services:
     def people(self) -> PeopleService:
         """Others' accounts, invitations."""
         g = self.gateways
-        return PeopleService(g.people, g.accounts, self.hasher, self.limiter, self.settings)
+        return PeopleService(g.people, g.accounts, g.profiles, self.hasher, self.limiter, self.settings)
 
     @once
     def machine(self) -> MachineService:

@@ -118,6 +118,11 @@ class ProfileGateway:
         """
         return self._changed(user_id, {"hidden": hidden})
 
+    def follow_account(self, user_id: int) -> None:
+        """Hide what somebody shares whose account was closed, or show it again; he may share nothing."""
+        if self._profiles.get(user_id):
+            self._changed(user_id, {})
+
     def _changed(self, user_id: int, changes: Mapping[str, Any]) -> Profile:
         found = self._store.transaction(lambda session: self._change(user_id, changes, session))
         # Each share is shown by the profile; what is written into them is for counting alone, and many.

@@ -17,6 +17,9 @@ from app.mappers.users import fold
 from app.models.sharing import Audience, Profile, TieKind
 from app.models.talk import Face
 
+#: What profiles show of accounts; one that is closed shows nothing.
+_OF_USER = {"name": 1, "disabled": 1}
+
 
 class ProfileMapper:
     """Document ↔ :class:`Profile`. Names are those of the accounts, so that there is one place for them."""
@@ -50,18 +53,18 @@ class ProfileMapper:
         """Return the profiles of these people, by person; of those who leave there is none."""
         docs = list(self._profiles.find({"user_id": {"$in": list(user_ids)}}, session=session))
         query = {"_id": {"$in": [d["user_id"] for d in docs]}, "leaving": None}
-        found = self._users.find(query, {"name": 1}, session=session) if docs else ()
-        names = {u["_id"]: u["name"] for u in found}
+        found = self._users.find(query, _OF_USER, session=session) if docs else ()
+        users = {u["_id"]: u for u in found}
         return {
-            doc["user_id"]: _profile(doc, names[doc["user_id"]]) for doc in docs if doc["user_id"] in names
+            doc["user_id"]: _profile(doc, users[doc["user_id"]]) for doc in docs if doc["user_id"] in users
         }
 
     @translated
     def named(self, handle: str) -> Profile | None:
         """Return the profile of who has this name, in whatever case."""
-        user = self._users.find_one({"name_key": fold(handle), "leaving": None}, {"name": 1})
+        user = self._users.find_one({"name_key": fold(handle), "leaving": None}, _OF_USER)
         doc = self._profiles.find_one({"user_id": user["_id"]}) if user else None
-        return _profile(doc, user["name"]) if doc and user else None
+        return _profile(doc, user) if doc and user else None
 
     @translated
     def owner(self, feed_id: int) -> int | None:
@@ -157,17 +160,17 @@ def _face(user_id: int, handle: str, doc: Doc | None) -> Face:
     return Face(user_id, handle, doc.get("display") or handle, page)
 
 
-def _profile(doc: Doc, handle: str) -> Profile:
+def _profile(doc: Doc, user: Doc) -> Profile:
     return Profile(
         user_id=doc["user_id"],
         feed_id=doc["feed_id"],
         closet_id=doc["closet_id"],
-        handle=handle,
+        handle=user["name"],
         display=doc.get("display", ""),
         bio=doc.get("bio", ""),
         links=tuple(doc.get("links", ())),
         audience=Audience(doc["audience"]),
-        hidden=doc.get("hidden", False),
+        hidden=doc.get("hidden", False) or user.get("disabled", False),
         listed=doc.get("listed", False),
         open_lists=doc.get("open_lists", False),
         similar=doc.get("similar", False),

@@ -66,7 +66,7 @@ class Profile:
             so that nobody can tell from numbers what he keeps.
         handle: his name at ``/@name``. display: what he wants to be called, else the handle.
         audience: of the whole stream; a share may have a narrower one.
-        hidden: an administrator has suspended him.
+        hidden: an administrator has suspended him, or closed his account.
         listed: search engines may show the page.
         open_lists: others see whom he follows and who follows him.
         similar: he is shown to people who read the same, and they to him.

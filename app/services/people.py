@@ -10,6 +10,7 @@ from app.config import Settings
 from app.errors import ForbiddenError, InvalidError
 from app.gateways.accounts import AccountGateway
 from app.gateways.people import PeopleGateway
+from app.gateways.profiles import ProfileGateway
 from app.models.actor import Actor, Permission, Role
 from app.models.people import Invite, People, Person
 from app.models.user import NewUser, Session, User
@@ -38,11 +39,12 @@ class PeopleService:
         self,
         people: PeopleGateway,
         accounts: AccountGateway,
+        profiles: ProfileGateway,
         hasher: Hasher,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
-        self._people, self._accounts = people, accounts
+        self._people, self._accounts, self._profiles = people, accounts, profiles
         self._hasher, self._limiter = hasher, limiter
         self._proof = dt.timedelta(seconds=settings.proof_ttl)
 
@@ -104,6 +106,7 @@ class PeopleService:
         """Close somebody's account, which ends his sessions, or open it again."""
         self._check(actor, session, user_id, proof)
         self._people.set_disabled(user_id, disabled)
+        self._profiles.follow_account(user_id)
         log.info("user_disabled" if disabled else "user_enabled", user_id=user_id, by=actor.user_id)
 
     def reset_link(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> str:

@@ -260,3 +260,23 @@ def test_a_list_that_was_begun_before_shows_no_more_of_who_is_suspended(
     _suspend(people, boss, ann)
     query = StreamQuery(FOLLOWING, cursor=page.cursor, snapshot=page.snapshot, limit=2)
     assert people.services.reading.page(bob, query).rows == ()
+
+
+def test_a_closed_account_shows_nothing_and_is_not_suspended(
+    people: People, ann: Actor, bob: Actor, boss: Actor
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    share = people.services.sharing.share(ann, entry).share
+    people.services.people.set_disabled(boss, _session(people, boss), ann.user_id, True)
+    assert people.rows(bob, FOLLOWING) == ()
+    assert people.services.reading.tree(bob).unread == 0
+    for who in (None, bob):
+        with pytest.raises(NotFoundError):
+            people.services.sharing.get(who, share.id)
+    people.services.people.set_disabled(boss, _session(people, boss), ann.user_id, False)
+    assert len(people.rows(bob, FOLLOWING)) == 1
+    _suspend(people, boss, ann)
+    people.services.people.set_disabled(boss, _session(people, boss), ann.user_id, False)
+    assert people.rows(bob, FOLLOWING) == ()
