@@ -68,6 +68,7 @@ def _report(demo: Demo, dana: Actor) -> None:
 def shared(demo: Demo) -> int:
     """Return a share that ann may report."""
     services = demo.services
+    around(demo)
     dana = services.gateways.accounts.named("dana")
     assert dana is not None
     post = services.sharing.post(Actor(dana), "A day in the hills", "Cold, and clear.\nBread with honey.")
