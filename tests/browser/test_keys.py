@@ -275,6 +275,7 @@ def _places(d: Desk) -> None:
     ):
         d.press(action)
         d.at(path)
+        page.wait_for_load_state()  # keys work when the scripts are there
         page.evaluate("document.activeElement.blur()")
 
 
@@ -296,6 +297,7 @@ def _sharing(d: Desk) -> None:
         d.press("comments")
         page.wait_for_url("**/comments")
         page.go_back()
+        page.wait_for_load_state()
         expect(page.locator("#share")).to_be_visible()
     d.press("chain")
     page.wait_for_url("**/chain")
@@ -617,7 +619,8 @@ def test_without_a_clipboard_the_link_stands_in_a_field(site: Site, visit: Visit
     page = visit(login="ann")
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.goto("/read/all")
-    page.keyboard.press("y")
+    with page.expect_response("**/static/entry.*.js"):
+        page.keyboard.press("y")
     expect(page.locator(".toast")).to_have_count(0)
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_be_visible()

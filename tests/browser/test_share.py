@@ -70,7 +70,8 @@ def test_an_entry_goes_from_hand_to_hand_by_one_key(
     expect(bob.locator("#share")).to_contain_text("You shared this")
 
     cleo = visit(login="cleo")
-    cleo.keyboard.press("j")
+    with cleo.expect_response("**/entries/mark"):
+        cleo.keyboard.press("j")
     expect(cleo.locator(".sharer")).to_contain_text("bob")
     expect(cleo.locator(".sharer .via")).to_contain_text("ann")
 
@@ -132,9 +133,11 @@ def test_keys_lead_to_what_is_shared_and_followed(
     _strokes(bob, "g", "Shift+S")
     expect(bob).to_have_url(re.compile("/read/shares$"))
     expect(bob.locator(".pane-list .empty")).to_contain_text("Nothing shared yet")
+    bob.wait_for_load_state()
     _strokes(bob, "g", "Shift+F")
     expect(bob).to_have_url(re.compile("/read/following$"))
     expect(bob.locator(".pane-list .empty")).to_contain_text("Nothing here yet")
+    bob.wait_for_load_state()
     bob.keyboard.press("Shift+S")
     expect(bob.locator("#say")).to_have_text("Choose an entry first")
 
