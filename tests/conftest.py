@@ -31,6 +31,7 @@ from pymongo.database import Database
 
 from app import embedded
 from app.config import Settings
+from app.mappers import ids
 
 T = TypeVar("T")
 Eventually = Callable[..., Any]
@@ -66,6 +67,12 @@ class _Compiled(jinja2.BytecodeCache):
 
 
 _FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}
+
+
+@pytest.fixture(autouse=True)
+def _ids_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids rise, and a test that moved the clock took those of its time: the next one starts anew."""
+    monkeypatch.setattr(ids, "_last", 0)
 
 
 @pytest.fixture(scope="session")

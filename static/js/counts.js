@@ -8,6 +8,8 @@ const EVERY = 60000;
 let etag = null;
 let moves = 0;
 let changing = 0;
+let asking = Promise.resolve();
+let waiting = null;
 let growing = null;
 let missed = false; // told while nobody looked
 let soon = { at: Infinity, timer: 0 };
@@ -87,7 +89,17 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
   onNewer(newer);
 }
 
-export async function refresh() {
+// One after the other: "unchanged" is true of the answer before, which must be shown by then.
+export function refresh() {
+  return (waiting ??= asking.then(() => {
+    waiting = null;
+    const answer = fetched();
+    asking = answer.catch(() => {});
+    return answer;
+  }));
+}
+
+async function fetched() {
   missed = false;
   await settle();
   const before = moves;

@@ -3,6 +3,8 @@ import { toast } from "./toast.js";
 import { csrf } from "./trusted.js";
 import { t } from "./words.js";
 
+const PATIENCE = 30000;
+
 export class Failure extends Error {
   constructor(status, message) {
     super(message);
@@ -25,7 +27,8 @@ export async function post(url, fields, keepalive = false) {
 
 export async function get(url, etag) {
   const headers = { Accept: "application/json", ...(etag ? { "If-None-Match": etag } : {}) };
-  const response = await fetch(url, { headers, cache: "no-store" }).catch(() => null);
+  const signal = AbortSignal.timeout(PATIENCE);
+  const response = await fetch(url, { headers, cache: "no-store", signal }).catch(() => null);
   if (!response?.ok) return null;
   return { etag: response.headers.get("ETag"), data: await response.json() };
 }

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from app.models.actor import Actor
 from app.models.stream import StreamRef
@@ -195,6 +195,34 @@ def test_a_server_in_trouble_is_asked_again_and_a_refusal_is_told(
     expect(page.locator(".row").first.get_by_role("button", name="Star")).to_have_attribute(
         "aria-pressed", "false"
     )
+
+
+def test_an_answer_that_comes_late_is_not_the_last_word(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    """All marked, and taken back while the counts of that are on the way: "unchanged" is said of those."""
+    subscribe(site, ann, 3)
+    page = visit(login="ann")
+    count = page.locator(".tree a[data-all] b")
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold(route: Route) -> None:
+        held.append((route, route.fetch()))
+
+    with page.expect_response("**/api/counts*"):  # so that the page has a tag to compare with
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(count).to_have_text("3")
+    page.route("**/api/counts*", hold, times=1)
+    page.keyboard.press("Shift+A")
+    eventually(lambda: page.evaluate("1") and held)
+    assert read_ones(page) == ["one 0", "one 1", "one 2"]
+    page.keyboard.press("z")
+    expect(page.locator("#say")).to_have_text("Taken back")
+    page.evaluate("new Promise(requestAnimationFrame)")
+    route, answer = held[0]
+    with page.expect_response("**/api/counts*"):
+        route.fulfill(response=answer)
+    expect(count).to_have_text("3")
 
 
 def test_a_long_list_keeps_500_rows_in_the_page(site: Site, visit: Visit, ann: Actor) -> None:
