@@ -278,6 +278,9 @@ class Settings:
     )
     trend_days: int = _row(14, "What was not shared for so many days is among it no longer", _between(1, 365))
     trend_rows: int = _row(50, "Rows of what is shared most", _between(1, 500))
+    landing_rows: int = _row(
+        5, "Rows of it on the page for strangers, of what is for everybody; 0: none", _between(0, 50)
+    )
     similar_people: int = _row(
         1000, "People who want to be found whose feeds are compared with one's own", _between(1, 1e5)
     )

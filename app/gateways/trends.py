@@ -45,16 +45,21 @@ class TrendGateway:
         self._sight, self._profiles, self._subscriptions = sight, profiles, subscriptions
         self._rows, self._people, self._most = rows, people, most
 
-    def top(self, viewer: int | None, now: dt.datetime) -> list[Trend]:
-        """Return the entries that are shared most, each with some of the last who share it."""
-        origins = self._trends.top(self._rows * SPARE, now)
+    def top(self, viewer: int | None, now: dt.datetime, rows: int | None = None) -> list[Trend]:
+        """Return the entries that are shared most, each with some of the last who share it.
+
+        Args:
+            viewer: None for a stranger. rows: so many at most, else as many as are set.
+        """
+        limit = self._rows if rows is None else rows
+        origins = self._trends.top(limit * SPARE, now) if limit else []
         keys = [EntryKey(o.entry_id, o.feed_id, 0, 0) for o in origins]
-        rows = self._entries.rows(viewer, keys)
-        hidden = self._sight.hidden(viewer, [e.id for e in rows.values() if e.of is not None])
-        listed = [o for o in origins if o.entry_id in rows and o.entry_id not in hidden]
+        entries = self._entries.rows(viewer, keys)
+        hidden = self._sight.hidden(viewer, [e.id for e in entries.values() if e.of is not None])
+        listed = [o for o in origins if o.entry_id in entries and o.entry_id not in hidden]
         everybody, found = self._sight.sight(None), list[Trend]()
-        for start in range(0, len(listed), self._rows):
-            part = listed[start : start + self._rows]
+        for start in range(0, len(listed), limit):
+            part = listed[start : start + limit]
             last = {o.entry_id: self._shares.last(o.entry_id, FACES) for o in part}
             # Together: who may be seen is asked once for all of them, not once for each.
             names = self._sight.sharers(viewer, [s for shares in last.values() for s in shares])
@@ -63,8 +68,8 @@ class TrendGateway:
                 if not sharers:
                     continue
                 total = self._shares.count(origin.entry_id, everybody, self._most)
-                found.append(Trend(rows[origin.entry_id], sharers, total))
-                if len(found) == self._rows:
+                found.append(Trend(entries[origin.entry_id], sharers, total))
+                if len(found) == limit:
                     return found
         return found
 

@@ -24,6 +24,10 @@ class TrendService:
         require(actor, Permission.ENTRY_READ)
         return self._trends.top(actor.user_id, clock.now())
 
+    def public(self, rows: int) -> list[Trend]:
+        """Return so many at most of what is shared most with everybody; for strangers."""
+        return self._trends.top(None, clock.now(), rows)
+
     def alike(self, actor: Actor) -> list[Alike]:
         """Return people who read the same feeds; only those who want to be found, to who wants it too."""
         require(actor, Permission.SUBSCRIPTION_SEE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import random
 import re
@@ -54,6 +55,35 @@ def _dan(services: Services) -> Actor:
 def texts(page: str, path: str) -> list[str]:
     """Return the texts of the elements at an XPath."""
     return [" ".join(e.text_content().split()) for e in html.fromstring(page).xpath(path)]
+
+
+def test_the_first_page_shows_strangers_what_is_for_everybody(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    one, two, three = people.blog([ann, bob], 3)
+    people.open(ann)
+    people.open(bob)
+    share = people.services.sharing.share
+    public = share(ann, one).share
+    share(bob, one)
+    share(ann, two, audience=Audience.FOLLOWERS)
+    share(bob, three, audience=Audience.PRIVATE)
+
+    def passed(rows: int = 5) -> list[str]:
+        app = create_app(dataclasses.replace(services.settings, landing_rows=rows), services)
+        return texts(Visitor(app.test_client()).get("/").text, "//section[@class='passed']//li")
+
+    [line] = passed()
+    assert "ann" in line
+    assert "bob" in line
+    assert "2 people share this" in line
+    assert passed(rows=0) == []
+    people.services.following.block(ann, "bob")
+    assert len(passed()) == 1, "strangers are not who is blocked"
+    people.open(bob, Audience.FOLLOWERS)
+    assert "1 person shares this" in passed()[0]
+    people.services.sharing.remove(ann, public.id)
+    assert passed() == []
 
 
 @pytest.fixture

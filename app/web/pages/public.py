@@ -6,7 +6,7 @@ import json
 
 from flask import Blueprint, Response, make_response, redirect
 
-from app.web.context import services, user
+from app.web.context import services, user, web
 from app.web.render import template
 from app.web.sessions import public
 
@@ -19,7 +19,8 @@ def home() -> Response | str:
     """What this is; who is logged in goes straight to reading."""
     if user() is not None:
         return make_response(redirect("/read/all", 303))
-    return template("pages/landing.html", mode=services().sign_in.signup_mode())
+    trends = services().trends.public(web().settings.landing_rows)
+    return template("pages/landing.html", mode=services().sign_in.signup_mode(), trends=trends)
 
 
 @bp.get("/healthz")
