@@ -79,7 +79,7 @@ class SearchQuery:
     Attributes:
         terms, without: what must stand in an entry, and what must not.
         feeds, folders, tags: names; of several wanted feeds or folders any, of tags all.
-        read, starred: None: either.
+        read, starred: None: either. shared: by somebody he follows, or not.
         since, until: sort times, the first included, the second not.
     """
 
@@ -90,6 +90,7 @@ class SearchQuery:
     tags: tuple[Name, ...] = ()
     read: bool | None = None
     starred: bool | None = None
+    shared: bool | None = None
     since: dt.datetime | None = None
     until: dt.datetime | None = None
     notes: tuple[Note, ...] = ()
@@ -133,6 +134,7 @@ class _Reader:
             tags,
             read=self._flags.get("read"),
             starred=self._flags.get("starred"),
+            shared=self._flags.get("shared"),
             since=self._dates.get("after"),
             until=self._dates.get("before"),
             notes=tuple(dict.fromkeys(self._notes)),
@@ -176,8 +178,8 @@ class _Reader:
     def _state(self, value: str, wanted: bool, whole: str) -> None:
         if value in ("read", "unread"):
             self._flags["read"] = (value == "read") is wanted
-        elif value == "starred":
-            self._flags["starred"] = wanted
+        elif value in ("starred", "shared"):
+            self._flags[value] = wanted
         else:
             self._notes.append(Note(Why.STATE, whole))
 

@@ -55,6 +55,8 @@ class Finder:
         """Return the subscriptions that a query is about."""
         query = parse(text)
         mine = self._subscriptions.of_user(user_id)
+        if query.shared is not None:
+            mine = [s for s in mine if s.person is query.shared]
         if query.folders:
             mine = self._in_folders(user_id, mine, query.folders)
         if query.feeds:

@@ -65,7 +65,8 @@ def note(note: Note) -> str:
         case Why.DATE:
             return str(_("“%(part)s” was left out: a date looks like 2026-03-14.", part=note.text))
         case Why.STATE:
-            return str(_("“%(part)s” was left out: there are unread, read and starred.", part=note.text))
+            why = _("“%(part)s” was left out: there are unread, read, starred and shared.", part=note.text)
+            return str(why)
         case _:
             return str(_("Only the first %(number)s words and phrases were used.", number=note.text))
 

@@ -69,6 +69,7 @@ def test_operators() -> None:
     assert parse("-is:read").read is False
     assert parse("is:starred").starred
     assert parse("-is:starred").starred is False
+    assert (parse("is:shared").shared, parse("-is:shared").shared, parse("x").shared) == (True, False, None)
     assert parse("http://a.example/b").terms == (Term(("http", "a", "example", "b")),)
     assert parse("don't") == parse('"don t"')
 

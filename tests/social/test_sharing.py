@@ -10,6 +10,7 @@ import pytest
 from app import clock
 from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models.actor import Actor
+from app.models.search import encoded
 from app.models.sharing import Audience
 from app.models.stream import StreamKind, StreamQuery, StreamRef
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
@@ -98,6 +99,23 @@ def test_a_share_that_is_taken_back_is_neither_counted_nor_listed(
     assert reading.tree(bob).unread == 3
     with pytest.raises(NotFoundError):
         sharing.restore(ann, undo)
+
+
+def test_a_search_can_be_about_what_friends_share_alone(people: People, ann: Actor, bob: Actor) -> None:
+    one, two = people.blog([ann, bob], 2)
+    people.open(ann)
+    people.follow(bob, "ann")
+    post = people.services.sharing.post(ann, "A peculiar blog", "whatever").id
+    share = people.services.sharing.share(ann, one, note="Worth it").share.id
+    people.services.indexing.run(clock.now() + dt.timedelta(days=1), 60)
+
+    def found(query: str) -> list[int]:
+        return sorted(row.id for row in people.rows(bob, StreamRef.parse(f"search/{encoded(query)}")))
+
+    assert found("blog") == sorted((two, post, share)), "an article and its share are one row"
+    assert found("blog is:shared") == sorted((post, share))
+    assert found("blog -is:shared") == sorted((one, two))
+    assert found("worth is:shared") == [share]
 
 
 def test_what_was_shared_is_kept_by_retention(people: People, ann: Actor) -> None:
