@@ -86,7 +86,12 @@ class EntryWriter:
         lost = fresh.keys() - positions.keys() | torn
         results = self._finish([u for u in updates if u.feed_id not in lost], positions, now)
         results.update({feed_id: self._store_torn(fresh[feed_id], now) for feed_id in torn})
-        return [results.get(u.feed_id) or StoreResult(u.feed_id, False) for u in updates]
+        told = [results.get(u.feed_id) or StoreResult(u.feed_id, False) for u in updates]
+        # What was fetched for nothing is fetched again, by whoever is next; a crash of the store can take
+        # back a claim that nobody else has then.
+        if failed := [result.feed_id for result in told if not result.stored]:
+            self._feeds.hasten(failed, now)
+        return told
 
     def _insert(self, updates: Sequence[FeedUpdate], positions: dict[int, Position]) -> set[int]:
         """Insert all new entries; return the feeds in which a place or guid was taken."""

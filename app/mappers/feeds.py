@@ -222,6 +222,12 @@ class FeedMapper:
         self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, {"$set": {"torn": True}})
 
     @translated
+    def hasten(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+        """Let feeds that nobody holds be due at once; one that is never asked by itself stays so."""
+        later = {"_id": {"$in": list(feed_ids)}, "claim_token": None, "next_check_at": {"$gt": now}}
+        self._feeds.update_many(later, {"$set": {"next_check_at": now}})
+
+    @translated
     def mend(self, feed_id: int, token: str) -> None:
         """Note that nothing lies above ``last_seq`` any more."""
         self._feeds.update_one({"_id": feed_id, "claim_token": token}, {"$unset": {"torn": ""}})

@@ -208,6 +208,33 @@ def test_what_a_crash_left_between_entries_and_state_is_found_by_the_next_writer
     assert check_whole(db, feed_id) == {guid(n) for n in (1, 2, 3, 4)}
 
 
+@pytest.mark.parametrize("step", [*STEPS, "nothing new"])
+def test_a_poll_whose_claim_a_crash_took_back_is_made_again_at_once(
+    world: World, zombie: Services, db: Db, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The store came back without its last writes: the claim is nobody's, the next poll was hours away."""
+    feed_id = world.feed()
+    world.store(feed_id, [new_entry(1)])
+    world.feeds.claim([feed_id], "lost", NOW, 60)
+    numbers = () if step == "nothing new" else (2, 3)
+    mapper, name = STEPS.get(step, ("feeds", "write"))
+    paused = Paused(zombie, getattr(zombie.mappers, mapper), name, monkeypatch)
+    future = paused.start(update(feed_id, "lost", *numbers))
+    back = {
+        "$unset": {"claim_token": "", "claimed_until": ""},
+        "$set": {"next_check_at": NOW + dt.timedelta(hours=9)},
+    }
+    db["feeds"].update_one({"_id": feed_id}, back)
+    paused.go.set()
+    assert [r.stored for r in future.result(30)] == [False]
+    assert world.feeds.get(feed_id).next_check_at == NOW
+    reconciled(world.services, feed_id)
+    assert check_whole(db, feed_id) == {guid(n) for n in (1, *numbers)}
+    db["feeds"].update_one({"_id": feed_id}, {"$set": {"next_check_at": None}})
+    world.feeds.store([update(feed_id, "nobody's", 9)], NOW)
+    assert world.feeds.get(feed_id).next_check_at is None
+
+
 def test_a_late_change_never_overwrites_a_newer_one(world: World, db: Db) -> None:
     feed_id = world.feed()
     world.store(feed_id, [new_entry(1)])
