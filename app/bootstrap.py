@@ -15,7 +15,7 @@ import datetime as dt
 
 import redis
 
-from app import clock, embedded
+from app import clock, embedded, notewords
 from app.budgets import RedisBudget
 from app.checks import examine
 from app.config import Settings
@@ -29,6 +29,7 @@ from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
 from app.gateways.belongings import BelongingsGateway
 from app.gateways.chains import ChainGateway
+from app.gateways.devices import DeviceGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.erasing import ErasingGateway
@@ -67,6 +68,7 @@ from app.jobs import RedisJobs
 from app.limits import RedisLimiter
 from app.mappers import indexes
 from app.mappers.belongings import BelongingsMapper
+from app.mappers.devices import DeviceMapper
 from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
@@ -132,6 +134,7 @@ from app.services.passwords import Hasher
 from app.services.people import PeopleService
 from app.services.personal import PersonalService
 from app.services.pull import PullService
+from app.services.push import PushService
 from app.services.readiness import Readiness
 from app.services.reading import ReadingService
 from app.services.report import ReportService
@@ -188,6 +191,7 @@ class Mappers:
         self.likes = LikeMapper(database)
         self.comments = CommentMapper(database)
         self.notes = NoteMapper(database)
+        self.devices = DeviceMapper(database)
         self.belongings = BelongingsMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 
@@ -281,6 +285,7 @@ class Gateways:
             m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
         )
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
+        self.devices = DeviceGateway(m.devices, self.accounts, settings)
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )
@@ -585,7 +590,22 @@ class Services:
     @once
     def notifier(self) -> Notifier:
         """What tells people of what others do."""
-        return Notifier(self.gateways.notes, self.events)
+        return Notifier(self.gateways.notes, self.events, self.push)
+
+    @once
+    def push(self) -> PushService:
+        """Who is told on which devices; for the web and workers."""
+        g = self.gateways
+        return PushService(
+            g.devices,
+            g.notes,
+            self.notifications,
+            notewords.message,
+            notewords.trial,
+            self.jobs,
+            self.limiter,
+            self.settings,
+        )
 
     @once
     def notifications(self) -> NotificationService:

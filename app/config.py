@@ -40,6 +40,14 @@ def _url(*schemes: str) -> Check:
     return check
 
 
+def _contact(value: str) -> str | None:
+    mail = value.startswith("mailto:") and "@" in value[8:-1]
+    fits = (mail or (value.startswith("https://") and len(value) > 8)) and value.isascii()
+    if not value or (fits and value.isprintable() and " " not in value and len(value) <= 254):
+        return None
+    return "must be an address like mailto:you@example.org or https://example.org/contact"
+
+
 def _rates(value: tuple[str, ...]) -> str | None:
     for row in value:
         name, _, number = row.partition("=")
@@ -325,6 +333,33 @@ class Settings:
     notifications_max: int = _row(500, "Notifications kept of one user, the newest", _between(1, 100_000))
     notification_rows: int = _row(30, "Notifications on a page", _between(1, 1000))
     feed_broken_days: int = _row(7, "After so many days of failing a feed is told of", _between(1, 3650))
+
+    # -- notifications on devices (web push)
+    push: bool = _row(True, "People may be told on their devices; browsers want HTTPS or loopback for it")
+    push_contact: str = _row(
+        "",
+        "Whom push services may write to: mailto: or https:; empty: BASE_URL",
+        _contact,
+    )
+    push_devices: int = _row(20, "Devices of one user", _between(1, 1000))
+    push_per_hour: int = _row(
+        60, "Devices that one user may register, and tests he may send, per hour", _between(1, 1e6)
+    )
+    push_endpoint_length: int = _row(1024, "Longest address of a push service", _between(64, 2048))
+    # RFC 8030 §7.2: each service takes 4096; encryption adds 103.
+    push_payload: int = _row(2048, "Longest message to a device, before encryption", _between(256, 3993))
+    push_ttl: int = _row(
+        86400, "So long a push service keeps a message for a device that is off", _between(0, 2419200)
+    )
+    push_pause: int = _row(
+        300, "A notification that grows rings again after so long at the earliest", _between(0, 86400)
+    )
+    push_tries: int = _row(5, "Tries to send a message", _between(1, 100))
+    push_backoff_min: int = _row(30, "First wait after a try that failed; doubles", _between(1, 86400))
+    push_backoff_max: int = _row(3600, "Longest wait after tries that failed", _between(1, 86400))
+    push_failures: int = _row(
+        5, "Messages in a row that were not taken after which a device is dropped", _between(1, 1000)
+    )
 
     # -- all that is somebody's own, as a file
     export_max: int = _row(

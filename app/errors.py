@@ -13,6 +13,7 @@
     ├── RateLimitedError          too often (429)
     ├── StoreError                MongoDB or Redis does not answer (503)
     │   └── DrainingError         a queue takes nothing new for now (503)
+    ├── LaterError                a job is to be run again after a time that it names (503)
     ├── UnsentError               a message could not be delivered (503)
     └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
         ├── FetchError            it could not be fetched
@@ -137,6 +138,22 @@ class StoreError(EventrError):
 class DrainingError(StoreError):
     code = "draining"
     default = N_("This is being serviced and takes nothing new. Try again in a few minutes.")
+
+
+class LaterError(EventrError):
+    """A job is to be run again; it counts by itself how often.
+
+    Attributes:
+        seconds: not sooner than after so many.
+    """
+
+    code = "later"
+    http_status = 503
+    default = N_("This did not work yet. It is tried again by itself.")
+
+    def __init__(self, seconds: float, **ids: Any) -> None:
+        super().__init__(None, **ids)
+        self.seconds = seconds
 
 
 class UnsentError(EventrError):

@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 from app.config import Settings
-from app.errors import EventrError, StoreError, UnsentError
+from app.errors import EventrError, LaterError, StoreError, UnsentError
 from app.models.jobs import State
 from workers.taken import Taken
 
@@ -93,6 +93,8 @@ def failed(job: Taken, error: BaseException, settings: Settings, rng: random.Ran
     word = error.word if isinstance(error, EventrError) else "unexpected"
     message = error.message if isinstance(error, EventrError) else EventrError.default
     place = where(error)
+    if isinstance(error, LaterError):
+        return Ending(job, RETRY, error.seconds, error=word, message=message, where=place)
     if again:
         delay = backoff(job.failures, settings, rng)
         return Ending(job, RETRY, delay, error=word, message=message, where=place)

@@ -24,6 +24,7 @@ MODULES = (
     "workers.hub",
     "workers.imports",
     "workers.personal",
+    "workers.push",
     "workers.report",
     "workers.search",
     "workers.selftest",

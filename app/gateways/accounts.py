@@ -135,6 +135,14 @@ class AccountGateway:
         now = clock.now()
         return [s for s in self._sessions.of_user(user_id) if self._alive(s, now)]
 
+    def lives(self, key: bytes, user_id: int) -> bool:
+        """Return whether a session of a user lives; asking is no use of it."""
+        session = self._sessions.get(key)
+        if session is None or session.user_id != user_id or not self._alive(session, clock.now()):
+            return False
+        user = self._users.get(user_id)
+        return user is not None and not user.disabled
+
     def end_session(self, key: bytes) -> None:
         """End one session."""
         self._sessions.remove(key)

@@ -79,6 +79,7 @@ class BelongingsGateway:
                 {"network": s.address, "agent": s.agent, "created": s.created, "seen": s.seen}
                 for s in sessions
             ],
+            "devices": self._belongings.devices(user.id),
             "profile": self._profile(user.id),
             "reports": self._belongings.reports(user.id),
         }

@@ -184,6 +184,16 @@ class NoteGateway:
         titles = {i: e.title or e.excerpt[:EXCERPT] for i, e in rows.items()}
         return tuple(dataclasses.replace(n, title=titles.get(n.share_id, "")) for n in notes)
 
+    def one(self, user_id: int, kind: NoteKind, subject: int) -> Note | None:
+        """Return a row as the user sees it, None: there is none, or not for him."""
+        found = self._notes.of_kind(user_id, kind, [subject])
+        shown = self._visible(user_id, list(found.values()), self._likes_most)
+        return self._titled(user_id, shown)[0] if shown else None
+
+    def ring(self, note: Note, now: dt.datetime, pause: dt.timedelta) -> bool:
+        """Return whether devices are to be told of a row that changed ``now``: not again within a pause."""
+        return self._notes.ring(note, now, now - pause)
+
     def broken(self, user_id: int, now: dt.datetime) -> list[Note]:
         """Return the user's feeds that have failed for long, and about which he does not know yet."""
         if not self._wants(user_id, NoteKind.FEED):

@@ -110,6 +110,12 @@ class BelongingsMapper:
         return list(self._database["streamviews"].find({"user_id": user_id}, shown).sort("stream", 1))
 
     @translated
+    def devices(self, user_id: int) -> list[dict[str, Any]]:
+        """Return the devices on which somebody is told; nothing by which others could tell him."""
+        shown = {"_id": 0, "agent": 1, "language": 1, "created": 1, "used": 1}
+        return list(self._database["devices"].find({"user_id": user_id}, shown).sort("created", 1))
+
+    @translated
     def reports(self, user_id: int) -> list[dict[str, Any]]:
         """Return what somebody has reported and nobody has decided on; in his words alone."""
         shown = {"_id": 0, "about": 1, "reason": 1, "text": 1, "at": 1}

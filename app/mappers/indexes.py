@@ -151,6 +151,14 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("share_id", _UP)], name="share", sparse=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "devices": [
+        # An endpoint is one person's.
+        IndexModel([("endpoint", _UP)], name="endpoint", unique=True),
+        # Whom to tell; erasure.
+        IndexModel([("user_id", _UP), ("created", _DOWN)], name="user"),
+        # They go with their sessions.
+        IndexModel([("session", _UP)], name="session"),
+    ],
     "folders": [IndexModel([("user_id", _UP)], name="user")],
     "marks": [
         IndexModel([("user_id", _UP), ("entry_id", _UP)], name="user_entry", unique=True),

@@ -1,6 +1,6 @@
 """What people are told: the collection ``notifications``, one document per person, kind and subject.
 
-    {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires}
+    {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires, rang?}
 
 So a thousand likes of one share are one document, one row and one unread. Of the people only the last few
 are kept; names are those that their accounts have when somebody looks.
@@ -114,6 +114,18 @@ class NoteMapper:
         """Return rows of a kind by subject."""
         query = {"user_id": user_id, "kind": kind.value, "subject": {"$in": list(subjects)}}
         return {d["subject"]: _note(d) for d in self._notes.find(query)}
+
+    @translated
+    def ring(self, note: Note, now: dt.datetime, since: dt.datetime) -> bool:
+        """Note that devices are told of an unread row now; False: they were since then, or it is read.
+
+        Args:
+            now: of what happened: asked for it again, the answer is the same.
+        """
+        key = _key(note.user_id, note.kind, note.subject)
+        quiet = [{"rang": None}, {"rang": {"$lte": since}}, {"rang": now}]
+        done = self._notes.update_one({**key, "read": False, "$or": quiet}, {"$set": {"rang": now}})
+        return bool(done.matched_count)
 
     @translated
     def read(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime | None = None) -> bool:

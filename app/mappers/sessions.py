@@ -1,4 +1,8 @@
-"""Sessions: the collection ``sessions``, keyed by the sha256 of the id in the cookie (W01)."""
+"""Sessions: the collection ``sessions``, keyed by the sha256 of the id in the cookie (W01).
+
+The device on which somebody asked to be told of things goes with the session: who logs out at a computer
+that others use leaves nothing there that goes on telling of him.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ class SessionMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._sessions: Collection[Doc] = database["sessions"]
+        self._devices: Collection[Doc] = database["devices"]
 
     @translated
     def ensure_indexes(self) -> None:
@@ -81,19 +86,19 @@ class SessionMapper:
     @translated
     def remove(self, key: bytes) -> None:
         """End one session."""
+        self._devices.delete_many({"session": Binary(key)})
         self._sessions.delete_one({"_id": Binary(key)})
 
     @translated
     def remove_of_user(self, user_id: int, *, but: bytes | None = None, prefix: bytes | None = None) -> int:
         """End a user's sessions and return how many: all, all ``but`` one, or the one with a key prefix."""
-        query: Doc = {"user_id": user_id}
+        keys: Doc = {}
         if but is not None:
-            query["_id"] = {"$ne": Binary(but)}
+            keys["$ne"] = Binary(but)
         if prefix is not None:
-            query["_id"] = {
-                "$gte": Binary(prefix.ljust(32, b"\x00")),
-                "$lte": Binary(prefix.ljust(32, b"\xff")),
-            }
+            keys = {"$gte": Binary(prefix.ljust(32, b"\x00")), "$lte": Binary(prefix.ljust(32, b"\xff"))}
+        self._devices.delete_many({"user_id": user_id, **({"session": keys} if keys else {})})
+        query = {"user_id": user_id, **({"_id": keys} if keys else {})}
         return self._sessions.delete_many(query).deleted_count
 
 

@@ -36,6 +36,8 @@ class Task(enum.StrEnum):
     EXPORT = "maintenance.export"
     HUB_VERIFY = "hub.verify"
     HUB_PUSH = "hub.push"
+    PUSH_RING = "push.ring"
+    PUSH_SEND = "push.send"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
     SLEEP = "selftest.sleep"  # the engine's own tests and `eventr doctor` run these

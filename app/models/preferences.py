@@ -58,6 +58,14 @@ class Preferences:
     notify_mention: bool = True
     notify_import: bool = True
     notify_feed: bool = True
+    push_follower: bool = False
+    push_request: bool = True
+    push_reshare: bool = False
+    push_like: bool = False
+    push_comment: bool = True
+    push_reply: bool = True
+    push_mention: bool = True
+    push_import: bool = False
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 

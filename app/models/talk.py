@@ -130,6 +130,11 @@ class NoteKind(enum.StrEnum):
         return f"notify_{self.value}"
 
     @property
+    def push_setting(self) -> str:
+        """The preference that lets devices ring for it; empty: none ever does, as no row is written."""
+        return "" if self is NoteKind.FEED else f"push_{self.value}"
+
+    @property
     def of_share(self) -> bool:
         """Whether it is about a share, and so for those alone who see that."""
         return self in _OF_SHARE

@@ -6,7 +6,7 @@ from app import clock
 from app.errors import InvalidError
 from app.gateways.notes import NoteGateway
 from app.models.actor import Actor, Permission
-from app.models.talk import NoteKind, NotePage
+from app.models.talk import Note, NoteKind, NotePage
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text
@@ -31,6 +31,11 @@ class NotificationService:
             return found
         broken = self._notes.broken(actor.user_id, clock.now())
         return NotePage((*broken, *found.notes), found.cursor)
+
+    def one(self, actor: Actor, kind: NoteKind, subject: int) -> Note | None:
+        """Return a row as the page shows it, None: he would not find it there."""
+        require(actor, Permission.ENTRY_READ)
+        return self._notes.one(actor.user_id, kind, subject)
 
     def unread(self, actor: Actor) -> int:
         """Return how many unread rows there are, up to 99."""

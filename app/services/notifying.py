@@ -12,6 +12,7 @@ from app.gateways.notes import NoteGateway
 from app.models.sharing import Audience, Share, Tie
 from app.models.talk import Comment, NoteKind, mentioned
 from app.ports import EventPort
+from app.services.push import PushService
 
 log = logs.get(__name__)
 
@@ -34,8 +35,8 @@ def _by_the_way(call: Callable[Concatenate[Notifier, P], None]) -> Callable[Conc
 class Notifier:
     """One method per happening; each is one line where it happens."""
 
-    def __init__(self, notes: NoteGateway, events: EventPort) -> None:
-        self._notes, self._events = notes, events
+    def __init__(self, notes: NoteGateway, events: EventPort, push: PushService) -> None:
+        self._notes, self._events, self._push = notes, events, push
 
     @_by_the_way
     def followed(self, by: int, whom: int, was: Tie, tie: Tie) -> None:
@@ -112,5 +113,7 @@ class Notifier:
         what: int = 0,
         also: Share | None = None,
     ) -> None:
-        if self._notes.tell(user_id, kind, subject, by, clock.now(), share=share, what=what, also=also):
+        now = clock.now()
+        if self._notes.tell(user_id, kind, subject, by, now, share=share, what=what, also=also):
             self._events.counts(user_id)
+            self._push.ring(user_id, kind, subject, now)

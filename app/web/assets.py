@@ -60,6 +60,8 @@ class Assets:
             self._add(path.name, bundle.stylesheet([_read(path)]))
         for path in sorted((folder / "img").iterdir()):
             self._add(path.name, _read(path))
+        #: The service worker: it has an address that never changes.
+        self.worker = _read(folder / "js/worker/push.js")
         for name, file in _vendored(folder / "vendor").items():
             self._add(name, _read(file))
 

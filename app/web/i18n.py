@@ -8,45 +8,34 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import io
-import re
 import zoneinfo
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from babel import Locale
-from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
-from babel.support import NullTranslations, Translations
+from babel.support import NullTranslations
 from flask import Flask, g, has_request_context, request
 from flask_babel import Babel, Domain, gettext
 
+from app import catalogues
+from app.catalogues import FOLDER, LANGUAGES, PSEUDO, pseudo
 from app.errors import EventrError, feed_sentence, filled
 from app.models.preferences import time_zones
 from app.web.context import user
 
-#: Codes of BCP 47 and what each language calls itself.
-LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "ru": "Русский", "ar": "العربية"}
-#: English made 40 % longer and accented: what does not change is not translatable, what is cut has no room.
-PSEUDO = "en-XA"
+__all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudo"]
+
 COOKIE = "language"
 #: The zone of this device, told by a script (``static/js/zone.js``), as "Europe/Berlin".
 ZONE_COOKIE = "zone"
-#: What sentences are in and dates follow; English dates are those of most of the world: 14 March, 24 hours.
-_LOCALES = {"en": "en_GB", PSEUDO: "en_GB"}
-FOLDER = Path(__file__).parent / "translations"
 _SCRIPTS = "static/js/"
-_PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|<[^>]*>|&\w+;")
-_ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
 
 
 class _Words(Domain):  # type: ignore[misc]  # Flask-Babel brings no types for its class
     """The catalogues of this package, one per language, read when first asked for."""
 
     def get_translations(self) -> NullTranslations:
-        return _translations(language() if has_request_context() else "en")
+        return catalogues.translations(language() if has_request_context() else "en")
 
 
 def install(app: Flask) -> None:
@@ -74,12 +63,7 @@ def direction() -> str:
 
 def locale() -> Locale:
     """Return whose dates, numbers and plurals this page has."""
-    return _parsed(language() if has_request_context() else "en")
-
-
-@functools.cache
-def _parsed(code: str) -> Locale:
-    return Locale.parse(_LOCALES.get(code, code))
+    return catalogues.locale(language() if has_request_context() else "en")
 
 
 def timezone() -> dt.tzinfo:
@@ -115,6 +99,11 @@ def feed_said(word: str) -> str:
     return filled(gettext(sentence), values)
 
 
+def words() -> NullTranslations:
+    """Return the catalogue of the page's language."""
+    return catalogues.translations(language())
+
+
 def script_words() -> Mapping[str, Any]:
     """Return what scripts say, English → translation (of plurals: all forms); empty for English."""
     return _script_words(language())
@@ -134,57 +123,9 @@ def _chosen() -> str | None:
 
 
 @functools.cache
-def _translations(code: str) -> NullTranslations:
-    catalogue = _catalogue(code)
-    if catalogue is None:
-        return NullTranslations()
-    compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
-    compiled.seek(0)
-    return Translations(compiled)
-
-
-@functools.cache
-def _catalogue(code: str) -> Catalog | None:
-    if code == PSEUDO:
-        return _pseudo_catalogue()
-    path = FOLDER / f"{code}.po"
-    if not path.exists():
-        return None
-    with path.open("rb") as file:
-        return read_po(file, locale=code)
-
-
-def _pseudo_catalogue() -> Catalog | None:
-    path = FOLDER / "messages.pot"
-    if not path.exists():
-        return None
-    with path.open("rb") as file:
-        catalogue = read_po(file, locale="en")
-    for message in catalogue:
-        if message.id:
-            forms = message.id if isinstance(message.id, (tuple, list)) else (message.id,)
-            strings = tuple(pseudo(form) for form in forms)
-            message.string = strings if len(strings) > 1 else strings[0]
-    return catalogue
-
-
-def pseudo(text: str) -> str:
-    """Return a sentence with accents and 40 % more letters; placeholders and markup stay as they are."""
-    parts, last = [], 0
-    for found in _PLACEHOLDER.finditer(text):
-        parts += [text[last : found.start()].translate(_ACCENTS), found.group()]
-        last = found.end()
-    parts.append(text[last:].translate(_ACCENTS))
-    more = max(1, len(text) * 2 // 5 - 2)
-    tail = " ".join("~" * min(9, more - at) for at in range(0, more, 10))
-    return f"[{''.join(parts)}{tail}]"
-
-
-@functools.cache
 def _script_words(code: str) -> Mapping[str, Any]:
     words: dict[str, Any] = {}
-    for message in _catalogue(code) or ():
+    for message in catalogues.catalogue(code) or ():
         if message.id and message.string and any(name.startswith(_SCRIPTS) for name, _ in message.locations):
             words[message.id if isinstance(message.id, str) else message.id[0]] = message.string
     return words

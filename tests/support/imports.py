@@ -59,11 +59,22 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.budgets",
         "app.figures",
         "app.notify",
+        "app.notewords",
         "app.embedded",
         "controller.client",
     ),
+    # What people are told in words, whether a page is open or not.
+    "app.catalogues": (),
+    "app.notewords": (*_BASE, "app.catalogues"),
     # Web knows the container of the services, and cannot build it.
-    "app.web": (*_BASE, "app.services", "app.ports", "app.bootstrap.Services"),
+    "app.web": (
+        *_BASE,
+        "app.services",
+        "app.ports",
+        "app.catalogues",
+        "app.notewords",
+        "app.bootstrap.Services",
+    ),
     "app.embedded": _BASE,
     "app": ("app.config", "app.bootstrap", "app.web"),
     "app.cli": _EVERYTHING,
@@ -115,6 +126,10 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "http.client": _COMMANDS,
     "urllib.request": (),
     "requests": (),
+    # Keys and signatures are made in one place.
+    "cryptography": ("app.feeds.pushcrypto",),
+    "http_ece": ("app.feeds.pushcrypto",),
+    "py_vapid": ("app.feeds.pushcrypto",),
     # Its addresses are secrets, and it takes much memory.
     "apprise": ("app.notify",),
     "httpx": (),

@@ -15,6 +15,7 @@ from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
+from app.models.push import Device
 from app.models.search import encoded
 from app.models.sharing import Audience
 from app.models.stream import StreamRef
@@ -39,6 +40,7 @@ class World:
     share_id: int
     comment_id: int
     export_id: str
+    device_id: int
 
 
 @pytest.fixture
@@ -69,7 +71,24 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
         share.id,
         comment.id,
         export.id,
+        _device(services, bob),
     )
+
+
+def _device(services: Services, who: Actor) -> int:
+    accounts, now = services.gateways.accounts, clock.now()
+    found = accounts.session(accounts.open_session(who.user_id, agent="", address=""))
+    assert found is not None
+    new = Device(
+        id=0,
+        user_id=who.user_id,
+        session=found[0].key,
+        endpoint="https://push.example.org/x",
+        p256dh=b"x" * 65,
+        auth=b"x" * 16,
+        created=now,
+    )
+    return services.mappers.devices.put(new).id
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
@@ -184,6 +203,12 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/reading", "POST"): {},
     ("/settings/notifications", "GET"): {},
     ("/settings/notifications", "POST"): {},
+    ("/push.js", "GET"): {"": "public"},
+    ("/api/push", "GET"): {},
+    ("/settings/devices/key", "POST"): {},
+    ("/settings/devices", "POST"): {"endpoint": "x", "p256dh": "y", "auth": "z"},
+    ("/settings/devices/remove", "POST"): {"": "theirs", "device": "DEVICE"},
+    ("/settings/devices/test", "POST"): {},
     ("/notifications", "GET"): {},
     ("/notifications/read", "POST"): {"": "theirs", "row": "feed.FEED"},
     ("/notifications/read-all", "POST"): {},
@@ -255,7 +280,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 
 _PERSONAL = (
     *("subscriptions", "folders", "marks", "tags", "searches"),
-    *("shares", "profiles", "likes", "comments", "notifications"),
+    *("shares", "profiles", "likes", "comments", "notifications", "devices"),
 )
 
 
@@ -324,6 +349,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "FOLDER": world.folder_id,
         "SNAPSHOT": snapshot,
         "UNDO": undo,
+        "DEVICE": world.device_id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}
     for (rule, method), form in MATRIX.items():

@@ -101,7 +101,7 @@ def test_W18_personal_answers_are_kept_nowhere(app: Flask, ann: Visitor) -> None
 
 def test_W18_public_answers_set_no_cookie(app: Flask) -> None:
     names = [asset.path for asset in Assets().all]
-    for path in ("/", "/healthz", "/robots.txt", "/nope", *(f"/static/{name}" for name in names)):
+    for path in ("/", "/healthz", "/robots.txt", "/nope", "/push.js", *(f"/static/{name}" for name in names)):
         answer = app.test_client().get(path)
         assert "Set-Cookie" not in answer.headers, path
         if path.startswith("/static/"):
@@ -153,8 +153,9 @@ def test_H04_html_is_passed_through_in_one_macro_only() -> None:
 def test_H09_no_route_serves_bytes_of_others(app: Flask, ann: Visitor) -> None:
     """No proxy, no uploads, no favicons yet: pages, JSON, and files of ours by their exact names."""
     types = {ann.get(path).mimetype for _, path in rules(app, "GET")}
-    # An export is written by us and goes out as a file to be kept.
-    assert types <= {"text/html", "text/plain", "application/json", "text/x-opml"}
+    # An export is written by us and goes out as a file to be kept; the one script is the service worker.
+    assert types <= {"text/html", "text/plain", "application/json", "text/x-opml", "text/javascript"}
+    assert [p for _, p in rules(app, "GET") if ann.get(p).mimetype == "text/javascript"] == ["/push.js"]
     assert ann.get("/export/opml").headers["Content-Disposition"].startswith("attachment")
     for name in ("../app.py", "%2e%2e/wsgi.py", "vendor.json", "app.css", "..%2f..%2fwsgi.py"):
         assert ann.get(f"/static/{name}").status_code == 404, name
@@ -227,6 +228,7 @@ def test_H16_web_addresses_stay_as_they_are() -> None:
 def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:
     public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
     assert public == {
+        "devices.worker",
         "hub.ask",
         "live.events",
         "new_password.choose",

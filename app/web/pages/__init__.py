@@ -8,6 +8,7 @@ from app.web.pages.account import bp as account
 from app.web.pages.add import bp as add
 from app.web.pages.admin import bp as admin
 from app.web.pages.api import bp as api
+from app.web.pages.devices import bp as devices
 from app.web.pages.discover import bp as discover
 from app.web.pages.feeds import bp as feeds
 from app.web.pages.folders import bp as folders
@@ -64,6 +65,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     live,
     talk,
     notifications,
+    devices,
     websub,
     shared,
     sharedfeeds,

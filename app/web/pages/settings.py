@@ -12,7 +12,7 @@ from app.models.preferences import Preferences
 from app.models.sharing import Audience, Profile
 from app.services.following import LINKS_MAX
 from app.web import i18n, schemas, zones
-from app.web.context import actor, services, user, web
+from app.web.context import actor, services, session, user, web
 from app.web.redirects import safe_next
 from app.web.render import THEME_COOKIE, THEMES, fragment_for, template
 from app.web.schemas import text
@@ -90,6 +90,14 @@ class Notifications:
     notify_mention: bool = False
     notify_import: bool = False
     notify_feed: bool = False
+    push_follower: bool = False
+    push_request: bool = False
+    push_reshare: bool = False
+    push_like: bool = False
+    push_comment: bool = False
+    push_reply: bool = False
+    push_mention: bool = False
+    push_import: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,14 +186,24 @@ def save_reading() -> Response | str:
 @bp.get("/settings/notifications")
 def notifications() -> str:
     """Of what one is told."""
-    return section("notifications", saved=schemas.query(request, Query).saved)
+    push = services().push
+    return section(
+        "notifications",
+        saved=schemas.query(request, Query).saved,
+        off=push.off,
+        devices=push.devices(actor()) if push.off is None else [],
+        session_key=session().key,
+    )
 
 
 @bp.post("/settings/notifications")
 def save_notifications() -> Response | str:
     """Keep the settings of notifications."""
-    form = schemas.form(request, Notifications)
-    services().accounts.set_preferences(actor(), dataclasses.asdict(form))
+    chosen = dataclasses.asdict(schemas.form(request, Notifications))
+    if services().push.off is not None:
+        # The page has no switches of devices then: they stay as they were.
+        chosen = {name: on for name, on in chosen.items() if not name.startswith("push_")}
+    services().accounts.set_preferences(actor(), chosen)
     return _saved("notifications")
 
 

@@ -1,0 +1,85 @@
+"""The catalogues of sentences, for pages and for whoever speaks to people without one; no Flask here.
+
+Sentences stand in English in templates, modules and scripts. Their translations are the gettext catalogues
+below ``web/translations``, read as they are: nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from babel import Locale
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.support import NullTranslations, Translations
+
+#: Codes of BCP 47 and what each language calls itself.
+LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "ru": "Русский", "ar": "العربية"}
+#: English made 40 % longer and accented: what does not change is not translatable, what is cut has no room.
+PSEUDO = "en-XA"
+#: What sentences are in and dates follow; English dates are those of most of the world: 14 March, 24 hours.
+_LOCALES = {"en": "en_GB", PSEUDO: "en_GB"}
+FOLDER = Path(__file__).parent / "web" / "translations"
+_PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|<[^>]*>|&\w+;")
+_ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
+
+
+@functools.cache
+def locale(code: str) -> Locale:
+    """Return whose dates, numbers, plurals and direction a language has."""
+    return Locale.parse(_LOCALES.get(code, code))
+
+
+@functools.cache
+def translations(code: str) -> NullTranslations:
+    """Return a language's words, looked up as gettext does."""
+    found = catalogue(code)
+    if found is None:
+        return NullTranslations()
+    compiled = io.BytesIO()
+    write_mo(compiled, found)
+    compiled.seek(0)
+    return Translations(compiled)
+
+
+@functools.cache
+def catalogue(code: str) -> Catalog | None:
+    """Return the catalogue of a language, None: sentences stay as they are."""
+    if code == PSEUDO:
+        return _pseudo_catalogue()
+    path = FOLDER / f"{code}.po"
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        return read_po(file, locale=code)
+
+
+def _pseudo_catalogue() -> Catalog | None:
+    path = FOLDER / "messages.pot"
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        catalogue = read_po(file, locale="en")
+    for message in catalogue:
+        if message.id:
+            forms = message.id if isinstance(message.id, (tuple, list)) else (message.id,)
+            strings = tuple(pseudo(form) for form in forms)
+            message.string = strings if len(strings) > 1 else strings[0]
+    return catalogue
+
+
+def pseudo(text: str) -> str:
+    """Return a sentence with accents and 40 % more letters; placeholders and markup stay as they are."""
+    parts, last = [], 0
+    for found in _PLACEHOLDER.finditer(text):
+        parts += [text[last : found.start()].translate(_ACCENTS), found.group()]
+        last = found.end()
+    parts.append(text[last:].translate(_ACCENTS))
+    more = max(1, len(text) * 2 // 5 - 2)
+    tail = " ".join("~" * min(9, more - at) for at in range(0, more, 10))
+    return f"[{''.join(parts)}{tail}]"

@@ -1,0 +1,170 @@
+"""The rules of web push (RFC 8030, 8291, 8292), pure: the caller brings keys and time.
+
+An endpoint is an address that somebody typed, whatever his browser is: it is fetched under all rules of
+the fetcher, no redirect is followed, and nothing of an answer is kept or told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import hashlib
+import ipaddress
+import json
+import random
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from app.config import Settings
+from app.errors import FetchError, InvalidError
+from app.feeds.net import Policy
+from app.models.fetched import Fetched, FetchRequest
+from app.models.push import POINT, SECRET, Device, Message, Off, Verdict
+
+#: A token for a push service is good for so long; RFC 8292 §2 allows a day.
+TOKEN_LIFE: Final = dt.timedelta(hours=12)
+#: Lengths of messages are multiples of this, so that they say little about what is in them.
+_BLOCK: Final = 256
+_JITTER: Final = 0.1
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+
+
+def why_off(settings: Settings) -> Off | None:
+    """Return why no device can be told, None: it can. Browsers allow it with HTTPS and on loopback alone."""
+    if not settings.push:
+        return Off.SETTING
+    parts = urlsplit(settings.own_origin)
+    safe = parts.scheme == "https" or parts.hostname in _LOOPBACK
+    return None if safe else Off.INSECURE
+
+
+def contact(settings: Settings) -> str:
+    """Return whom a push service may write to (RFC 8292 §2.1)."""
+    if settings.push_contact:
+        return settings.push_contact
+    parts = urlsplit(settings.own_origin)
+    return f"https://{parts.netloc}" if parts.scheme == "https" else "mailto:admin@localhost"
+
+
+def check_endpoint(url: str, policy: Policy, most: int) -> str:
+    """Return the address of a push service.
+
+    Raises:
+        InvalidError: none that may be asked: not HTTPS (but where loopback is allowed), or too long.
+    """
+    if len(url) > most or not _VISIBLE.fullmatch(url) or "#" in url:
+        raise InvalidError("This is no address of a push service.", field="endpoint")
+    try:
+        endpoint = policy.check_url(url)
+    except FetchError as e:
+        raise InvalidError("This is no address of a push service.", field="endpoint") from e
+    # The policy has let a loopback address through only if the administrator allows this very one.
+    local = endpoint.literal and ipaddress.ip_address(endpoint.host).is_loopback
+    # An IPv6 address cannot be named in a token by the library; no push service is at one.
+    if (endpoint.scheme != "https" and not local) or ":" in endpoint.host:
+        raise InvalidError("This is no address of a push service.", field="endpoint")
+    return endpoint.url
+
+
+def read_keys(p256dh: str, auth: str) -> tuple[bytes, bytes]:
+    """Return what a browser's messages are encrypted for, from base64url (RFC 8291 §3).
+
+    Raises:
+        InvalidError: it is no point of P-256, or no secret of 16 bytes.
+    """
+    from app.feeds import pushcrypto  # late: it takes memory, and most processes need none of it
+
+    point, secret = _bytes(p256dh, "p256dh", POINT), _bytes(auth, "auth", SECRET)
+    if not pushcrypto.is_point(point):
+        raise InvalidError("This is no key of a browser.", field="p256dh")
+    return point, secret
+
+
+def _bytes(text: str, field: str, length: int) -> bytes:
+    if len(text) <= 2 * length and _BASE64URL.fullmatch(text):
+        plain = text.rstrip("=")
+        try:
+            found = base64.urlsafe_b64decode(plain + "=" * (-len(plain) % 4))
+        except binascii.Error:
+            found = b""
+        if len(found) == length:
+            return found
+    raise InvalidError("This is no key of a browser.", field=field)
+
+
+def shown_key(point: bytes) -> str:
+    """Return a public key as browsers take it: base64url without padding."""
+    return base64.urlsafe_b64encode(point).rstrip(b"=").decode()
+
+
+def packed(message: Message, most: int) -> bytes:
+    """Return a message as UTF-8 JSON of at most ``most`` bytes; its words are cut until it fits."""
+    while len(text := _json(message)) > most and (message.body or message.title):
+        over = len(text) - most
+        if message.body:
+            message = message._replace(body=_cut(message.body, over))
+        else:
+            message = message._replace(title=_cut(message.title, over))
+    return text.ljust(min(most, -(-len(text) // _BLOCK) * _BLOCK))
+
+
+def _json(message: Message) -> bytes:
+    return json.dumps(message._asdict(), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _cut(text: str, octets: int) -> str:
+    """Return a text at least so many bytes shorter, with an ellipsis (3 bytes) at its end, or nothing."""
+    left = text.encode()[: -(octets + 3)].decode("utf-8", "ignore").rstrip("… ")
+    return f"{left}…" if left else ""
+
+
+def request(device: Device, body: bytes, authorization: str, *, tag: str, ttl: int) -> FetchRequest:
+    """Return the message to a push service (RFC 8030 §5).
+
+    Args:
+        body: encrypted. authorization: see :func:`app.feeds.pushcrypto.authorization`.
+        tag: of two messages with the same one the service keeps the newer. ttl: seconds it is kept.
+    """
+    # What goes to the service names no row: only that two messages are about the same one (§5.4).
+    topic = hashlib.sha256(f"{device.id}\n{tag}".encode()).digest()[:24]
+    headers = (
+        ("Content-Type", "application/octet-stream"),
+        ("Content-Encoding", "aes128gcm"),
+        ("TTL", str(ttl)),
+        ("Urgency", "normal"),
+        ("Topic", base64.urlsafe_b64encode(topic).decode()),
+        ("Authorization", authorization),
+    )
+    return FetchRequest(device.endpoint, key=device.id, headers=headers, form=body, follow=False)
+
+
+def origin(url: str) -> str:
+    """Return scheme, host and port of an endpoint that was checked: whom a token is for."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def judge(fetched: Fetched | None) -> Verdict:
+    """Return what an answer means; None: there was none in time.
+
+    Whether an address is not allowed, refuses or is silent is one and the same: else who registers
+    addresses and watches how long they stay could map the network this server stands in (S13).
+    """
+    if fetched is None or fetched.status == 0:
+        return Verdict.LATER
+    if fetched.error is None:
+        return Verdict.SENT
+    if fetched.status in (404, 410):
+        return Verdict.GONE
+    later = fetched.status == 429 or fetched.status >= 500
+    return Verdict.LATER if later else Verdict.REFUSED
+
+
+def retry_in(failures: int, asked: int | None, settings: Settings, rng: random.Random) -> float:
+    """Return the seconds until the next try after so many (1 or more); ``asked``: Retry-After."""
+    pause = min(settings.push_backoff_min * (1 << min(failures - 1, 24)), settings.push_backoff_max)
+    return max(pause * rng.uniform(1 - _JITTER, 1 + _JITTER), float(asked or 0))

@@ -1,0 +1,71 @@
+// Whether this device is told of things while no page is open: asked for here, and nowhere else.
+import { post } from "../net.js";
+import { toast } from "../toast.js";
+import { worker } from "../trusted.js";
+import { t } from "../words.js";
+
+const place = document.getElementById("push");
+const able = isSecureContext && "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
+
+const held = async () => (await navigator.serviceWorker.getRegistration("/"))?.pushManager.getSubscription();
+
+async function mark(text) {
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function turnOn() {
+  // Asked before anything is waited for: browsers let a page ask right after a click alone.
+  if ((await Notification.requestPermission()) !== "granted") return show();
+  await navigator.serviceWorker.register(worker(), { scope: "/" });
+  const { pushManager } = await navigator.serviceWorker.ready;
+  const { key } = await post("/settings/devices/key", {});
+  // Another address: what still waits for whoever was told here before comes no more.
+  await (await pushManager.getSubscription())?.unsubscribe();
+  const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }).catch(() => null);
+  if (!made) return toast(t("The push service of this browser does not answer. Try again later."));
+  const { endpoint, keys } = made.toJSON();
+  await post("/settings/devices", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
+  location.reload();
+}
+
+async function turnOff() {
+  await (await held())?.unsubscribe();
+  await post("/settings/devices/remove", { device: place.dataset.device });
+  location.reload();
+}
+
+function say(words, label, act) {
+  const text = document.createElement("p");
+  text.textContent = words;
+  place.replaceChildren(text);
+  if (!label) return;
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", className: "btn", textContent: label });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    await act().catch((error) => toast(error.message));
+    button.disabled = false;
+  });
+  place.append(button);
+}
+
+async function show() {
+  if (!able) return say(t("This browser cannot show notifications."));
+  if (Notification.permission === "denied") {
+    return say(t("This browser blocks notifications of this site. Allow them in its settings, then come back."));
+  }
+  const endpoint = (await held())?.endpoint;
+  if (endpoint && (await mark(endpoint)) === place.dataset.mark) {
+    return say(t("This device is told."), t("Stop on this device"), turnOff);
+  }
+  say(t("This device is not told."), t("Notify me on this device"), turnOn);
+}
+
+if (place) {
+  show();
+  if (able) {
+    const asked = navigator.permissions?.query({ name: "notifications" });
+    asked?.then((status) => status.addEventListener("change", show)).catch(() => {});
+  }
+}

@@ -1,0 +1,91 @@
+"""A device is told while no page is in sight: the service worker itself, and the page that asks for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Site
+from tests.support.reader import add_user
+
+Eventually = Callable[..., Any]
+PAGE = "/settings/notifications"
+_SHOWN = """async () => {
+  const registration = await navigator.serviceWorker.getRegistration("/");
+  const found = await registration.getNotifications();
+  return found.map((n) => [n.title, n.body, n.tag, n.dir, n.data.url]);
+}"""
+
+
+def test_a_message_is_shown_where_no_page_is_in_sight(site: Site, visit: Callable[..., Page]) -> None:
+    add_user(site.services, "ann")
+    page = visit(login="ann", expect="incognito mode")
+    page.context.grant_permissions(["notifications"], origin=site.url)
+    cdp = page.context.new_cdp_session(page)
+    workers: dict[str, str] = {}
+    cdp.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda event: workers.update({r["scopeURL"]: r["registrationId"] for r in event["registrations"]}),
+    )
+    cdp.send("ServiceWorker.enable")
+    page.goto(PAGE)
+    place = page.locator("#push")
+    expect(place).to_contain_text("This device is not told.")
+    # There is no push service behind this browser: it says so, and its worker is there all the same.
+    page.get_by_role("button", name="Notify me on this device").click()
+    expect(page.locator(".toast")).to_contain_text("push service of this browser does not answer")
+    expect(page.get_by_role("button", name="Notify me on this device")).to_be_enabled()
+    page.evaluate("async () => { await navigator.serviceWorker.ready; }")
+    assert list(workers) == [f"{site.url}/"]
+
+    def deliver(data: str) -> None:
+        wanted = {"origin": site.url, "registrationId": workers[f"{site.url}/"], "data": data}
+        cdp.send("ServiceWorker.deliverPushMessage", wanted)
+
+    def shown() -> list[list[str]]:
+        found: list[list[str]] = page.evaluate(_SHOWN)
+        return found
+
+    message = {
+        "title": "New comment",
+        "body": "bob",
+        "url": "/notifications",
+        "tag": "comment.1",
+        "dir": "rtl",
+    }
+    deliver(json.dumps(message))
+    # In the order in which they came: what follows is there, so the first one was seen and not shown.
+    deliver(json.dumps({**message, "title": "Eventr", "tag": "test", "always": True}))
+    page.wait_for_function(f"async () => (await ({_SHOWN})()).length > 0")
+    assert shown() == [["Eventr", "bob", "test", "rtl", "/notifications"]]
+    page.goto("about:blank")
+    deliver(json.dumps(message))
+    deliver(json.dumps({**message, "title": "Newer"}))
+    deliver("nonsense")
+    page.goto(PAGE)
+    page.wait_for_function(f"async () => (await ({_SHOWN})()).length > 2")
+    assert sorted(n[0] for n in shown()) == ["Eventr", "Eventr", "Newer"]
+
+
+def test_the_page_says_what_stands_in_the_way(site: Site, visit: Callable[..., Page]) -> None:
+    add_user(site.services, "ann")
+    page = visit(login="ann")
+    page.add_init_script("Object.defineProperty(Notification, 'permission', { get: () => 'denied' });")
+    page.goto(PAGE)
+    expect(page.locator("#push")).to_contain_text("This browser blocks notifications of this site.")
+    expect(page.locator("#push button")).to_have_count(0)
+    page.add_init_script("delete window.PushManager;")
+    page.goto(PAGE)
+    expect(page.locator("#push")).to_contain_text("This browser cannot show notifications.")
+
+
+def test_without_scripts_devices_are_listed(site: Site, visit: Callable[..., Page]) -> None:
+    add_user(site.services, "ann")
+    page = visit(login="ann", js=False)
+    page.goto(PAGE)
+    expect(page.locator("#push")).to_contain_text("with JavaScript alone")
+    expect(page.locator("[name=push_comment]")).to_be_checked()
+    expect(page.get_by_role("switch", name="Devices: likes what I share")).not_to_be_checked()
