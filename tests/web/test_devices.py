@@ -10,6 +10,7 @@ import pytest
 
 from app import bootstrap, create_app
 from app.bootstrap import Services
+from app.models.actor import Role
 from app.web import headers
 from tests.push.conftest import Browser
 from tests.support.reader import add_user
@@ -60,6 +61,20 @@ def test_another_person_in_the_same_browser_hears_nothing_of_the_first(
     add_user(services, "bob")
     add(ann)
     ann.log_in("bob")
+    assert ann.get("/api/push").get_json()["mine"] is False
+    assert services.store.database["devices"].count_documents({}) == 0
+
+
+def test_W01_a_link_for_a_new_password_leaves_nobody_else_logged_in(ann: Visitor, services: Services) -> None:
+    """Whoever was at this browser before would else go on being told of his own on it."""
+    bob, root = add_user(services, "bob"), add_user(services, "root", Role.ADMIN)
+    accounts = services.gateways.accounts
+    found = accounts.session(accounts.open_session(root.user_id, agent="", address=""))
+    assert found is not None
+    link = services.people.reset_link(root, found[0], bob.user_id)
+    add(ann)
+    form = {"token": link, "password": "another quiet place"}
+    assert ann.post("/new-password", form).status_code == 303
     assert ann.get("/api/push").get_json()["mine"] is False
     assert services.store.database["devices"].count_documents({}) == 0
 

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import ForbiddenError, InvalidError, RateLimitedError
 from app.web import schemas, sessions
-from app.web.context import services
+from app.web.context import services, session, user
 from app.web.render import template
 from app.web.schemas import text
 from app.web.sessions import public
@@ -52,5 +52,8 @@ def choose() -> Response | tuple[str, int]:
         return page, e.http_status
     except ForbiddenError as e:
         return template("pages/new_password.html", error=e, owner=None, token=""), e.http_status
+    if user() is not None:
+        # Somebody else's, who was logged in in this browser: it leaves nothing behind (W01).
+        services().sign_in.log_out(session())
     sessions.begin(session_id)
     return make_response(redirect("/read/all", 303))
