@@ -249,7 +249,7 @@ class Gateways:
         self.follows = FollowGateway(
             self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
         )
-        self.moderation = ModerationGateway(m.reports, m.profiles, m.shares, m.entries, m.users)
+        self.moderation = ModerationGateway(m.reports, m.profiles, m.shares, m.comments, m.entries, m.users)
         self.chains = ChainGateway(
             m.shares,
             self.sight,
@@ -554,6 +554,7 @@ class Services:
             g.moderation,
             g.profiles,
             g.sharing,
+            g.talk,
             self.following,
             self.people,
             self.events,

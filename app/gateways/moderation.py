@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.errors import NotFoundError
 from app.mappers.entries import EntryMapper
 from app.mappers.profiles import ProfileMapper
 from app.mappers.reports import ReportMapper
 from app.mappers.shares import ShareMapper
+from app.mappers.talk import CommentMapper
 from app.mappers.users import UserMapper
 from app.models.moderation import About, Case, Report, Reported
-from app.models.sharing import Profile, Share
+from app.models.sharing import Audience, Profile, Share
+from app.models.talk import Comment
+from app.models.user import User
 
 
 class ModerationGateway:
@@ -22,11 +25,12 @@ class ModerationGateway:
         reports: ReportMapper,
         profiles: ProfileMapper,
         shares: ShareMapper,
+        comments: CommentMapper,
         entries: EntryMapper,
         users: UserMapper,
     ) -> None:
         self._reports, self._profiles, self._shares = reports, profiles, shares
-        self._entries, self._users = entries, users
+        self._comments, self._entries, self._users = comments, entries, users
 
     def add(self, report: Report) -> None:
         """Store a report.
@@ -51,6 +55,39 @@ class ModerationGateway:
             raise NotFoundError(share_id=share_id)
         return found
 
+    def whom(self, about: About, thing: int) -> int:
+        """Return whom open reports about something accuse; the thing itself may be gone.
+
+        Raises:
+            NotFoundError: there are none.
+        """
+        found = self._reports.whom(about, thing)
+        if found is None:
+            raise NotFoundError(thing=thing)
+        return found
+
+    def user(self, user_id: int) -> User:
+        """Return an account.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found = self._users.get(user_id)
+        if found is None:
+            raise NotFoundError(user_id=user_id)
+        return found
+
+    def comment(self, comment_id: int) -> Comment:
+        """Return a comment, whoever may see it.
+
+        Raises:
+            NotFoundError: there is none, or it was removed.
+        """
+        found = self._comments.get(comment_id)
+        if found is None or found.removed:
+            raise NotFoundError(comment_id=comment_id)
+        return found
+
     def cases(self, limit: int) -> tuple[list[Case], bool]:
         """Return the open reports by what they are about, the longest waiting first; and if there are more.
 
@@ -60,17 +97,63 @@ class ModerationGateway:
         by_thing: dict[tuple[About, int], list[Report]] = {}
         for report in reports[:limit]:
             by_thing.setdefault((report.about, report.thing), []).append(report)
-        profiles = self._profiles.some(list({r.whom for r in reports}))
+        names = self._users.names(list({i for r in reports for i in (r.user_id, r.whom)}))
+        profiles = self._authors(list({r.whom for r in reports}), names)
         shares = self._shares.some([thing for about, thing in by_thing if about is About.SHARE])
-        names = self._users.names(list({r.user_id for r in reports}))
+        said = self._comments.some([thing for about, thing in by_thing if about is About.COMMENT])
         cases = []
         for (about, thing), found in by_thing.items():
             profile = profiles.get(found[0].whom)
-            if profile is not None:
-                is_person = about is About.PERSON
-                shown = person(profile) if is_person else self.shown(profile, shares.get(thing), thing)
-                cases.append(Case(shown, tuple(reversed(found)), names))
+            if profile is None:
+                continue
+            match about:
+                case About.PERSON:
+                    shown = person(profile)
+                case About.SHARE:
+                    shown = self.shown(profile, shares.get(thing), thing)
+                case About.COMMENT:
+                    shown = self.said(profile, said.get(thing), thing)
+            cases.append(Case(shown, tuple(reversed(found)), names))
         return cases, len(reports) > limit
+
+    def author(self, user_id: int) -> Profile:
+        """Return the profile of who wrote something, or what stands for one who shares nothing.
+
+        Raises:
+            NotFoundError: the account is gone.
+        """
+        found = self._authors([user_id], self._users.names([user_id])).get(user_id)
+        if found is None:
+            raise NotFoundError(user_id=user_id)
+        return found
+
+    def _authors(self, user_ids: Sequence[int], names: Mapping[int, str]) -> dict[int, Profile]:
+        """Return profiles by person; who comments need not have one."""
+        none = {
+            i: Profile(user_id=i, feed_id=0, closet_id=0, handle=names[i], audience=Audience.PRIVATE)
+            for i in user_ids
+            if i in names
+        }
+        return {**none, **self._profiles.some(user_ids)}
+
+    def said(self, author: Profile, comment: Comment | None, comment_id: int) -> Reported:
+        """Return what a comment says, and where it stands; of one that was removed there is nothing left."""
+        if comment is None or comment.removed:
+            return Reported(about=About.COMMENT, thing=comment_id, profile=author, live=False)
+        share = self._shares.get(comment.share_id)
+        sharer = self._profiles.get(share.user_id) if share else None
+        root = self._entries.find(share.of.entry_id, [share.of.feed_id]) if share else None
+        return Reported(
+            about=About.COMMENT,
+            thing=comment_id,
+            profile=author,
+            title=root.title if root else "",
+            url=(root.url or "") if root else "",
+            note=comment.text,
+            audience=share.audience.within(sharer.audience) if share and sharer else Audience.PRIVATE,
+            share_id=share.id if share and share.live else 0,
+            sharer=sharer.name if sharer else "",
+        )
 
     def shown(self, profile: Profile, share: Share | None, share_id: int) -> Reported:
         """Return what a share says; of one that was taken back there is nothing left."""
@@ -85,7 +168,7 @@ class ModerationGateway:
             url=(root.url or "") if root else "",
             excerpt=root.excerpt if root and not share.is_post else "",
             note=share.note,
-            audience=share.audience,
+            audience=share.audience.within(profile.audience),
         )
 
     def suspended(self, user_ids: Sequence[int]) -> list[Profile]:

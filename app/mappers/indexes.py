@@ -87,7 +87,8 @@ INDEXES: dict[str, list[IndexModel]] = {
     "reports": [
         # One open report per person and thing.
         IndexModel([("user_id", _UP), ("about", _UP), ("thing", _UP)], name="user_thing", unique=True),
-        # What is said about somebody, when it is decided or he leaves.
+        # What is said about a thing that may be gone; about somebody, when it is decided or he leaves.
+        IndexModel([("thing", _UP)], name="thing"),
         IndexModel([("whom", _UP)], name="whom"),
     ],
     "ties": [

@@ -53,6 +53,12 @@ class ReportMapper:
         return [_report(d) for d in self._reports.find().sort("_id", 1).limit(limit)]
 
     @translated
+    def whom(self, about: About, thing: int) -> int | None:
+        """Return whom open reports about one thing accuse, None: there are none."""
+        found = self._reports.find_one({"about": about.value, "thing": thing}, {"whom": 1})
+        return found["whom"] if found else None
+
+    @translated
     def close(self, whom: int, about: About | None = None, thing: int = 0) -> int:
         """Forget the reports about one thing of a person, or about all of his; return how many."""
         query: Doc = {"whom": whom}

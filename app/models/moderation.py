@@ -14,6 +14,7 @@ class About(enum.StrEnum):
 
     SHARE = "share"
     PERSON = "person"
+    COMMENT = "comment"
 
 
 class Reason(enum.StrEnum):
@@ -31,7 +32,7 @@ class Report:
 
     Attributes:
         user_id: who reports.
-        thing: the id of the share or the person. whom: whose share it is, or the person himself.
+        thing: the id of the share, comment or person. whom: who wrote it, or the person himself.
         text: what the reporter says. quote: what the thing said at that moment; its owner may change it.
     """
 
@@ -53,7 +54,9 @@ class Reported:
     Attributes:
         profile: whose it is.
         title, url, excerpt: of what is shared. note: what the person wrote to it, or of himself.
+        audience: for whom it is.
         live: False: he took it back himself.
+        share_id, sharer: of a comment, the share that it is said to, and who shares that; 0: it is gone.
     """
 
     about: About
@@ -65,6 +68,8 @@ class Reported:
     note: str = ""
     audience: Audience = Audience.PUBLIC
     live: bool = True
+    share_id: int = 0
+    sharer: str = ""
 
     @property
     def quote(self) -> str:

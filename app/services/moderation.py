@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from app import clock, logs
-from app.errors import InvalidError
+from app.errors import InvalidError, NotFoundError
 from app.gateways import moderation
 from app.gateways.moderation import ModerationGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
+from app.gateways.talk import TalkGateway
 from app.models.actor import Actor, Permission
 from app.models.moderation import About, Cases, Reason, Report, Reported
 from app.models.user import Session
@@ -37,6 +38,7 @@ class ModerationService:
         reports: ModerationGateway,
         profiles: ProfileGateway,
         sharing: SharingGateway,
+        talk: TalkGateway,
         following: FollowingService,
         people: PeopleService,
         events: EventPort,
@@ -45,7 +47,7 @@ class ModerationService:
         per_hour: int,
     ) -> None:
         self._reports, self._profiles, self._sharing = reports, profiles, sharing
-        self._following, self._people = following, people
+        self._talk, self._following, self._people = talk, following, people
         self._events, self._limiter, self._per_hour = events, limiter, per_hour
 
     # -- for everybody
@@ -61,6 +63,15 @@ class ModerationService:
         _others(actor, share.user_id)
         profile = self._profiles.some([share.user_id])[share.user_id]
         return self._reports.shown(profile, share, share.id)
+
+    def comment(self, actor: Actor, comment_id: int) -> Reported:
+        """Return a comment as the one sees it who is about to report it."""
+        require(actor, Permission.REPORT_MAKE)
+        found, _ = self._talk.get(actor.user_id, an_id(comment_id, "comment"))
+        if found.user_id is None or not self._talk.hears(actor.user_id, found):
+            raise NotFoundError(comment_id=comment_id)
+        _others(actor, found.user_id)
+        return self._reports.said(self._reports.author(found.user_id), found, found.id)
 
     def person(self, actor: Actor, handle: str) -> Reported:
         """Return somebody as the one sees him who is about to report him."""
@@ -108,11 +119,17 @@ class ModerationService:
         """Let something be as it is; return how many reports that closes.
 
         Raises:
-            NotFoundError: there is no such share.
+            NotFoundError: there is no such share, or nothing is said about such a comment.
         """
         require(actor, Permission.REPORT_MANAGE)
         thing = an_id(thing, "thing")
-        whom = thing if about is About.PERSON else self._reports.share(thing).user_id
+        match about:
+            case About.PERSON:
+                whom = thing
+            case About.SHARE:
+                whom = self._reports.share(thing).user_id
+            case About.COMMENT:  # it may be gone, with all of its place
+                whom = self._reports.whom(about, thing)
         count = self._reports.close(whom, about, thing)
         log.info("reports_dismissed", about=about.value, thing=thing, count=count, by=actor.user_id)
         return count
@@ -131,16 +148,32 @@ class ModerationService:
         self._events.counts(share.user_id)
         log.info("share_removed", share_id=share.id, user_id=share.user_id, by=actor.user_id)
 
+    def remove_comment(self, actor: Actor, comment_id: int) -> None:
+        """Take somebody's comment away for good; where it was answered its place stays.
+
+        Raises:
+            NotFoundError: there is none, or it was removed already.
+        """
+        require(actor, Permission.REPORT_MANAGE)
+        found, now = self._reports.comment(an_id(comment_id, "comment")), clock.now()
+        self._talk.remove(actor.user_id, found.id, now, now)  # nothing that could bring it back
+        author = found.user_id or 0
+        self._reports.close(author, About.COMMENT, found.id)
+        self._events.counts(self._reports.share(found.share_id).user_id)
+        log.info("comment_taken", comment_id=found.id, user_id=author, by=actor.user_id)
+
     def suspend(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> None:
         """Close somebody's account and hide all that he shares, at once.
 
         Raises, as :meth:`lift`:
             InvalidError: it is the actor himself, or his password is wanted and wrong.
-            NotFoundError: there is no such account, or it shares nothing.
+            NotFoundError: there is no such account.
             ConflictError: nobody would be left who may change anything.
         """
         require(actor, Permission.REPORT_MANAGE)
         self._people.set_disabled(actor, session, user_id, True, proof)
+        # Who only comments has no profile yet; with one he is suspended like anybody else.
+        self._profiles.ensure(self._reports.user(user_id), clock.now())
         hidden = self._profiles.suspend(user_id, True)
         closed = self._reports.close(user_id)
         self._events.new({hidden.feed_id: 0})

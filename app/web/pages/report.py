@@ -1,4 +1,4 @@
-"""Report a share or a person to the administrators."""
+"""Report a share, a comment or a person to the administrators."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _SHOWN = (ExistsError, InvalidError, RateLimitedError)
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     share: int | None = None
+    comment: int | None = None
     person: str = text(max=64, default="")
     next: str = text(max=2048, default="")
 
@@ -56,6 +57,8 @@ def _page(asked: Query, thing: Reported, error: EventrError | None = None) -> st
 def _thing(asked: Query) -> Reported:
     if asked.share:
         return services().moderation.share(actor(), asked.share)
+    if asked.comment:
+        return services().moderation.comment(actor(), asked.comment)
     if asked.person:
         return services().moderation.person(actor(), asked.person)
     raise NotFoundError

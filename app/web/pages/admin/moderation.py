@@ -64,6 +64,9 @@ def _decide(act: str, form: Deed) -> str:
             do.dismiss(actor(), About(form.about), form.thing)
             return str(_("Left as it is"))
         case "remove":
+            if form.about == About.COMMENT:
+                do.remove_comment(actor(), form.thing)
+                return str(_("The comment is removed"))
             do.remove(actor(), form.thing)
             return str(_("The share is removed"))
         case "suspend":

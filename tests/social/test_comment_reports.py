@@ -1,0 +1,144 @@
+"""Comments: reported by who sees them, removed by administrators, gone with who is suspended."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.bootstrap import Services
+from app.errors import ExistsError, ForbiddenError, InvalidError, NotFoundError
+from app.models.actor import Actor
+from app.models.moderation import About, Reason
+from app.models.sharing import Audience, Share
+from app.models.talk import Comment, Count
+from tests.social.conftest import People
+from tests.social.test_access import World
+from tests.social.test_moderation import _session, _suspend, boss, doors
+from tests.social.test_talk import share, thread
+from tests.social.visiting import Doors
+
+__all__ = ["boss", "doors", "share"]
+
+
+def _report(people: People, who: Actor, comment: Comment, text: str = "bad") -> None:
+    moderation = people.services.moderation
+    moderation.report(who, moderation.comment(who, comment.id), Reason.ABUSE, text)
+
+
+def test_a_comment_is_reported_and_removed(
+    people: People, doors: Doors, ann: Actor, bob: Actor, cleo: Actor, boss: Actor, share: Share
+) -> None:
+    talk = people.services.talk
+    one = talk.comment(bob, share.id, "Words <i>of</i> bob, who shares nothing")
+    talk.comment(cleo, share.id, "an answer", parent=one.id)
+    visitor, office = doors(cleo), doors(boss)
+    link = f"/report?comment={one.id}"
+    assert link in visitor.get(f"/shares/{share.id}/comments").text
+    assert link not in doors(bob).get(f"/shares/{share.id}/comments").text
+    page = visitor.get(link).text
+    assert "Words &lt;i&gt;of&lt;/i&gt; bob" in page
+    assert "Said to what ann shares" in page
+    form = {"comment": str(one.id), "reason": "abuse", "text": "It insults me"}
+    assert visitor.post("/report", form).status_code == 303
+    assert visitor.post("/report", form).status_code == 409
+    found = office.get("/admin/moderation").text
+    for words in ("A comment of", "Words &lt;i&gt;of", "It insults me", "by cleo", f"at={one.id}#c{one.id}"):
+        assert words in found, words
+    assert people.services.notifications.page(ann).notes[0].count == 2
+    office.post("/admin/moderation/remove", {"thing": str(one.id), "about": "comment"})
+    assert "Nothing is reported." in office.get("/admin/moderation").text
+    assert thread(people, None, share) == [(0, "", ""), (1, "cleo", "an answer")]
+    assert talk.of(None, share).comments == Count(1)
+    (note,) = people.services.notifications.page(ann).notes
+    assert [f.handle for f in note.faces] == ["cleo"]
+    assert not people.services.store.database["comments"].count_documents({"user_id": bob.user_id})
+    assert visitor.get(link).status_code == 404
+    # Nobody brings it back, whoever holds what its removal left.
+    for left in people.services.store.database["comment_undos"].find():
+        with pytest.raises(NotFoundError):
+            talk.restore(Actor(left["user_id"]), left["token"])
+    with pytest.raises(NotFoundError):
+        people.services.moderation.remove_comment(boss, one.id)
+
+
+def test_a_report_of_a_comment_is_dismissed_also_when_that_is_gone(
+    people: People, ann: Actor, bob: Actor, boss: Actor, share: Share
+) -> None:
+    moderation, talk = people.services.moderation, people.services.talk
+    one = talk.comment(bob, share.id, "peculiar")
+    _report(people, ann, one)
+    with pytest.raises(ExistsError):
+        _report(people, ann, one)
+    assert moderation.dismiss(boss, About.COMMENT, one.id) == 1
+    assert moderation.cases(boss).cases == ()
+    _report(people, ann, one)
+    talk.remove(bob, one.id)
+    (case,) = moderation.cases(boss).cases
+    assert not case.thing.live
+    assert "peculiar" in case.reports[0].quote
+    assert moderation.dismiss(boss, About.COMMENT, one.id) == 1
+    with pytest.raises(NotFoundError):
+        moderation.dismiss(boss, About.COMMENT, one.id)
+
+
+def test_who_comments_and_shares_nothing_is_suspended_like_others(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, boss: Actor, share: Share
+) -> None:
+    talk, moderation = people.services.talk, people.services.moderation
+    one = talk.comment(bob, share.id, "bad")
+    talk.comment(cleo, share.id, "answer", parent=one.id)
+    _report(people, cleo, one)
+    _suspend(people, boss, bob)
+    assert moderation.cases(boss).cases == ()
+    assert [p.handle for p in moderation.cases(boss).suspended] == ["bob"]
+    assert thread(people, ann, share) == [(0, "", ""), (1, "cleo", "answer")]
+    assert talk.of(ann, share).comments == Count(1)
+    with pytest.raises(NotFoundError):
+        moderation.comment(cleo, one.id)
+    moderation.lift(boss, _session(people, boss), bob.user_id)
+    assert thread(people, ann, share) == [(0, "bob", "bad"), (1, "cleo", "answer")]
+
+
+def test_W04_a_comment_is_reported_by_those_alone_who_see_it(people: People, doors: Doors) -> None:
+    world = World(people, "public")
+    post = people.services.sharing.post(world.owner, "For few", "words", audience=Audience.FOLLOWERS)
+    said = people.services.talk.comment(world.actor("follower"), post.id, "among us")
+    own = people.services.talk.comment(world.owner, post.id, "mine")
+
+    def seen(comment: Comment) -> set[str]:
+        answers = {n: doors(a).get(f"/report?comment={comment.id}") for n, a in world.viewers.items()}
+        return {name for name, answer in answers.items() if answer.status_code not in (303, 404)}
+
+    # To who wrote it it is refused with a reason.
+    assert seen(said) == seen(own) == {"owner", "follower"}
+    with pytest.raises(InvalidError):
+        people.services.moderation.comment(world.owner, own.id)
+    for name in ("stranger", "blocked"):
+        with pytest.raises(NotFoundError):
+            _report(people, world.actor(name), said)
+    _report(people, world.owner, said)
+    office = doors(world.actor("admin")).get("/admin/moderation").text
+    assert "among us" in office
+    assert "for followers" in office
+    for name in ("stranger", "follower", "owner"):
+        with pytest.raises(ForbiddenError):
+            people.services.moderation.remove_comment(world.actor(name), said.id)
+    # Who mutes somebody does not get his words, nor what reports of them would tell.
+    people.services.following.edit(
+        world.actor("follower"),
+        display="",
+        bio="",
+        links=(),
+        audience=Audience.PUBLIC,
+        listed=False,
+        open_lists=False,
+    )
+    people.services.following.mute(world.owner, "follower", True)
+    assert seen(said) == {"follower"}
+
+
+def test_G02_reports_of_comments_go_with_their_authors(
+    services: Services, people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    _report(people, ann, services.talk.comment(bob, share.id, "bad"))
+    services.mappers.erasure.forget(bob.user_id)
+    assert services.store.database["reports"].count_documents({}) == 0
