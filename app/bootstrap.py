@@ -216,6 +216,7 @@ class Gateways:
             m.subscriptions,
             m.undos,
             m.removals,
+            m.ties,
             self.sight,
             start=start,
             most=settings.subscriptions_max,
@@ -462,6 +463,7 @@ class Services:
             self.jobs,
             self.events,
             g.websubs,
+            self.notifier,
             self.limiter,
             undo_ttl=s.undo_ttl,
             addresses_per_hour=s.addresses_per_hour,
@@ -490,6 +492,7 @@ class Services:
             g.websubs,
             self.jobs,
             self.events,
+            self.notifier,
             undo_ttl=undo_ttl,
         )
 

@@ -6,14 +6,14 @@ import contextlib
 import datetime as dt
 from collections.abc import Sequence
 
-from app.errors import ExistsError, ForbiddenError, NotFoundError
+from app.errors import ExistsError, NotFoundError
 from app.gateways.sight import SightGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.mappers.feeds import FeedMapper
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.users import UserMapper
-from app.models.sharing import Audience, Profile, Tie, TieKind
+from app.models.sharing import Profile, Tie, TieKind
 from app.models.subscription import Subscription
 
 
@@ -39,19 +39,14 @@ class FollowGateway:
 
         Raises:
             NotFoundError: he shares with nobody, or does not want to be seen by this person.
-            ForbiddenError: it is himself.
+            ForbiddenError: it is himself, or somebody he blocks.
             TooLargeError: he has as many subscriptions as he may.
         """
         tie = self._sight.tie(user_id, whom)
-        if tie.own:
-            raise ForbiddenError("This is you. What you share is under “My shares”.")
-        if whom.hidden or whom.audience is Audience.PRIVATE or (tie.blocked and not tie.blocks):
-            raise NotFoundError(user_id=whom.user_id)
-        if tie.blocks:
-            raise ForbiddenError("You block this person. Unblock first.")
+        free = self._sight.may_follow(whom, tie)
         if tie.follows:
             return tie
-        if whom.audience is Audience.FOLLOWERS:
+        if not free:
             self._ties.add(user_id, TieKind.REQUEST, whom.user_id, now)
             return tie._replace(requested=True)
         self._subscribe(user_id, whom, now)

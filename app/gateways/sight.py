@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from app.errors import ForbiddenError, NotFoundError
 from app.feeds import typed
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.shares import ShareMapper, Sight
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.sharing import STRANGER, Profile, Share, Sharer, Tie, TieKind
+from app.models.sharing import STRANGER, Audience, Profile, Share, Sharer, Tie, TieKind
 from app.models.talk import Face
 
 #: Blocks that counts take out.
@@ -50,9 +51,28 @@ class SightGateway:
 
     def barred(self, viewer: int, feed_id: int) -> bool:
         """Return whether a feed is the stream of somebody with whom a block stands between."""
-        owner = self._profiles.owner(feed_id)
-        profile = self._profiles.get(owner) if owner is not None else None
+        profile = self.streamer(feed_id)
         return profile is not None and self.tie(viewer, profile).blocked
+
+    def streamer(self, feed_id: int) -> Profile | None:
+        """Return whose stream a feed is, None: nobody's."""
+        owner = self._profiles.owner(feed_id)
+        return self._profiles.get(owner) if owner is not None else None
+
+    def may_follow(self, whom: Profile, tie: Tie) -> bool:
+        """Return whether one of this tie follows somebody without asking; False: he has to ask.
+
+        Raises:
+            NotFoundError: there is nobody to follow, as far as he may know.
+            ForbiddenError: it is himself, or somebody he blocks.
+        """
+        if tie.own:
+            raise ForbiddenError("This is you. What you share is under “My shares”.")
+        if whom.hidden or whom.audience is Audience.PRIVATE or (tie.blocked and not tie.blocks):
+            raise NotFoundError(user_id=whom.user_id)
+        if tie.blocks:
+            raise ForbiddenError("You block this person. Unblock first.")
+        return tie.follows or whom.audience is Audience.PUBLIC
 
     def tie(self, viewer: int | None, profile: Profile) -> Tie:
         """Return what a viewer is to one person."""

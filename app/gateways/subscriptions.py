@@ -8,17 +8,19 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.errors import ConflictError, ExistsError, NotFoundError, TooLargeError
+from app.errors import ConflictError, ExistsError, ForbiddenError, NotFoundError, TooLargeError
 from app.gateways.sight import SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
+from app.mappers.profiles import TieMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import Replace, SubscriptionMapper
 from app.models.entry import EntryKey
 from app.models.feed import Feed, FeedCard, Position
-from app.models.removal import Removal
+from app.models.removal import Removal, Returned
+from app.models.sharing import Profile, TieKind
 from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
 
@@ -46,6 +48,7 @@ class SubscriptionGateway:
         subscriptions: SubscriptionMapper,
         undos: UndoMapper,
         removals: RemovalMapper,
+        ties: TieMapper,
         sight: SightGateway,
         *,
         start: StartRule,
@@ -57,6 +60,7 @@ class SubscriptionGateway:
         self._subscriptions = subscriptions
         self._undos = undos
         self._removals = removals
+        self._ties = ties
         self._sight = sight
         self._start = start
         self._most = most
@@ -160,16 +164,18 @@ class SubscriptionGateway:
             raise NotFoundError(feed_id=feed_id)
         return token
 
-    def restore(
-        self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime
-    ) -> Subscription:
+    def restore(self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime) -> Returned:
         """Bring back a subscription that was removed, with its name, folders and read state.
+
+        A person is followed as by who follows him for the first time: who wants to be asked by now, is.
 
         Args:
             folder_ids: the folders he has; others it was in are left out.
 
         Raises:
-            NotFoundError: the token expired, was used, or was never his; or the feed is gone.
+            NotFoundError: the token expired, was used, or was never his; or the feed is gone, or the person
+                can no longer be followed.
+            ForbiddenError: he blocks this person.
             ExistsError: he has subscribed again.
             TooLargeError: he has as many as he may.
         """
@@ -178,9 +184,29 @@ class SubscriptionGateway:
         if was is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         self._check_count(user_id)
+        whom = self._to_ask(was, token)
+        if whom is not None:
+            return Returned(asked=self._ask(user_id, whom, token, now))
         wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
+        return Returned((self._store.transaction(lambda session: self._return(wanted, token, now, session)),))
 
-        return self._store.transaction(lambda session: self._return(wanted, token, now, session))
+    def _to_ask(self, was: Subscription, token: str) -> Profile | None:
+        """Return who has to be asked before this comes back, None: nobody."""
+        if not was.person:
+            return None
+        whom = self._sight.streamer(was.feed_id)
+        try:
+            if whom is None:
+                raise NotFoundError(feed_id=was.feed_id)
+            return None if self._sight.may_follow(whom, self._sight.tie(was.user_id, whom)) else whom
+        except NotFoundError as e:
+            raise NotFoundError("This can no longer be undone.", undo=token) from e
+
+    def _ask(self, user_id: int, whom: Profile, token: str, now: dt.datetime) -> tuple[int, ...]:
+        """Ask instead of coming back."""
+        self._ties.add(user_id, TieKind.REQUEST, whom.user_id, now)
+        self._removals.remove(user_id, token)
+        return (whom.user_id,)
 
     def bar(self, user_id: int, feed_id: int) -> None:
         """Let no token bring a user back to a feed that he has left or lost."""
@@ -232,8 +258,10 @@ class SubscriptionGateway:
 
     def restore_many(
         self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime
-    ) -> list[int]:
+    ) -> Returned:
         """Bring back what :meth:`remove_many` took; feeds he has subscribed to again stay as they are.
+
+        People as by :meth:`restore`; those who can no longer be followed are left out.
 
         Raises:
             NotFoundError: the token expired, was used, or was never his.
@@ -243,22 +271,32 @@ class SubscriptionGateway:
         if not removals:
             raise NotFoundError("This can no longer be undone.", undo=token)
         self._check_count(user_id, len(removals))
-        mine, back = set(self._subscriptions.feed_ids(user_id)), list[int]()
-        wanted = []
+        mine = set(self._subscriptions.feed_ids(user_id))
+        back, wanted, asked, lost = list[Subscription](), [], list[int](), 0
         for removal in removals:
             was = removal.subscription
             if was is None or was.feed_id in mine:
                 self._removals.remove(user_id, removal.token)
+                continue
+            try:
+                whom = self._to_ask(was, removal.token)
+            except (NotFoundError, ForbiddenError):
+                lost += 1
+                continue
+            if whom is not None:
+                asked += self._ask(user_id, whom, removal.token, now)
             else:
                 kept = tuple(f for f in was.folder_ids if f in folder_ids)
                 wanted.append((was._replace(folder_ids=kept), removal.token))
         for start in range(0, len(wanted), TOGETHER):
             back += self._return_some(wanted[start : start + TOGETHER], now)
-        return back
+        return Returned(tuple(back), tuple(asked), lost)
 
-    def _return_some(self, wanted: Sequence[tuple[Subscription, str]], now: dt.datetime) -> list[int]:
-        def work(session: Session) -> list[int]:
-            return [self._return(mine, token, now, session).feed_id for mine, token in wanted]
+    def _return_some(
+        self, wanted: Sequence[tuple[Subscription, str]], now: dt.datetime
+    ) -> list[Subscription]:
+        def work(session: Session) -> list[Subscription]:
+            return [self._return(mine, token, now, session) for mine, token in wanted]
 
         try:
             return self._store.transaction(work)

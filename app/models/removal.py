@@ -21,6 +21,19 @@ class Place(NamedTuple):
     orders: Mapping[int, str]
 
 
+class Returned(NamedTuple):
+    """What became of subscriptions that somebody wanted back.
+
+    Attributes:
+        back: those that came back. asked: people who want to be asked by now, and were, by account.
+        lost: how many people can no longer be followed.
+    """
+
+    back: tuple[Subscription, ...] = ()
+    asked: tuple[int, ...] = ()
+    lost: int = 0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Removal:
     """A subscription, a folder with what lay in it, a saved search, or where something lay before a move.

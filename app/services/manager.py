@@ -16,10 +16,12 @@ from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
 from app.models.jobs import Job, Queue, Task
 from app.models.manager import LOOSE, Condition, ManagerPage, ManagerQuery, ManagerRow, Order, parse_cursor
+from app.models.removal import Returned
 from app.models.stream import MassMarked
 from app.ports import EventPort, JobPort
 from app.services.access import require
 from app.services.checks import a_text, some_ids
+from app.services.notifying import Notifier
 
 log = logs.get(__name__)
 
@@ -44,6 +46,7 @@ class ManagerService:
         websubs: WebsubGateway,
         jobs: JobPort,
         events: EventPort,
+        notifier: Notifier,
         *,
         undo_ttl: float,
     ) -> None:
@@ -54,6 +57,7 @@ class ManagerService:
         self._websubs = websubs
         self._jobs = jobs
         self._events = events
+        self._notifier = notifier
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def page(self, actor: Actor, query: ManagerQuery) -> ManagerPage:
@@ -137,8 +141,8 @@ class ManagerService:
         log.info("unsubscribed_many", user_id=actor.user_id, count=len(gone))
         return token, len(gone)
 
-    def restore(self, actor: Actor, token: str) -> int:
-        """Take back an ``unsubscribe`` of many; return how many came back.
+    def restore(self, actor: Actor, token: str) -> Returned:
+        """Take back an ``unsubscribe`` of many; people who want to be asked by now are.
 
         Raises:
             NotFoundError: it was too long ago, was taken back already, or was never his.
@@ -147,10 +151,11 @@ class ManagerService:
         require(actor, Permission.SUBSCRIPTION_EDIT)
         token = a_text(token, "token", most=TOKEN_MAX)
         folders = {folder.id for folder in self._folders.of_user(actor.user_id)}
-        back = self._subscriptions.restore_many(actor.user_id, token, folders, clock.now())
-        self._events.follows(actor.user_id, added=back)
-        log.info("resubscribed_many", user_id=actor.user_id, count=len(back))
-        return len(back)
+        done = self._subscriptions.restore_many(actor.user_id, token, folders, clock.now())
+        self._notifier.asked(actor.user_id, done.asked)
+        self._events.follows(actor.user_id, added=[s.feed_id for s in done.back])
+        log.info("resubscribed_many", user_id=actor.user_id, count=len(done.back), asked=len(done.asked))
+        return done
 
     def refresh(self, actor: Actor, feed_ids: Sequence[int]) -> int:
         """Pull those of these feeds that he reads now, people left out; return how many that are.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec
 
 from app import clock, logs
 from app.errors import StoreError
 from app.gateways.notes import NoteGateway
-from app.models.sharing import Audience, Share, Tie
+from app.models.sharing import STRANGER, Audience, Share, Tie
 from app.models.talk import Comment, NoteKind, mentioned
 from app.ports import EventPort
 from app.services.push import PushService
@@ -45,6 +45,12 @@ class Notifier:
             self._tell(whom, NoteKind.FOLLOWER, 0, by)
         elif tie.requested and not was.requested:
             self._tell(whom, NoteKind.REQUEST, 0, by)
+
+    def asked(self, by: int, people: Sequence[int]) -> None:
+        """Somebody asks to follow these people."""
+        for whom in people:
+            self._events.counts(whom)
+            self.followed(by, whom, STRANGER, Tie(requested=True))
 
     @_by_the_way
     def shared(self, share: Share) -> None:

@@ -19,6 +19,7 @@ from app.models.subscription import Exchanged, ReadState, Subscribed, Subscripti
 from app.ports import EventPort, JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_ids
+from app.services.notifying import Notifier
 
 log = logs.get(__name__)
 
@@ -47,6 +48,7 @@ class SubscriptionService:
         jobs: JobPort,
         events: EventPort,
         websubs: WebsubGateway,
+        notifier: Notifier,
         limiter: Limiter,
         *,
         undo_ttl: float,
@@ -58,6 +60,7 @@ class SubscriptionService:
         self._jobs = jobs
         self._events = events
         self._websubs = websubs
+        self._notifier = notifier
         self._limiter = limiter
         self._addresses_per_hour = addresses_per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -119,18 +122,28 @@ class SubscriptionService:
         log.info("unsubscribed", user_id=actor.user_id, feed_id=feed_id)
         return token
 
-    def restore(self, actor: Actor, token: str) -> Subscription:
+    def restore(self, actor: Actor, token: str) -> Subscription | None:
         """Take back an ``unsubscribe``, with name, folders and what was read.
 
+        Returns:
+            What came back; None: it is a person who wants to be asked by now, and was.
+
         Raises:
-            NotFoundError: it was too long ago, was taken back already, or was never his.
+            NotFoundError: it was too long ago, was taken back already, or was never his; or it is a person
+                who can no longer be followed.
+            ForbiddenError: he blocks this person.
             ExistsError: he has subscribed again; that stays as it is.
             TooLargeError: he has as many subscriptions as he may.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
         token = a_text(token, "token", most=TOKEN_MAX)
         folders = {folder.id for folder in self._folders.of_user(actor.user_id)}
-        subscription = self._subscriptions.restore(actor.user_id, token, folders, clock.now())
+        done = self._subscriptions.restore(actor.user_id, token, folders, clock.now())
+        self._notifier.asked(actor.user_id, done.asked)
+        if not done.back:
+            log.info("asked_again", user_id=actor.user_id, whom=done.asked[0])
+            return None
+        (subscription,) = done.back
         self._events.follows(actor.user_id, added=[subscription.feed_id])
         log.info("resubscribed", user_id=actor.user_id, feed_id=subscription.feed_id)
         return subscription

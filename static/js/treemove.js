@@ -105,9 +105,9 @@ export async function settle([url, fields], back, words) {
 
 async function undo(token, back) {
   try {
-    await counts.own(post("/undo", { token }));
+    const done = await counts.own(post("/undo", { token }));
     back();
-    say(t("Taken back"));
+    say(done.text);
     counts.refresh();
   } catch (failure) {
     toast(failure.message);

@@ -123,7 +123,7 @@ def test_many_go_and_come_back_as_one(world: World, alice: Actor, bob: Actor) ->
     with pytest.raises(NotFoundError):
         services.manager.restore(bob, token)
     services.subscriptions.subscribe(alice, "https://feed007.example.org/feed")
-    assert services.manager.restore(alice, token) == 119
+    assert len(services.manager.restore(alice, token).back) == 119
     assert services.gateways.feeds.get(ids[7]).subscribers == 1
     assert services.subscriptions.get(alice, ids[1]).paused
     assert services.gateways.feeds.get(ids[1]).subscribers == 0
@@ -163,7 +163,9 @@ def test_a_feed_that_all_have_paused_is_not_polled(world: World, alice: Actor, b
     assert services.gateways.feeds.get(feed_id).subscribers == 0
     # Going away and coming back changes nothing about that.
     token = services.subscriptions.unsubscribe(alice, feed_id)
-    assert services.subscriptions.restore(alice, token).paused
+    again = services.subscriptions.restore(alice, token)
+    assert again
+    assert again.paused
     assert not due(services, feed_id)
     services.subscriptions.pause(alice, feed_id, False)
     assert due(services, feed_id)

@@ -182,7 +182,7 @@ def test_moves_and_many_at_once_are_each_one_line_of_the_history(world: World, a
     assert [action.undo for action in found] == tokens[::-1]
     assert [action.kind for action in found] == [ActionKind.FEEDS, ActionKind.MOVED_FOLDER, ActionKind.MOVED]
     assert [(action.about, action.count) for action in found] == [("", 2), ("Inner", 0), ("", 1)]
-    assert services.manager.restore(alice, tokens[2].removeprefix("feeds.")) == 2
+    assert len(services.manager.restore(alice, tokens[2].removeprefix("feeds.")).back) == 2
     assert len(services.marking.history(alice).actions) == 2
 
 

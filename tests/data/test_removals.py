@@ -43,6 +43,7 @@ def test_an_unsubscribe_taken_back_leaves_no_trace(world: World, alice: Actor, r
     token = services.subscriptions.unsubscribe(alice, read)
     assert services.gateways.feeds.get(read).subscribers == 0
     again = services.subscriptions.restore(alice, token)
+    assert again
     # A new document: what its own writes count by begins anew.
     assert again._replace(id=was.id, rev=was.rev, mass=was.mass) == was
     assert seen(services, alice) == before
@@ -75,7 +76,9 @@ def test_a_folder_that_went_too_is_left_out(world: World, alice: Actor, read: in
     token = services.subscriptions.unsubscribe(alice, read)
     (folder,) = services.folders.list(alice)
     services.folders.delete(alice, folder.id)
-    assert services.subscriptions.restore(alice, token).folder_ids == ()
+    again = services.subscriptions.restore(alice, token)
+    assert again
+    assert again.folder_ids == ()
 
 
 def test_a_feed_whose_first_pull_came_in_between_begins_where_reading_begins(

@@ -75,7 +75,8 @@ def test_a_script_is_answered_with_what_is_now(people: People, doors: Doors, ann
     assert gone.json["undo"].startswith("feed.")
     back = visitor.post("/undo", {"token": gone.json["undo"]}, **JSON)
     assert back.status_code == 200
-    assert people.services.following.person(bob, "ann").tie.follows
+    # Who let him in is asked again: an undo gets no further than a fresh follow.
+    assert people.services.following.person(bob, "ann").tie.requested
 
 
 def test_a_request_is_refused_or_taken_back(people: People, doors: Doors, ann: Actor, bob: Actor) -> None:

@@ -10,6 +10,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
+from app.models.removal import Returned
 from app.models.stream import REF_MAX, MassMarked, StreamRef
 from app.models.user import Notice
 from app.web import schemas
@@ -117,11 +118,31 @@ def undo() -> Response:
     restore = _undos().get(kind)
     if restore is None:
         services().reading.undo(actor(), form.token)
+        words = _("Taken back")
     else:
-        restore(token)
+        words = _back(kind, restore(token))
     if not wants_json():
-        services().accounts.notify(actor(), session(), Notice(_("Taken back")))
-    return _done(form.next, text=_("Taken back"))
+        services().accounts.notify(actor(), session(), Notice(words))
+    return _done(form.next, text=words)
+
+
+def _back(kind: str, done: object) -> str:
+    """Return what became of it: people may want to be asked by now."""
+    if kind == "feed" and done is None:
+        return str(_("This person wants to be asked by now, and was"))
+    words = [_("Taken back")]
+    if isinstance(done, Returned):
+        if count := len(done.asked):
+            words.append(ngettext("%(num)s person is asked first", "%(num)s people are asked first", count))
+        if done.lost:
+            words.append(
+                ngettext(
+                    "%(num)s person can no longer be followed",
+                    "%(num)s people can no longer be followed",
+                    done.lost,
+                )
+            )
+    return " · ".join(map(str, words))
 
 
 def _undos() -> Mapping[str, Callable[[str], object]]:

@@ -1,0 +1,93 @@
+"""Taking an unfollow back: what comes back is what a fresh follow would be given."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import ForbiddenError, NotFoundError
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from tests.social.conftest import People
+from tests.social.visiting import Doors
+
+
+def _left(people: People, who: Actor, name: str) -> str:
+    people.follow(who, name)
+    token = people.services.following.unfollow(who, name)
+    assert token
+    return token
+
+
+def _undo(people: People, who: Actor, token: str) -> str:
+    """Take something back as a script does; return what he is told."""
+    answer = Doors(people.services)(who).post("/undo", {"token": token}, Accept="application/json")
+    assert answer.status_code == 200, answer.text
+    return str(answer.json["text"])
+
+
+def test_an_undo_asks_where_a_stream_asks_by_now(people: People, ann: Actor, bob: Actor) -> None:
+    people.open(ann)
+    token = _left(people, bob, "ann")
+    people.open(ann, Audience.FOLLOWERS)
+    following, services = people.services.following, people.services
+    assert "asked" in _undo(people, bob, f"feed.{token}")
+    assert services.reading.tree(bob).feeds == ()
+    assert following.person(bob, "ann").tie.requested
+    assert following.requests(ann) == ["bob"]
+    kinds = [note.kind.value for note in services.notifications.page(ann).notes]
+    assert "request" in kinds
+    with pytest.raises(NotFoundError):  # it is used
+        services.subscriptions.restore(bob, token)
+    assert following.answer(ann, "bob", True)
+    assert len(services.reading.tree(bob).feeds) == 1
+
+
+def test_an_undo_brings_an_open_stream_back_as_it_was(people: People, ann: Actor, bob: Actor) -> None:
+    people.open(ann)
+    token = _left(people, bob, "ann")
+    assert _undo(people, bob, f"feed.{token}") == "Taken back"
+    assert people.services.following.person(bob, "ann").tie.follows
+
+
+@pytest.mark.parametrize("how", ["closed", "suspended", "blocks"])
+def test_an_undo_finds_nobody_where_a_fresh_follow_would_not(
+    people: People, ann: Actor, bob: Actor, how: str
+) -> None:
+    people.open(ann)
+    services = people.services
+    token = _left(people, bob, "ann")
+    match how:
+        case "closed":
+            people.open(ann, Audience.PRIVATE)
+        case "suspended":
+            services.gateways.profiles.suspend(ann.user_id, True)
+        case _:
+            services.following.block(bob, "ann")
+    error = ForbiddenError if how == "blocks" else NotFoundError
+    with pytest.raises(error):
+        services.following.follow(bob, "ann")
+    with pytest.raises((error, NotFoundError)):
+        services.subscriptions.restore(bob, token)
+    assert services.reading.tree(bob).feeds == ()
+
+
+def test_an_undo_of_many_asks_and_leaves_out_one_by_one(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    dora, services = people.join("dora"), people.services
+    people.blog([dora])
+    for who in (ann, bob, cleo):
+        people.open(who)
+        people.follow(dora, services.following.card(who).handle)
+    feeds = [feed.feed_id for feed in services.reading.tree(dora).feeds]
+    token, count = services.manager.unsubscribe(dora, feeds)
+    assert count == 4
+    people.open(ann, Audience.FOLLOWERS)
+    people.open(bob, Audience.PRIVATE)
+    words = _undo(people, dora, f"feeds.{token}")
+    assert "1 person is asked first" in words
+    assert "1 person can no longer be followed" in words
+    ties = {n: services.following.person(dora, n).tie for n in ("ann", "cleo")}
+    assert (ties["ann"].requested, ties["ann"].follows, ties["cleo"].follows) == (True, False, True)
+    assert len(services.reading.tree(dora).feeds) == 2
+    assert services.following.requests(ann) == ["dora"]
