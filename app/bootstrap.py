@@ -287,6 +287,7 @@ class Gateways:
         )
         self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, settings)
+        self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, settings)
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )

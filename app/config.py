@@ -277,6 +277,12 @@ class Settings:
         "Who sees what somebody shares, until he says otherwise",
         _one_of("public", "followers", "private"),
     )
+    name_days: int = _row(
+        90,
+        "So many days a former name leads to its owner's page, and nobody else can take it",
+        _between(0, 3650),
+    )
+    names_kept: int = _row(5, "Former names of one user that are kept for him so", _between(0, 100))
     note_length: int = _row(5000, "Characters of a note to a share, or of a post", _between(1, 1e6))
     chain_depth: int = _row(100, "Hands through which an entry may pass", _between(1, 1000))
     chain_rows: int = _row(100, "Shares on a page of a chain", _between(1, 1000))

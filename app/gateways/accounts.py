@@ -13,6 +13,7 @@ from app import clock
 from app.config import Settings
 from app.mappers.invites import InviteMapper
 from app.mappers.sessions import SessionMapper
+from app.mappers.store import Store
 from app.mappers.users import UserMapper
 from app.models.actor import Role
 from app.models.user import Credentials, NewUser, Notice, Session, User
@@ -32,16 +33,18 @@ class AccountGateway:
 
     def __init__(
         self,
+        store: Store,
         users: UserMapper,
         sessions: SessionMapper,
         invites: InviteMapper,
         settings: Settings,
     ) -> None:
-        self._users = users
+        self._store, self._users = store, users
         self._sessions = sessions
         self._invites = invites
         self._idle = dt.timedelta(seconds=settings.session_idle)
         self._max = dt.timedelta(seconds=settings.session_max)
+        self._keep, self._names = dt.timedelta(days=settings.name_days), settings.names_kept
 
     # -- users
     def any_user(self) -> bool:
@@ -70,6 +73,10 @@ class AccountGateway:
         """Return the account of this name, in whatever case; one who leaves is gone already."""
         return self._users.named(name)
 
+    def once_named(self, name: str) -> int | None:
+        """Return the account that had this name, for as long as that is kept for it."""
+        return self._users.once_named(name, clock.now())
+
     def names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by account."""
         return self._users.names(user_ids)
@@ -87,12 +94,14 @@ class AccountGateway:
         self._users.set_password(user_id, password_hash)
 
     def set_identity(self, user_id: int, name: str, email: str) -> None:
-        """Replace a user's name and address.
+        """Replace a user's name and address; the name of before is kept for him for a while.
 
         Raises:
-            ExistsError: the name is taken.
+            ExistsError: the name is taken, or kept for who had it.
         """
-        self._users.set_identity(user_id, name, email)
+        self._store.transaction(
+            lambda session: self._users.set_identity(user_id, name, email, self._keep, self._names, session)
+        )
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store some settings of a user, as models/preferences.py reads them; the others stay."""

@@ -4,6 +4,8 @@ Names are unique whatever their case: ``name_key`` holds them folded. So are the
 vouches for: only their documents have an ``email_key``, and only these addresses log in. Any other address
 is what its account says, and others may say the same; nobody learns from that who has an account (W07).
 
+``former`` holds names that the account had: ``{key, until}``. Until then nobody else can take them.
+
 ``first`` is true on one document at most, by a unique sparse index: of any number of parallel first
 sign-ups exactly one becomes admin (W21).
 """
@@ -22,11 +24,10 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from app import clock
 from app.errors import N_, ExistsError
 from app.mappers.errors import translated
+from app.mappers.store import Doc, Session
 from app.models.actor import Role
 from app.models.preferences import Preferences
 from app.models.user import Credentials, NewUser, User
-
-Doc = dict[str, Any]
 
 _INDEX_NOT_FOUND = 27
 _NAME_TAKEN = N_("This name is taken. Choose another one.")
@@ -56,6 +57,8 @@ class UserMapper:
         self._users.create_index([("email_key", ASCENDING)], unique=True, sparse=True, name="vouched")
         self._users.create_index([("name_key", ASCENDING)], unique=True, name="name")
         self._users.create_index([("first", ASCENDING)], unique=True, sparse=True, name="first")
+        # Whose former name something is.
+        self._users.create_index([("former.key", ASCENDING)], sparse=True, name="former")
         # Those that are being deleted: the updater looks for them.
         self._users.create_index([("leaving", ASCENDING)], sparse=True, name="leaving")
 
@@ -84,7 +87,7 @@ class UserMapper:
             The user, or None when ``first`` was asked for and somebody else was first.
 
         Raises:
-            ExistsError: the name is taken, or the address vouched for.
+            ExistsError: the name is taken or kept for who had it, or the address vouched for.
         """
         now = clock.now()
         doc: Doc = {
@@ -100,7 +103,19 @@ class UserMapper:
             doc["first"] = True
         if vouched:
             doc["email_key"] = fold(new.email)
-        return self._insert(doc)
+        user = self._insert(doc)
+        # Looked at when the name is this one's: whoever gave it up before then has it among his former ones.
+        if user is not None and self._kept(doc["name_key"], user.id, now):
+            self._users.delete_one({"_id": user.id})
+            raise ExistsError(_NAME_TAKEN, field="name")
+        return user
+
+    def _kept(self, key: str, user_id: int, now: dt.datetime, session: Session | None = None) -> bool:
+        """Return whether a name is kept for somebody else, who had it."""
+        return (
+            self._users.find_one({**_had(key, now), "_id": {"$ne": user_id}}, {"_id": 1}, session=session)
+            is not None
+        )
 
     def _insert(self, doc: Doc) -> User | None:
         while True:
@@ -132,6 +147,12 @@ class UserMapper:
         return doc["_id"] if doc else None
 
     @translated
+    def once_named(self, name: str, now: dt.datetime) -> int | None:
+        """Return the user who had this name, for as long as that is kept; one who leaves is gone already."""
+        doc = self._users.find_one({**_had(fold(name), now), "leaving": None}, {"_id": 1})
+        return doc["_id"] if doc else None
+
+    @translated
     def names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by user, of those who stay."""
         query = {"_id": {"$in": list(user_ids)}, "leaving": None}
@@ -159,21 +180,38 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": {"password": password_hash}})
 
     @translated
-    def set_identity(self, user_id: int, name: str, email: str) -> None:
+    def set_identity(
+        self, user_id: int, name: str, email: str, keep: dt.timedelta, most: int, session: Session
+    ) -> None:
         """Replace name and address. Nobody vouches for another address, so it logs nobody in (W07).
 
+        Args:
+            keep: so long the name of before is kept for him. most: names that are.
+
         Raises:
-            ExistsError: the name is taken.
+            ExistsError: the name is taken, or kept for who had it; the transaction is over.
         """
-        doc = self._users.find_one({"_id": user_id}, {"email": 1}) or {}
-        said = {"name": name.strip(), "name_key": fold(name), "email": email.strip()}
+        now, key = clock.now(), fold(name)
+        fields = {"email": 1, "name_key": 1, "former": 1}
+        doc = self._users.find_one({"_id": user_id}, fields, session=session) or {}
+        former = [f for f in doc.get("former", ()) if f["until"] > now and f["key"] != key]
+        if doc.get("name_key", key) != key:
+            former.append({"key": doc["name_key"], "until": now + keep})
+        said: Doc = {"name": name.strip(), "name_key": key, "email": email.strip()}
         update: Doc = {"$set": said}
-        if fold(email) != fold(doc.get("email", "")):
-            update["$unset"] = {"email_key": ""}
+        gone = {"email_key": ""} if fold(email) != fold(doc.get("email", "")) else {}
+        if kept := former[max(len(former) - most, 0) :]:
+            said["former"] = kept
+        else:
+            gone["former"] = ""
+        if gone:
+            update["$unset"] = gone
         try:
-            self._users.update_one({"_id": user_id}, update)
+            self._users.update_one({"_id": user_id}, update, session=session)
         except DuplicateKeyError as e:
             raise ExistsError(_NAME_TAKEN, field="name") from e
+        if self._kept(key, user_id, now, session):
+            raise ExistsError(_NAME_TAKEN, field="name")
 
     @translated
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
@@ -190,6 +228,11 @@ class UserMapper:
     def set_disabled(self, user_id: int, disabled: bool) -> None:
         """Close or open an account; its sessions end at their next request."""
         self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
+
+
+def _had(key: str, now: dt.datetime) -> Doc:
+    """Return the condition on who had a name and still has it kept for him."""
+    return {"former": {"$elemMatch": {"key": key, "until": {"$gt": now}}}}
 
 
 def user_of(doc: Doc) -> User:

@@ -103,7 +103,7 @@ class ContactService:
         )
 
     def _shown(self, actor: Actor | None, handle: str) -> Person:
-        person = self._people.person(actor, handle)
+        person = self._people.at_name(actor, handle)
         if not (person.tie.own or person.profile.open_lists):
             raise NotFoundError(handle=handle[:64])
         return person

@@ -76,6 +76,21 @@ class FollowingService:
             raise NotFoundError(handle=handle[:64])
         return Person(profile, tie, self._follows.counts([profile]).get(profile.user_id, 0))
 
+    def at_name(self, actor: Actor | None, handle: str) -> Person:
+        """Return the profile that a name leads to: of who has it, or had it not long ago.
+
+        Raises:
+            NotFoundError: as for :meth:`person`.
+        """
+        try:
+            return self.person(actor, handle)
+        except NotFoundError:
+            owner = None if self._accounts.named(handle) else self._accounts.once_named(handle)
+            name = self._accounts.names([owner]).get(owner) if owner is not None else None
+            if name is None:
+                raise
+            return self.person(actor, name)
+
     def card(self, actor: Actor) -> Profile:
         """Return the actor's own profile, or what it would be; nothing is made."""
         require(actor, Permission.SHARE_EDIT)

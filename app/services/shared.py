@@ -50,7 +50,7 @@ class SharedService:
         Raises:
             NotFoundError: there is nobody of this name, or his page is not for this viewer.
         """
-        person = self._following.person(actor, handle)
+        person = self._following.at_name(actor, handle)
         after = None if before is None else an_id(before, "before")
         viewer = actor.user_id if actor else None
         return PersonPage(
@@ -66,7 +66,7 @@ class SharedService:
         Raises:
             NotFoundError: he has no such share, or it is not for this viewer.
         """
-        person = self._following.person(actor, handle)
+        person = self._following.at_name(actor, handle)
         viewer = actor.user_id if actor else None
         return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"))
 
@@ -97,8 +97,7 @@ class SharedService:
         Raises:
             NotFoundError: there is nobody of this name, or his stream is not for everybody.
         """
-        person = self._following.person(None, handle)
-        return self._shared.document(person.profile, form, known, since)
+        return self._shared.document(self._following.at_name(None, handle).profile, form, known, since)
 
     @property
     def hub(self) -> str | None:
@@ -112,7 +111,9 @@ class SharedService:
         if form is None:
             return None
         try:
-            found = self.document(unquote(start.rpartition("@")[2]), form)
+            # By its own name alone: a topic is one address.
+            person = self._following.person(None, unquote(start.rpartition("@")[2]))
+            found = self._shared.document(person.profile, form, (), None)
         except NotFoundError:
             return None
         return Document(found.body or b"", TYPES[form])

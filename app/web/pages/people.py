@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -184,6 +185,8 @@ def contacts(name: str, which: str) -> Response:
     lists = services().contacts
     find = lists.followers if which == "followers" else lists.following
     found = find(current.actor if current else None, name, asked.after)
+    if found.owner and found.owner.handle != name:  # in another case, or his name of before
+        return make_response(redirect(f"/@{quote(found.owner.handle)}/{which}", 301))
     page = template("pages/contacts.html", which=which, found=found, owner=found.owner, after=asked.after)
     response = make_response(page)
     # Whom people know is for people, not for machines that collect.

@@ -91,7 +91,7 @@ def at(handle: str, share_id: int | None = None) -> str:
 
 
 def _moved(name: str, profile: Profile, rest: str = "") -> Response | None:
-    """Return a redirect where the name is written in another case."""
+    """Return a redirect where the name is written in another case, or is one that he had before."""
     if name == profile.handle:
         return None
     query = f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else ""
