@@ -109,8 +109,15 @@ class SightGateway:
 
     def addressed(self, handles: Sequence[str], share: Share) -> dict[str, Face]:
         """Return who is meant by these names and may see a share, by the name as it was given."""
+        return {h: face for h, face in self._named(handles).items() if self.sees(face.user_id, share)}
+
+    def pages(self, handles: Sequence[str]) -> dict[str, str]:
+        """Return whose pages these names lead to, for everybody the same: it tells of no tie."""
+        return {h: face.handle for h, face in self._named(handles).items() if face.page}
+
+    def _named(self, handles: Sequence[str]) -> dict[str, Face]:
         known = self._profiles.known_as(handles) if handles else {}
-        faces = self._profiles.faces([i for i in set(known.values()) if self.sees(i, share)])
+        faces = self._profiles.faces(list(set(known.values())))
         found = {h: faces.get(known.get(h.strip().casefold(), 0)) for h in handles}
         return {h: face for h, face in found.items() if face is not None}
 

@@ -256,7 +256,7 @@ class TalkGateway:
         above = {i for c in rows for i in (*c.path, c.parent) if i is not None} - set(here)
         known = {**self._comments.some(list(above)), **here} if above else here
         heard = self._sight.heard(viewer, [c.user_id for c in known.values() if c.user_id])
-        people = self._people(share, [c for c in known.values() if c.user_id in heard])
+        people = self._people([c for c in known.values() if c.user_id in heard])
         made: list[Spoken] = []
         before: tuple[int, ...] = ()
         for row in rows:
@@ -304,11 +304,10 @@ class TalkGateway:
             mine or (viewer is not None and share.user_id == viewer),
         )
 
-    def _people(self, share: Share, comments: Iterable[Comment]) -> dict[str, str]:
-        """Return whose pages the names in these comments lead to: people who may see the share."""
+    def _people(self, comments: Iterable[Comment]) -> dict[str, str]:
+        """Return whose pages the names in these comments lead to."""
         names = list(dict.fromkeys(n for c in comments for n in mentioned(c.text)))[:NAMES]
-        found = self._sight.addressed(names, share)
-        return {name: face.handle for name, face in found.items() if face.page}
+        return self._sight.pages(names)
 
     # -- the end of accounts
     def erase(self, user_id: int, now: dt.datetime) -> None:

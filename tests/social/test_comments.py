@@ -7,7 +7,7 @@ import pytest
 from app import clock
 from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.models.actor import Actor
-from app.models.sharing import Share
+from app.models.sharing import Audience, Share
 from app.models.talk import Count
 from tests.social.conftest import People
 from tests.social.test_talk import at_once, share, thread
@@ -125,7 +125,7 @@ def test_what_is_typed_is_text(people: People, ann: Actor, bob: Actor, share: Sh
         assert root.text_content() == vector
 
 
-def test_names_lead_to_people_who_may_see_it(people: People, ann: Actor, bob: Actor, share: Share) -> None:
+def test_names_lead_to_pages_that_there_are(people: People, ann: Actor, bob: Actor, share: Share) -> None:
     people.join("eve")
     people.open(bob)
     words = "@bob, @BOB @eve @nobody x@bob.org https://bob.example/@bob (@bob)"
@@ -136,9 +136,31 @@ def test_names_lead_to_people_who_may_see_it(people: People, ann: Actor, bob: Ac
     for name in ("bob", "BOB"):
         assert mention.format(name) in spoken.html
     assert "@eve" in spoken.html
+    # Whoever is blocked, and may not see this: that is nobody's business.
     people.services.following.block(ann, "bob")
+    (again,) = people.services.talk.thread(None, share).comments
+    assert again.html == spoken.html
+    people.services.following.unblock(ann, "bob")
+    people.open(bob, Audience.PRIVATE)
     (spoken,) = people.services.talk.thread(None, share).comments
     assert "mention" not in spoken.html
+
+
+def test_a_link_does_not_tell_who_may_see_what_is_said(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    for who in (ann, bob, cleo):
+        people.open(who)
+    people.follow(bob, "ann")
+    services = people.services
+    post = services.sharing.post(ann, "For few", "words", audience=Audience.FOLLOWERS)
+    services.talk.comment(ann, post.id, "@bob @cleo")
+    (spoken,) = services.talk.thread(bob, post).comments
+    for name in ("bob", "cleo"):
+        assert f'<a class="mention" href="/@{name}">@{name}</a>' in spoken.html
+    # But who may not see it is told nothing.
+    told = {w: len(services.notifications.page(a).notes) for w, a in (("bob", bob), ("cleo", cleo))}
+    assert told == {"bob": 1, "cleo": 0}
 
 
 def test_words_have_bounds(people: People, ann: Actor, bob: Actor, share: Share) -> None:
