@@ -100,6 +100,14 @@ class ReadingService:
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
         return build_tree(self._folders.of_user(actor.user_id), sources, self._streams.counts(sources))
 
+    def following(self, actor: Actor) -> int:
+        """Return how many shares of those whom the actor follows are unread; muted people are left out."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        if not actor.social:
+            return 0
+        people = [s for s in self._gathering.people(actor.user_id) if not s.muted]
+        return sum(self._streams.counts(self._streams.sources(people)).values()) if people else 0
+
     def page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.
 

@@ -57,6 +57,8 @@ def install(app: Flask) -> None:
         notices=notices,
         running_import=running_import,
         unread_notes=unread_notes,
+        tab_counts=tab_counts,
+        tab_is=lambda pattern, path: re.search(pattern, path) is not None,
         key_groups=keys.GROUPS,
         key_map=key_map,
         key_hint=key_hint,
@@ -218,6 +220,19 @@ def unread_notes() -> int:
     """Return how many notifications this person has not read."""
     current = user()
     return services().notifications.unread(current.actor) if current else 0
+
+
+def tab_counts(tree: Tree | None = None) -> tuple[int, int]:
+    """Return what is unread of those whom this person follows, and of his notifications.
+
+    Args:
+        tree: where it was read for the page anyway.
+    """
+    current = user()
+    if current is None:
+        return 0, 0
+    heard = tree.following if tree else services().reading.following(current.actor)
+    return heard or 0, unread_notes()
 
 
 def fragment_for() -> str:

@@ -39,7 +39,7 @@ export function move(feed, delta) {
     for (let at = link.closest(".folder"); at; at = at.parentElement.closest(".folder")) folders.add(at);
   }
   for (const folder of folders) add(folder.querySelector(":scope > a"), delta);
-  const follows = document.querySelector(`.tree a[data-feed="${feed}"] .person`) ? ', .tree a[data-folder="following"]' : "";
+  const follows = document.querySelector(`.tree a[data-feed="${feed}"] .person`) ? ', a[data-folder="following"]' : "";
   for (const link of document.querySelectorAll(`.tree a[data-all]${follows}`)) add(link, delta);
   title();
 }
@@ -82,7 +82,7 @@ async function reshape(shape) {
 async function show({ total, feeds, folders, newer, shape, notes }) {
   await reshape(shape);
   for (const link of document.querySelectorAll(".tree a[data-feed]")) write(link, feeds[link.dataset.feed] ?? 0);
-  for (const link of document.querySelectorAll(".tree a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
+  for (const link of document.querySelectorAll("a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
   for (const link of document.querySelectorAll(".bell")) write(link, notes);
   title();

@@ -160,11 +160,11 @@ export async function look(changes) {
   await go(url.href, { push: false, state });
 }
 
+const here = (link, yes) => (yes ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"));
+
 export function mark(path = new URL(stream(), location.origin).pathname) {
-  for (const link of document.querySelectorAll(".tree a[data-stream]")) {
-    if (new URL(link.href).pathname === path) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+  for (const link of document.querySelectorAll(".tree a[data-stream]")) here(link, new URL(link.href).pathname === path);
+  for (const tab of document.querySelectorAll(".tabs a")) here(tab, path.match(tab.dataset.at));
 }
 
 async function restore(event) {

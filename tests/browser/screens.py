@@ -200,8 +200,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")
-        for name in ("reading", "display", "keys", "sharing", "account", "sessions")
-        for name in ("reading", "display", "keys", "notifications", "account", "sessions")
+        for name in ("reading", "display", "keys", "sharing", "notifications", "account", "sessions")
     ),
     Screen("admin", "/admin", _live),
     Screen("admin-feeds", "/admin/feeds"),
