@@ -702,8 +702,10 @@ class Services:
     @once
     def personal(self) -> PersonalService:
         """Files of all that is somebody's own."""
-        g = self.gateways
-        return PersonalService(g.personal, g.accounts, self.people, self.jobs, self.limiter, self.settings)
+        g, notifier = self.gateways, self.notifier
+        return PersonalService(
+            g.personal, g.accounts, self.people, notifier, self.jobs, self.limiter, self.settings
+        )
 
     # -- administration
     @once

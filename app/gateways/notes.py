@@ -250,7 +250,7 @@ def _seen(note: Note, known: _Known) -> Note | None:
     match note.kind:
         case NoteKind.FEED:
             return None  # that he knows of it
-        case NoteKind.IMPORT:
+        case NoteKind.IMPORT | NoteKind.EXPORT:
             return note
         case kind if kind.of_share and note.share_id not in known.seen:
             return None

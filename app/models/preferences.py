@@ -57,6 +57,7 @@ class Preferences:
     notify_reply: bool = True
     notify_mention: bool = True
     notify_import: bool = True
+    notify_export: bool = True
     notify_feed: bool = True
     push_follower: bool = False
     push_request: bool = True

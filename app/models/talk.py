@@ -122,6 +122,7 @@ class NoteKind(enum.StrEnum):
     REPLY = "reply"
     MENTION = "mention"
     IMPORT = "import"
+    EXPORT = "export"
     FEED = "feed"
 
     @property

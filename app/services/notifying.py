@@ -101,6 +101,11 @@ class Notifier:
         """An import has ended."""
         self._tell(user_id, NoteKind.IMPORT, import_id, 0)
 
+    @_by_the_way
+    def exported(self, user_id: int) -> None:
+        """The file of all that is somebody's own is ready; there is one at a time."""
+        self._tell(user_id, NoteKind.EXPORT, 0, 0)
+
     def _mention(self, share: Share, text: str, by: int, comment_id: int, told: set[int]) -> None:
         names = mentioned(text)
         for user_id in self._notes.addressed(share, names) if names else ():

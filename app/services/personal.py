@@ -17,6 +17,7 @@ from app.models.personal import ExportState, PersonalExport
 from app.models.user import Session
 from app.ports import JobPort
 from app.services.access import Limiter, require, throttle
+from app.services.notifying import Notifier
 from app.services.people import PeopleService
 
 log = logs.get(__name__)
@@ -40,12 +41,13 @@ class PersonalService:
         exports: PersonalExportGateway,
         accounts: AccountGateway,
         people: PeopleService,
+        notifier: Notifier,
         jobs: JobPort,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
         self._exports, self._accounts, self._people = exports, accounts, people
-        self._jobs, self._limiter = jobs, limiter
+        self._notifier, self._jobs, self._limiter = notifier, jobs, limiter
         self._per_day = settings.exports_per_day
 
     def latest(self, actor: Actor) -> PersonalExport | None:
@@ -142,6 +144,7 @@ class PersonalService:
             self._exports.fail(begun, clock.now(), too_large=True)
             log.warning("export_too_large", user_id=user_id)
             return {"state": "too_large"}
+        self._notifier.exported(user_id)
         log.info("export_made", user_id=user_id, size=made.size, parts=made.parts)
         return {"state": "ready"}
 

@@ -198,6 +198,7 @@ def test_each_kind_can_be_switched_off(
     talk.comment(bob, share.id, "an answer", parent=mine.id)
     people.services.sharing.post(bob, "", "hello @ann")
     people.services.notifier.imported(ann.user_id, 17)
+    people.services.notifier.exported(ann.user_id)
     _break(people, share.of.feed_id, 30)
     kinds = {name for name, *_ in told(people, ann)}
     assert kinds == {k.value for k in wanted}
@@ -261,5 +262,7 @@ def test_rows_are_read_in_pages_and_only_so_many_are_kept(
 
 def test_an_import_that_ended_is_told_and_events_say_so(people: People, ann: Actor) -> None:
     people.services.notifier.imported(ann.user_id, 17)
+    people.services.notifier.exported(ann.user_id)
     people.services.notifier.imported(ann.user_id, 17)
+    people.services.notifier.exported(ann.user_id)
     assert told(people, ann) == [("import", [], 1)]

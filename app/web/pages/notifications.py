@@ -24,6 +24,7 @@ _ICONS: Mapping[NoteKind, str] = {
     NoteKind.RESHARE: "refresh",
     NoteKind.LIKE: "heart",
     NoteKind.IMPORT: "download",
+    NoteKind.EXPORT: "download",
     NoteKind.FEED: "warn",
 }
 
@@ -76,6 +77,93 @@ def _done() -> Response:
     if wants_json():
         return jsonify(unread=services().notifications.unread(actor()))
     return make_response(redirect("/notifications", 303))
+
+
+def _goal(note: Note) -> str:
+    if note.kind is NoteKind.FEED:
+        return f"/feeds/{note.subject}"
+    if note.kind is NoteKind.IMPORT:
+        return f"/imports/{note.subject}"
+    if note.kind is NoteKind.EXPORT:
+        return "/settings/account#export"
+    if note.kind is NoteKind.RESHARE:
+        return f"/shares/{note.target}/comments"
+    if note.kind.of_share:
+        at = f"?at={note.target}#c{note.target}" if note.target and note.kind is not NoteKind.LIKE else ""
+        return f"/shares/{note.share_id}/comments{at}"
+    return f"/@{quote(note.faces[0].handle)}" if note.faces[0].page else ""
+
+
+def _follower(note: Note, who: str, what: str) -> str:
+    return str(ngettext("%(who)s follows you", "%(who)s follow you", note.count, who=who))
+
+
+def _request(note: Note, who: str, what: str) -> str:
+    return str(ngettext("%(who)s asks to follow you", "%(who)s ask to follow you", note.count, who=who))
+
+
+def _reshare(note: Note, who: str, what: str) -> str:
+    words = ngettext(
+        "%(who)s re-shared %(what)s", "%(who)s re-shared %(what)s", note.count, who=who, what=what
+    )
+    return str(words)
+
+
+def _like(note: Note, who: str, what: str) -> str:
+    return str(ngettext("%(who)s likes %(what)s", "%(who)s like %(what)s", note.count, who=who, what=what))
+
+
+def _comment(note: Note, who: str, what: str) -> str:
+    words = ngettext(
+        "%(who)s commented on %(what)s",
+        "%(num)s comments on %(what)s by %(who)s",
+        note.count,
+        who=who,
+        what=what,
+    )
+    return str(words)
+
+
+def _reply(note: Note, who: str, what: str) -> str:
+    words = ngettext(
+        "%(who)s answered your comment on %(what)s",
+        "%(num)s answers to your comment on %(what)s by %(who)s",
+        note.count,
+        who=who,
+        what=what,
+    )
+    return str(words)
+
+
+def _mention(note: Note, who: str, what: str) -> str:
+    return str(_("%(who)s mentions you: %(what)s", who=who, what=what))
+
+
+def _import(note: Note, who: str, what: str) -> str:
+    return str(_("Your import has ended"))
+
+
+def _export(note: Note, who: str, what: str) -> str:
+    return str(_("Your export is ready"))
+
+
+def _feed(note: Note, who: str, what: str) -> str:
+    when, why = present.relative(note.at), feed_words(note.detail)
+    return str(_("%(what)s has failed since %(when)s: %(why)s", what=what, when=when, why=why))
+
+
+_SENTENCES: Mapping[NoteKind, Callable[[Note, str, str], str]] = {
+    NoteKind.FOLLOWER: _follower,
+    NoteKind.REQUEST: _request,
+    NoteKind.RESHARE: _reshare,
+    NoteKind.LIKE: _like,
+    NoteKind.COMMENT: _comment,
+    NoteKind.REPLY: _reply,
+    NoteKind.MENTION: _mention,
+    NoteKind.IMPORT: _import,
+    NoteKind.EXPORT: _export,
+    NoteKind.FEED: _feed,
+}
 
 
 def _words(note: Note) -> str:

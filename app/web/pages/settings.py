@@ -89,6 +89,7 @@ class Notifications:
     notify_reply: bool = False
     notify_mention: bool = False
     notify_import: bool = False
+    notify_export: bool = False
     notify_feed: bool = False
     push_follower: bool = False
     push_request: bool = False
