@@ -262,7 +262,5 @@ def test_rows_are_read_in_pages_and_only_so_many_are_kept(
 
 def test_an_import_that_ended_is_told_and_events_say_so(people: People, ann: Actor) -> None:
     people.services.notifier.imported(ann.user_id, 17)
-    people.services.notifier.exported(ann.user_id)
     people.services.notifier.imported(ann.user_id, 17)
-    people.services.notifier.exported(ann.user_id)
     assert told(people, ann) == [("import", [], 1)]
