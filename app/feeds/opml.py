@@ -22,7 +22,9 @@ from app.feeds.text import plain
 from app.models.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
-_READ = ("text", "title", "xmlurl", "htmlurl")
+_READ = ("text", "title", "xmlurl", "htmlurl", "url", "type")
+#: What tells of something else than a folder.
+_NO_FOLDER = frozenset(("xmlurl", "htmlurl", "url", "type"))
 _ATTRIBUTE = re.compile(
     rb"\s(text|title|description|type|xmlUrl|htmlUrl|url|language|version|category|created|comment)\s?=\s?\""
 )
@@ -35,6 +37,7 @@ class Limits:
     max_bytes: int = 5 << 20
     max_outlines: int = 20_000
     max_depth: int = 32
+    max_folders: int = 1000  # as many as somebody may have: beyond them empty ones are left out
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
@@ -45,8 +48,9 @@ class Limits:
 def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -> SubscriptionList:
     """Read an OPML file of any version.
 
-    An outline with an ``xmlUrl`` is a subscription; one without that has outlines inside is a folder.
-    A subscription with outlines inside is both.
+    An outline with an ``xmlUrl`` is a subscription; one without that has outlines inside is a folder, and so
+    is one that says nothing but its name, by ``title`` too as readers write folders: notes have a ``text``
+    alone, links and broken subscriptions say more. A subscription with outlines inside is both.
 
     Args:
         body: the file as it came.
@@ -73,7 +77,7 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
         if _name(part) == "body":
             reader.walk(part)
     return SubscriptionList(
-        _title(root), tuple(reader.feeds), tuple(reader.folders), reader.outlines, repaired
+        _title(root), tuple(reader.feeds), reader.all_folders(), reader.outlines, repaired
     )
 
 
@@ -106,7 +110,16 @@ class _Reader:
         self._policy = policy
         self.feeds: list[Outline] = []
         self.folders: list[tuple[str, ...]] = []
+        self.hollow: list[tuple[int, tuple[str, ...]]] = []
         self.outlines = 0
+
+    def all_folders(self) -> tuple[tuple[str, ...], ...]:
+        """Return the folders in the order of the document; empty ones as far as there is room for them."""
+        room = max(self._limits.max_folders - len(self.folders), 0)
+        found = list(self.folders)
+        for place, path in reversed(self.hollow[:room]):
+            found.insert(place, path)
+        return tuple(found)
 
     def walk(self, body: etree._Element) -> None:
         """Collect all outlines, in the order of the document."""
@@ -129,6 +142,9 @@ class _Reader:
         if url:
             self.feeds.append(self._feed(url, title, fields, path, _line(element)))
         if not any(_name(child) == "outline" for child in element):
+            told = {name for name, value in fields.items() if value.strip()}
+            if title and "title" in told and not told & _NO_FOLDER:
+                self.hollow.append((len(self.folders), (*path, title)))
             return path
         inside = (*path, title or url)
         if len(inside) > self._limits.max_depth:

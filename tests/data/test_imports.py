@@ -516,6 +516,7 @@ def test_what_is_exported_can_be_imported_and_is_the_same(
 
     second = services.imports.export(bob)
     assert seen(second) == seen(first)
+    assert "Empty" in {folder.name for folder in folders.list(bob)}
     titles = {f.url: f.title for f in opml.read(second).feeds}
     assert titles[f"{HOST}/a?x=1&y=2"] == "My “own” name"
     assert titles[f"{HOST}/c?x=1&y=2"] == "日本語"

@@ -26,6 +26,8 @@ LOST = {
     "opml/plenaryapp-Tech.opml": 1,
     "opml/spacecowboy-Programming.opml": 1,
 }
+#: Folders with nothing in them, which the manifest does not count.
+EMPTY = {"opml/holllo-valid-opml-1-0.opml": 1, "opml/readrops-subscriptions.opml": 1}
 FIRST_URLS = {"opml/miniflux/TestParseOpmlWithInvalidCharacterEntity.opml": ["http://example.org/feed1/a&b"]}
 
 
@@ -50,6 +52,7 @@ def test_corpus_has_the_counts_that_its_manifest_states() -> None:
         }
         for name in ("feeds", "distinct_feed_urls"):
             counts[name] -= LOST.get(row.path, 0)
+        counts["folders"] -= EMPTY.get(row.path, 0)
         wrong += [f"{row}: {k} {v} not {said[k]}" for k, v in counts.items() if v != said[k]]
         first = FIRST_URLS.get(row.path, said["first_urls"])
         if [f.url for f in found.feeds][: len(first)] != first:
@@ -173,3 +176,20 @@ def test_check_command_prints_one_document(name: str, code: int) -> None:
     document = json.loads(done.stdout)
     assert done.returncode == code
     assert (document["feeds"] == 22) if code == 0 else document["message"]
+
+
+def test_what_has_a_title_and_nothing_in_it_is_a_folder_as_far_as_there_is_room() -> None:
+    rows = [f'<outline text="e{n}" title="e{n}"/>' for n in range(4)]
+    others = (
+        '<outline text="a note"/>',
+        '<outline text="x" title="x" type="rss"/>',
+        '<outline text="x" title="x" htmlUrl="https://example.org/"/>',
+        '<outline text="x" title="x" url="https://example.org/"/>',
+        '<outline title=" "/>',
+    )
+    full = '<outline text="full" title="full"><outline xmlUrl="https://example.org/feed"/></outline>'
+    inner = f'<outline text="top" title="top">{rows[3]}</outline>'
+    body = f"<opml><body>{rows[0]}{full}{rows[1]}{''.join(others)}{inner}{rows[2]}</body></opml>".encode()
+    found = opml.read(body)
+    assert found.folders == (("e0",), ("full",), ("e1",), ("top",), ("top", "e3"), ("e2",))
+    assert opml.read(body, opml.Limits(max_folders=3)).folders == (("e0",), ("full",), ("top",))
