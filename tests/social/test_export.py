@@ -249,7 +249,7 @@ def test_G01_its_subscriptions_imported_anew_give_the_same_list(
     new = people.join("fresh")
     kept = services.imports.preview(new, before.encode(), "subscriptions.opml")
     items = services.imports.items(new, kept.id)
-    assert [f.name for f in kept.folders] == ["Outer", "Inner"], "empty ones are in folders.json alone"
+    assert [f.name for f in kept.folders] == ["Empty", "Outer", "Inner"]
     made: list[int] = []
     for folder in kept.folders:
         parent = None if folder.parent is None else made[folder.parent]
