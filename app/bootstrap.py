@@ -285,9 +285,8 @@ class Gateways:
         self.gathering = GatheringGateway(
             m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
         )
-        self.accounts = AccountGateway(m.users, m.sessions, m.invites, settings)
-        self.devices = DeviceGateway(m.devices, self.accounts, settings)
         self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, settings)
+        self.devices = DeviceGateway(m.devices, self.accounts, settings)
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )

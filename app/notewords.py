@@ -35,6 +35,8 @@ def goal(note: Note) -> str:
         return f"/feeds/{note.subject}"
     if note.kind is NoteKind.IMPORT:
         return f"/imports/{note.subject}"
+    if note.kind is NoteKind.EXPORT:
+        return "/settings/account#export"
     if note.kind is NoteKind.RESHARE:
         return f"/shares/{note.target}/comments"
     if note.kind.of_share:
@@ -85,6 +87,7 @@ _TITLES: Mapping[NoteKind, Callable[[Words], str]] = {
     NoteKind.REPLY: lambda words: words.gettext("New answer"),
     NoteKind.MENTION: lambda words: words.gettext("You are mentioned"),
     NoteKind.IMPORT: lambda words: words.gettext("Import ended"),
+    NoteKind.EXPORT: lambda words: words.gettext("Export ready"),
 }
 
 
@@ -133,6 +136,10 @@ def _import(note: Note, who: str, what: str, words: Words) -> str:
     return words.gettext("Your import has ended")
 
 
+def _export(note: Note, who: str, what: str, words: Words) -> str:
+    return words.gettext("Your export is ready")
+
+
 _SENTENCES: Mapping[NoteKind, Callable[[Note, str, str, Words], str]] = {
     NoteKind.FOLLOWER: _follower,
     NoteKind.REQUEST: _request,
@@ -142,6 +149,7 @@ _SENTENCES: Mapping[NoteKind, Callable[[Note, str, str, Words], str]] = {
     NoteKind.REPLY: _reply,
     NoteKind.MENTION: _mention,
     NoteKind.IMPORT: _import,
+    NoteKind.EXPORT: _export,
 }
 
 

@@ -67,6 +67,7 @@ class Preferences:
     push_reply: bool = True
     push_mention: bool = True
     push_import: bool = False
+    push_export: bool = False
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 

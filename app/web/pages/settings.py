@@ -99,6 +99,7 @@ class Notifications:
     push_reply: bool = False
     push_mention: bool = False
     push_import: bool = False
+    push_export: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
