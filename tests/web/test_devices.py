@@ -123,7 +123,7 @@ def test_the_switches_of_devices_are_kept(ann: Visitor, services: Services) -> N
     assert {n for n, on in switches().items() if on} == {
         *("push_comment", "push_reply", "push_mention", "push_request"),
     }
-    assert len(switches()) == 8
+    assert len(switches()) == 9
     ann.post(PAGE, {"notify_like": "1", "push_like": "1"})
     assert {n for n, on in switches().items() if on} == {"push_like"}
 
