@@ -6,7 +6,7 @@ import re
 
 from app.errors import InvalidError
 from app.gateways.profiles import ProfileGateway
-from app.gateways.sight import SightGateway
+from app.gateways.sight import Known, SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.shares import ShareMapper, packed
 from app.models import chain
@@ -40,7 +40,9 @@ class ChainGateway:
         self._shares, self._sight, self._profiles, self._entries = shares, sight, profiles, entries
         self._rows, self._most = rows, most
 
-    def page(self, viewer: int | None, origin: Origin, cursor: str | None) -> ChainPage:
+    def page(
+        self, viewer: int | None, origin: Origin, cursor: str | None, known: Known | None = None
+    ) -> ChainPage:
         """Return the shares after ``cursor`` that a viewer may see, below what they came from.
 
         What he may not see is not there, unless something that he sees came from it: then it stands for
@@ -49,8 +51,8 @@ class ChainGateway:
         Raises:
             InvalidError: the cursor is none.
         """
-        after = _after(cursor)
-        sight = self._sight.sight(viewer)
+        after, known = _after(cursor), known or Known()
+        sight = self._sight.sight(viewer, known)
         rows: list[tuple[Share, Sharer]] = []
         ended = False
         for _ in range(LOOKS):
@@ -58,7 +60,8 @@ class ChainGateway:
             if not found:
                 ended = True
                 break
-            names = self._sight.sharers(viewer, [share for share, _ in found])
+            known.shares.update({share.id: share for share, _ in found})
+            names = self._sight.sharers(viewer, [share for share, _ in found], known)
             rows += [(share, names[share.id]) for share, _ in found if share.id in names]
             after = found[-1][1]
             if len(rows) > self._rows:
@@ -66,7 +69,7 @@ class ChainGateway:
         rows, more = rows[: self._rows], not ended
         last = packed((*rows[-1][0].path, rows[-1][0].id)) if rows else after
         total = self._shares.count(origin.entry_id, sight, self._most + 1)
-        nodes = self._nodes(viewer, rows)
+        nodes = self._nodes(viewer, rows, known)
         return ChainPage(
             origin,
             nodes,
@@ -76,11 +79,13 @@ class ChainGateway:
             self._entries.remote(origin),
         )
 
-    def _nodes(self, viewer: int | None, rows: list[tuple[Share, Sharer]]) -> tuple[ChainNode, ...]:
+    def _nodes(
+        self, viewer: int | None, rows: list[tuple[Share, Sharer]], known: Known
+    ) -> tuple[ChainNode, ...]:
         on_page = {share.id for share, _ in rows}
         above = {i for share, _ in rows for i in share.path} - on_page
-        known = self._shares.some(list(above)) if above else {}
-        names = self._sight.sharers(viewer, list(known.values()))
+        passed = self._sight.shares(above, known)
+        names = self._sight.sharers(viewer, list(passed.values()), known)
         nodes: list[ChainNode] = []
         here: tuple[int, ...] = ()
         for share, by in rows:
@@ -90,19 +95,20 @@ class ChainGateway:
                 min(len(here), len(path)),
             )
             for depth, node in enumerate(path[same:-1], same):
-                nodes.append(_passed(node, depth, known.get(node), names.get(node)))
+                nodes.append(_passed(node, depth, passed.get(node), names.get(node)))
             nodes.append(ChainNode(share.id, len(share.path), Link.SEEN, by))
             here = path
         return tuple(nodes)
 
     def first(self, viewer: int | None, origin: Origin) -> tuple[Sharer | None, int]:
         """Return the first share of a root that a viewer may see, and how many those are, up to ``most``."""
-        sight = self._sight.sight(viewer)
+        known = Known()
+        sight = self._sight.sight(viewer, known)
         total = self._shares.count(origin.entry_id, sight, self._most)
         if not total:
             return None, 0
         found = [share for share, _ in self._shares.chain(origin.entry_id, sight, "", FIRSTS)]
-        names = self._sight.sharers(viewer, found)
+        names = self._sight.sharers(viewer, found, known)
         return next((names[s.id] for s in found if s.id in names), None), total
 
     def via(self, viewer: int | None, share: Share) -> list[Sharer | None]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.errors import ExistsError, NotFoundError
 from app.feeds.sanitize import SANITIZER_VERSION
 from app.gateways import bodies
-from app.gateways.sight import SightGateway
+from app.gateways.sight import Known, SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.marks import MarkMapper
@@ -97,17 +97,33 @@ class EntryGateway:
             raise NotFoundError(entry_id=entry_id)
         return self._clean(entry)
 
-    def whole(self, user_id: int | None, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+    def whole(
+        self, user_id: int | None, keys: Sequence[EntryKey], known: Known | None = None
+    ) -> dict[int, Entry]:
         """Return entries of a user's page with their bodies, by id."""
-        found = {e.id: self._clean(e) for e in self._entries.whole(keys)} if keys else {}
-        return self.joined(user_id, found, whole=True)
+        return self.joined(user_id, self.stored(keys, whole=True), whole=True, known=known)
 
-    def rows(self, user_id: int | None, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+    def rows(
+        self, user_id: int | None, keys: Sequence[EntryKey], known: Known | None = None
+    ) -> dict[int, Entry]:
         """Return what lists show of these entries, by id; those deleted meanwhile are not in it."""
-        return self.joined(user_id, self._entries.rows(keys)) if keys else {}
+        return self.joined(user_id, self.stored(keys), known=known)
+
+    def stored(self, keys: Sequence[EntryKey], *, whole: bool = False) -> dict[int, Entry]:
+        """Return entries as they lie in the store, by id: for :meth:`joined`, and nobody's eyes."""
+        if not keys:
+            return {}
+        return (
+            {e.id: self._clean(e) for e in self._entries.whole(keys)} if whole else self._entries.rows(keys)
+        )
 
     def joined(
-        self, user_id: int | None, entries: Mapping[int, Entry], *, whole: bool = False
+        self,
+        user_id: int | None,
+        entries: Mapping[int, Entry],
+        *,
+        whole: bool = False,
+        known: Known | None = None,
     ) -> dict[int, Entry]:
         """Put what was shared in the place of what a share's own entry holds.
 
@@ -121,12 +137,13 @@ class EntryGateway:
         own = [e.id for e in entries.values() if e.of is not None]
         if not own:
             return dict(entries)
-        keys = [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())]
-        roots = {e.id: e for e in self._entries.whole(keys)} if whole else self._entries.rows(keys)
+        roots = self.stored(
+            [EntryKey(of.entry_id, of.feed_id, 0, 0) for of in set(shared.values())], whole=whole
+        )
         # A root that is a share itself is somebody's post: he says for whom it is.
         posts = [e.id for e in roots.values() if e.of is not None]
-        hidden = self._sight.hidden(user_id, list({*own, *posts}))
-        seen = {i: self._clean(e) if whole else e for i, e in roots.items() if i not in hidden}
+        hidden = self._sight.hidden(user_id, {*own, *posts}, known)
+        seen = {i: e for i, e in roots.items() if i not in hidden}
         return {
             entry.id: _over(entry, seen[shared[entry.id].entry_id]) if entry.id in shared else entry
             for entry in entries.values()

@@ -10,14 +10,14 @@ import collections
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from app.gateways.sight import SightGateway, sharer
+from app.gateways.sight import Known, SightGateway, sharer
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper, millis
 from app.mappers.profiles import ProfileMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.entry import Entry, EntryKey
-from app.models.sharing import Audience, Origin, Profile, Share, Sharer
+from app.models.sharing import Origin, Share, Sharer
 from app.models.stream import Show, Snapshot, Sort
 from app.models.subscription import ReadState, Subscription
 
@@ -74,33 +74,55 @@ class GatheringGateway:
         feeds = (profile.feed_id, profile.closet_id) if profile else ()
         return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
 
+    def look(
+        self, snapshot: Snapshot, stored: Mapping[int, Entry], people: Iterable[Subscription], known: Known
+    ) -> list[Share]:
+        """Read all shares that a page needs at once: its own, posts that they share, who shared the same.
+
+        Args:
+            stored: the page's entries, not joined yet.
+            people: the user's subscriptions to people.
+
+        Returns:
+            The shares that the user may see, by whom he follows and does not mute, the oldest first.
+        """
+        feeds = {s.feed_id for s in people if not s.muted}
+        if snapshot.ref.is_own:
+            feeds |= set(snapshot.feeds)
+        shares = [e for e in stored.values() if e.of is not None]
+        if not feeds and not shares:
+            return []
+        origins = {e.of.entry_id if e.of else e.id for e in stored.values()}
+        # A post lies in the feed that its shares name; a site's feed has no shares in it.
+        places = {feed for e in shares if e.of for feed in (e.feed_id, e.of.feed_id)}
+        found = self._sight.among(origins, feeds | places, known)
+        seen = self._sight.seen(snapshot.user_id, found, known)
+        return [s for s in found if s.id in seen and s.feed_id in feeds]
+
     def gather(
         self,
         snapshot: Snapshot,
         keys: Sequence[EntryKey],
         found: Mapping[int, Entry],
-        people: Iterable[Subscription],
+        shares: Sequence[Share],
+        known: Known,
     ) -> Gathered:
         """Return what the shares on a page are; nothing for who follows nobody and shows none of his own.
 
         Args:
             found: the rows of the page.
-            people: the user's subscriptions to people.
+            shares: what :meth:`look` has returned, with the same ``known``.
         """
-        feeds = [s.feed_id for s in people if not s.muted]
-        own = [f for f in snapshot.feeds if f not in feeds] if snapshot.ref.is_own else []
-        if not keys or not (feeds or own):
+        if not keys:
             return NOTHING
         origins = {i: entry.of for i, entry in found.items() if entry.of is not None}
         roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
-        shares = self._shares.among(list(set(roots.values())), [*feeds, *own])
-        profiles = self._profiles.some(list({s.user_id for s in shares})) if shares else {}
-        shares = [s for s in shares if _shown(s, profiles, snapshot.user_id)]
+        profiles = self._sight.seen(snapshot.user_id, shares, known)
         by_root: dict[int, list[Share]] = collections.defaultdict(list)
         for share in shares:
             by_root[share.of.entry_id].append(share)
         sharers = {
-            key: tuple(sharer(s, profiles[s.user_id]) for s in by_root[root])
+            key: tuple(sharer(s, profiles[s.id]) for s in by_root[root])
             for key, root in roots.items()
             if root in by_root
         }
@@ -159,19 +181,11 @@ class GatheringGateway:
         people = [s.feed_id for s in self.people(user_id) if not s.muted]
         people += [s.feed_id for s in self.own(user_id)]
         root = origin.entry_id if origin else entry_id
-        shares = self._sight.visible(user_id, [root], people)
-        found = self._sight.sharers(user_id, shares)
+        known = Known()
+        shares = self._sight.among([root], people, known)
+        found = self._sight.sharers(user_id, shares, known)
         shown = tuple(s for s in shares if s.id in found)
         return tuple(found[s.id] for s in shown), shown
-
-
-def _shown(share: Share, profiles: Mapping[int, Profile], viewer: int) -> bool:
-    """Return whether who follows may see a share, or it is his own."""
-    profile = profiles.get(share.user_id)
-    if profile is None:
-        return False
-    private = Audience.PRIVATE in (profile.audience, share.audience)
-    return share.user_id == viewer or not (profile.hidden or private)
 
 
 def _place(snapshot: Snapshot, key: EntryKey) -> tuple[int, int, int, int] | None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from app.errors import NotFoundError
 from app.feeds import publish, typed
 from app.gateways.entries import EntryGateway
-from app.gateways.sight import SightGateway, sharer
+from app.gateways.sight import Known, SightGateway, sharer
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.shares import ShareMapper
@@ -71,56 +71,65 @@ class SharedGateway:
         self._rows, self._passed_most, self._counted = rows, passed_most, counted
         self._origin, self.hub = origin, hub
 
-    def page(self, viewer: int | None, profile: Profile, before: int | None) -> SharedPart:
+    def page(self, viewer: int | None, profile: Profile, before: int | None, known: Known) -> SharedPart:
         """Return the shares of a stream that a viewer may see, the newest first, without their texts.
 
         Args:
             before: the share after which it goes on.
         """
-        part = self._part(viewer, profile, before)
-        return part._replace(items=tuple(self._counting(i) for i in part.items))
+        part = self._part(viewer, profile, before, known)
+        return part._replace(items=tuple(self._counting(part.items)))
 
     def _part(
-        self, viewer: int | None, profile: Profile, before: int | None, *, text: Text = Text.BEGINNING
+        self,
+        viewer: int | None,
+        profile: Profile,
+        before: int | None,
+        known: Known,
+        *,
+        text: Text = Text.BEGINNING,
     ) -> SharedPart:
-        found = self._shares.stream(profile.user_id, self._seen(viewer, profile), before, self._rows + 1)
+        seen = self._seen(viewer, profile, known)
+        found = self._shares.stream(profile.user_id, seen, before, self._rows + 1)
         shown = found[: self._rows]
-        items = self._items(viewer, [(share, profile) for share in shown], text)
+        known.shares.update({share.id: share for share in shown})
+        items = self._items(viewer, [(share, profile) for share in shown], text, known)
         return SharedPart(tuple(items), shown[-1].id if len(found) > len(shown) else None)
 
-    def _seen(self, viewer: int | None, profile: Profile) -> list[Audience]:
+    def _seen(self, viewer: int | None, profile: Profile, known: Known) -> list[Audience]:
         """Return for whom a share must be that this viewer may see it."""
-        tie = self._sight.tie(viewer, profile)
+        tie = self._sight.tie(viewer, profile, known)
         return [audience for audience in Audience if profile.lets_see(audience, tie)]
 
-    def count(self, viewer: int | None, profile: Profile) -> Tally:
+    def count(self, viewer: int | None, profile: Profile, known: Known) -> Tally:
         """Return how many shares of a stream a viewer may see."""
-        found = self._shares.count_stream(profile.user_id, self._seen(viewer, profile), self._counted + 1)
+        seen = self._seen(viewer, profile, known)
+        found = self._shares.count_stream(profile.user_id, seen, self._counted + 1)
         return Tally(min(found, self._counted), found > self._counted)
 
-    def one(self, viewer: int | None, profile: Profile, share_id: int) -> SharedItem:
+    def one(self, viewer: int | None, profile: Profile, share_id: int, known: Known) -> SharedItem:
         """Return one share of a person with its text.
 
         Raises:
             NotFoundError: there is none, it was taken back, or it is not for this viewer.
         """
-        share = self._shares.get(share_id)
-        if share is None or share.user_id != profile.user_id or not self._sight.sees(viewer, share):
+        share = self._sight.shares([share_id], known).get(share_id)
+        if share is None or share.user_id != profile.user_id or not self._sight.sees(viewer, share, known):
             raise NotFoundError(share_id=share_id)
-        items = self._items(viewer, [(share, profile)], Text.WHOLE)
+        items = self._items(viewer, [(share, profile)], Text.WHOLE, known)
         if not items:
             raise NotFoundError(share_id=share_id)
-        return self._counting(items[0])
+        return self._counting(items)[0]
 
     def _items(
-        self, viewer: int | None, shares: Sequence[tuple[Share, Profile]], text: Text
+        self, viewer: int | None, shares: Sequence[tuple[Share, Profile]], text: Text, known: Known
     ) -> list[SharedItem]:
         """Return what is shown of shares that a viewer may see; without those whose root he may not."""
         keys = [EntryKey(s.id, s.feed_id, s.seq, 0) for s, _ in shares]
-        entries = (self._entries.whole if text is Text.WHOLE else self._entries.rows)(viewer, keys)
+        entries = (self._entries.whole if text is Text.WHOLE else self._entries.rows)(viewer, keys, known)
         shares = [(s, p) for s, p in shares if s.id in entries]
         cards = self._feeds.cards(list({s.of.feed_id for s, _ in shares}))
-        hops = self._hops(viewer, [s for s, _ in shares])
+        hops = self._hops(viewer, [s for s, _ in shares], known)
         return [
             SharedItem(
                 share=share,
@@ -135,18 +144,20 @@ class SharedGateway:
             for share, profile in shares
         ]
 
-    def _hops(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Hop]:
+    def _hops(self, viewer: int | None, shares: Sequence[Share], known: Known) -> dict[int, Hop]:
         ids = {i for share in shares for i in share.path}
-        known = self._shares.some(list(ids)) if ids else {}
-        names = self._sight.sharers(viewer, list(known.values()))
-        return {i: _hop(known.get(i), names.get(i)) for i in ids}
+        found = self._sight.shares(ids, known)
+        names = self._sight.sharers(viewer, list(found.values()), known)
+        return {i: _hop(found.get(i), names.get(i)) for i in ids}
 
-    def _counting(self, item: SharedItem) -> SharedItem:
-        """Count the shares that came of one: those that everybody may see, whoever looks."""
-        found = self._shares.below(item.share, self._passed_most + 1)
-        count = len(self._sight.seen(None, found)) if found else 0
-        passed = Tally(min(count, self._passed_most), count > self._passed_most)
-        return dataclasses.replace(item, passed=passed)
+    def _counting(self, items: Sequence[SharedItem]) -> list[SharedItem]:
+        """Count the shares that came of each: those that everybody may see, whoever looks."""
+        below = self._shares.below([item.share for item in items], self._passed_most + 1)
+        seen = self._sight.seen(None, [share for found in below.values() for share in found])
+        counts = {i: sum(share.id in seen for share in found) for i, found in below.items()}
+        most = self._passed_most
+        passed = {i: Tally(min(count, most), count > most) for i, count in counts.items()}
+        return [dataclasses.replace(item, passed=passed[item.share.id]) for item in items]
 
     def notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
         """Return what each of these said as HTML, cut where it is long, by share."""
@@ -168,14 +179,15 @@ class SharedGateway:
         Raises:
             NotFoundError: the stream is for fewer than everybody.
         """
-        if Audience.PUBLIC not in self._seen(None, profile):
+        read = Known()
+        if Audience.PUBLIC not in self._seen(None, profile, read):
             raise NotFoundError(handle=profile.handle)
         if known or since:
-            light = self._stamped(self._part(None, profile, None, text=Text.NONE).items)
+            light = self._stamped(self._part(None, profile, None, read, text=Text.NONE).items)
             tag, modified = self._tag(profile, form, light), publish.modified(profile, light)
             if tag in known or (not known and since and modified <= since):
                 return FeedDocument(profile=profile, tag=tag, modified=modified)
-        items = self._part(None, profile, None, text=Text.WHOLE).items
+        items = self._part(None, profile, None, read, text=Text.WHOLE).items
         write = publish.atom if form is FeedFormat.ATOM else publish.json_feed
         return FeedDocument(
             profile=profile,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ForbiddenError, NotFoundError
 from app.feeds import typed
@@ -16,8 +16,30 @@ from app.models.talk import Face
 BLOCKS = 1000
 
 
+class Known:
+    """What was read of shares and people for one answer, so that nothing is asked for twice.
+
+    It lives as long as a request: what may be seen is exact each time, in every process.
+
+    Attributes:
+        follows: feeds of those whom the viewer follows, None: nobody has looked.
+        shares, profiles: None for what there is not. seen: sharers by share, None: not for this viewer.
+    """
+
+    def __init__(self, follows: Collection[int] | None = None) -> None:
+        self.follows = None if follows is None else frozenset(follows)
+        self.shares: dict[int, Share | None] = {}
+        self.profiles: dict[int, Profile | None] = {}
+        self.ties: dict[int, Tie] = {}
+        self.seen: dict[int, Profile | None] = {}
+
+
 class SightGateway:
-    """Decides by profile, tie and audience."""
+    """Decides by profile, tie and audience.
+
+    Where a method takes ``known``, that is what was read before for the same viewer and answer; what it has
+    to read itself it adds to that.
+    """
 
     def __init__(
         self,
@@ -29,14 +51,26 @@ class SightGateway:
         self._profiles, self._ties = profiles, ties
         self._shares, self._subscriptions = shares, subscriptions
 
-    def ties(self, viewer: int | None, profiles: Iterable[Profile]) -> dict[int, Tie]:
+    def ties(
+        self, viewer: int | None, profiles: Iterable[Profile], known: Known | None = None
+    ) -> dict[int, Tie]:
         """Return what a viewer (None: a stranger) is to these people, by person."""
         people = {p.user_id: p for p in profiles}
         if viewer is None or not people:
             return dict.fromkeys(people, STRANGER)
+        known = known or Known()
+        new = {i: p for i, p in people.items() if i not in known.ties}
+        if new:
+            known.ties.update(self._ties_of(viewer, new, known.follows))
+        return {i: known.ties[i] for i in people}
+
+    def _ties_of(
+        self, viewer: int, people: dict[int, Profile], follows: Collection[int] | None
+    ) -> dict[int, Tie]:
         laid = self._ties.between(viewer, list(people))
-        mine = self._subscriptions.of_user(viewer, [p.feed_id for p in people.values()])
-        follows = {s.feed_id: s for s in mine if s.person}
+        if follows is None:
+            mine = self._subscriptions.of_user(viewer, [p.feed_id for p in people.values()])
+            follows = {s.feed_id for s in mine if s.person}
         return {
             user_id: Tie(
                 own=user_id == viewer,
@@ -75,22 +109,45 @@ class SightGateway:
         return tie.follows or whom.audience is Audience.PUBLIC
 
     def tie(self, viewer: int | None, profile: Profile) -> Tie:
+    def tie(self, viewer: int | None, profile: Profile, known: Known | None = None) -> Tie:
         """Return what a viewer is to one person."""
-        return self.ties(viewer, [profile])[profile.user_id]
+        if known is not None:
+            known.profiles[profile.user_id] = profile
+        return self.ties(viewer, [profile], known)[profile.user_id]
 
-    def seen(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Profile]:
+    def seen(
+        self, viewer: int | None, shares: Sequence[Share], known: Known | None = None
+    ) -> dict[int, Profile]:
         """Return the sharers of those of these shares that a viewer may see, by share."""
-        profiles = self._profiles.some(list({s.user_id for s in shares})) if shares else {}
-        ties = self.ties(viewer, profiles.values())
-        return {
-            s.id: profiles[s.user_id]
-            for s in shares
-            if s.live and s.user_id in profiles and profiles[s.user_id].lets_see(s.audience, ties[s.user_id])
-        }
+        known = known or Known()
+        if new := [s for s in shares if s.id not in known.seen]:
+            profiles = self._people({s.user_id for s in new if s.live}, known)
+            ties = self.ties(viewer, profiles.values(), known)
+            for s in new:
+                by = profiles.get(s.user_id) if s.live else None
+                known.seen[s.id] = by if by and by.lets_see(s.audience, ties[s.user_id]) else None
+        return {s.id: by for s in shares if (by := known.seen[s.id]) is not None}
 
-    def sees(self, viewer: int | None, share: Share) -> bool:
+    def _people(self, user_ids: Collection[int], known: Known) -> dict[int, Profile]:
+        if new := [i for i in user_ids if i not in known.profiles]:
+            known.profiles.update(dict.fromkeys(new) | self._profiles.some(new))
+        return {i: profile for i in user_ids if (profile := known.profiles[i]) is not None}
+
+    def sees(self, viewer: int | None, share: Share, known: Known | None = None) -> bool:
         """Return whether a viewer may see one share."""
-        return share.id in self.seen(viewer, [share])
+        return share.id in self.seen(viewer, [share], known)
+
+    def shares(self, share_ids: Collection[int], known: Known) -> dict[int, Share]:
+        """Return those of these shares that there are, taken back or not, by id."""
+        if new := [i for i in share_ids if i not in known.shares]:
+            known.shares.update(dict.fromkeys(new) | self._shares.some(new))
+        return {i: share for i in share_ids if (share := known.shares[i]) is not None}
+
+    def among(self, origin_ids: Collection[int], feeds: Collection[int], known: Known) -> list[Share]:
+        """Return the shares of these entries in these feeds, whoever may see them, the oldest first."""
+        found = self._shares.among(list(origin_ids), list(feeds)) if origin_ids and feeds else []
+        known.shares.update({s.id: s for s in found})
+        return found
 
     def heard(self, viewer: int | None, user_ids: Iterable[int]) -> dict[int, Face]:
         """Return those of these people whose words a viewer gets, as he sees them.
@@ -121,23 +178,24 @@ class SightGateway:
         found = {h: faces.get(known.get(h.strip().casefold(), 0)) for h in handles}
         return {h: face for h, face in found.items() if face is not None}
 
-    def hidden(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
+    def hidden(self, viewer: int | None, share_ids: Collection[int], known: Known | None = None) -> set[int]:
         """Return those of these shares that a viewer may not see."""
-        if not share_ids:
-            return set()
-        return set(share_ids) - set(self.seen(viewer, list(self._shares.some(share_ids).values())))
+        known = known or Known()
+        return set(share_ids) - set(self.seen(viewer, list(self.shares(share_ids, known).values()), known))
 
     def feed_of(self, viewer: int, entry_id: int) -> int | None:
         """Return the feed of an entry that somebody shares with this viewer; None: nobody does."""
         share = self._shares.get(entry_id)
         return share.feed_id if share and self.sees(viewer, share) else None
 
-    def sharers(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Sharer]:
+    def sharers(
+        self, viewer: int | None, shares: Sequence[Share], known: Known | None = None
+    ) -> dict[int, Sharer]:
         """Return who shared, as a viewer sees them, by share; what he may not see is left out."""
-        found = self.seen(viewer, shares)
+        found = self.seen(viewer, shares, known)
         return {s.id: sharer(s, found[s.id], html=True) for s in shares if s.id in found}
 
-    def sight(self, viewer: int | None) -> Sight:
+    def sight(self, viewer: int | None, known: Known | None = None) -> Sight:
         """Return what shares of a chain a viewer may see, as far as it can be asked of the store."""
         if viewer is None:
             return Sight()
@@ -145,13 +203,10 @@ class SightGateway:
             *self._ties.by(viewer, TieKind.BLOCK, BLOCKS),
             *self._ties.about(viewer, TieKind.BLOCK, BLOCKS),
         }
-        return Sight(viewer, [s.feed_id for s in self._subscriptions.of_people(viewer)], list(blocked))
-
-    def visible(self, viewer: int | None, origin_ids: Sequence[int], feeds: Sequence[int]) -> list[Share]:
-        """Return the shares of these entries in these feeds that a viewer may see, the oldest first."""
-        found = self._shares.among(origin_ids, feeds) if origin_ids and feeds else []
-        seen: Mapping[int, Profile] = self.seen(viewer, found)
-        return [s for s in found if s.id in seen]
+        follows = [s.feed_id for s in self._subscriptions.of_people(viewer)]
+        if known is not None:
+            known.follows = frozenset(follows)
+        return Sight(viewer, follows, list(blocked))
 
 
 def sharer(share: Share, profile: Profile, *, html: bool = False) -> Sharer:

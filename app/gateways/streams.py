@@ -45,11 +45,23 @@ class Sources:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeyPage:
-    """One page of keys; ``split`` as in :class:`app.models.stream.Page`."""
+    """One page of keys; ``split`` as in :class:`app.models.stream.Page`.
+
+    Attributes:
+        before, read_from: as :func:`cut` was told.
+    """
 
     keys: list[EntryKey]
     cursor: Cursor | None
     split: int | None
+    before: Cursor | None = None
+    read_from: int | None = None
+
+    def first(self, count: int) -> KeyPage:
+        """Return the beginning of this page, as a page of its own."""
+        if count >= len(self.keys):
+            return self
+        return cut(self.keys, count, self.before, self.read_from)
 
 
 class StreamGateway:
@@ -219,8 +231,8 @@ def cut(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int 
     starts = read_from is not None and read_from < len(shown)
     split = read_from if starts and before is Segment.FIRST else None
     if len(keys) <= limit:
-        return KeyPage(shown, None, split)
+        return KeyPage(shown, None, split, cursor, read_from)
     segment = Segment.READ if starts else Segment.FIRST
     carried = cursor.seen if cursor and before is segment else 0
     seen = carried + len(shown) - (read_from or 0 if starts else 0)
-    return KeyPage(shown, Cursor(segment, shown[-1].at, shown[-1].id, seen), split)
+    return KeyPage(shown, Cursor(segment, shown[-1].at, shown[-1].id, seen), split, cursor, read_from)

@@ -15,7 +15,7 @@ from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds import typed
-from app.gateways.sight import SightGateway
+from app.gateways.sight import Known, SightGateway
 from app.mappers import ids
 from app.mappers.notes import NoteMapper
 from app.mappers.shares import ShareMapper
@@ -60,29 +60,30 @@ class TalkGateway:
         self._sight = sight
         self._depth, self._rows, self._most = depth, rows, most
 
-    def share(self, viewer: int | None, share_id: int) -> Share:
+    def share(self, viewer: int | None, share_id: int, known: Known | None = None) -> Share:
         """Return a share that a viewer may see.
 
         Raises:
             NotFoundError: there is none, it was taken back, or he may not.
         """
-        share = self.find(viewer, share_id)
+        share = self.find(viewer, share_id, known)
         if share is None:
             raise NotFoundError(share_id=share_id)
         return share
 
-    def find(self, viewer: int | None, share_id: int) -> Share | None:
+    def find(self, viewer: int | None, share_id: int, known: Known | None = None) -> Share | None:
         """Return a share that a viewer may see, None: there is none."""
-        share = self._shares.get(share_id)
-        return share if share and self._sight.sees(viewer, share) else None
+        known = known or Known()
+        share = self._sight.shares([share_id], known).get(share_id)
+        return share if share and self._sight.sees(viewer, share, known) else None
 
-    def topic(self, viewer: int | None, share: Share) -> Topic:
+    def topic(self, viewer: int | None, share: Share, known: Known | None = None) -> Topic:
         """Return a share as what is talked of.
 
         Raises:
             NotFoundError: the viewer may not see it any more.
         """
-        by = self._sight.sharers(viewer, [share]).get(share.id)
+        by = self._sight.sharers(viewer, [share], known).get(share.id)
         if by is None:
             raise NotFoundError(share_id=share.id)
         return Topic(share, by, html=typed.html(share.note))
@@ -102,8 +103,8 @@ class TalkGateway:
     def talks(self, viewer: int | None, shares: Sequence[Share]) -> dict[int, Talk]:
         """Return how shares that the viewer may see are received, by share."""
         most = self._most + 1
-        likes = {s.id: [i for _, i in self._likes.people(s.id, most)] for s in shares}
-        said = {s.id: self._comments.authors(s.id, most) for s in shares}
+        ids = list({s.id: None for s in shares})
+        likes, said = self._likes.of_each(ids, most), self._comments.authors(ids, most)
         people = {i for found in (*likes.values(), *said.values()) for i in found}
         heard = self._sight.heard(viewer, people) if people else {}
         mine = self._likes.mine(viewer, list(likes)) if viewer is not None and shares else set()

@@ -12,7 +12,7 @@ from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.errors import translated
-from app.mappers.store import Doc, Session
+from app.mappers.store import BATCH, Doc, Session
 from app.mappers.users import fold
 from app.models.sharing import Audience, Profile, TieKind
 from app.models.talk import Face
@@ -51,9 +51,10 @@ class ProfileMapper:
     @translated
     def some(self, user_ids: Sequence[int], session: Session | None = None) -> dict[int, Profile]:
         """Return the profiles of these people, by person; of those who leave there is none."""
-        docs = list(self._profiles.find({"user_id": {"$in": list(user_ids)}}, session=session))
+        who = {"user_id": {"$in": list(user_ids)}}
+        docs = list(self._profiles.find(who, session=session, batch_size=BATCH))
         query = {"_id": {"$in": [d["user_id"] for d in docs]}, "leaving": None}
-        found = self._users.find(query, _OF_USER, session=session) if docs else ()
+        found = self._users.find(query, _OF_USER, session=session, batch_size=BATCH) if docs else ()
         users = {u["_id"]: u for u in found}
         return {
             doc["user_id"]: _profile(doc, users[doc["user_id"]]) for doc in docs if doc["user_id"] in users
@@ -94,8 +95,10 @@ class ProfileMapper:
     def faces(self, user_ids: Sequence[int]) -> dict[int, Face]:
         """Return how these people, with a profile or without, are shown; not those suspended or leaving."""
         query = {"_id": {"$in": list(user_ids)}, "leaving": None, "disabled": {"$ne": True}}
-        names = {u["_id"]: u["name"] for u in self._users.find(query, {"name": 1})} if user_ids else {}
-        docs = {d["user_id"]: d for d in self._profiles.find({"user_id": {"$in": list(names)}})}
+        found = self._users.find(query, {"name": 1}, batch_size=BATCH) if user_ids else ()
+        names = {u["_id"]: u["name"] for u in found}
+        who = {"user_id": {"$in": list(names)}}
+        docs = {d["user_id"]: d for d in self._profiles.find(who, batch_size=BATCH)} if names else {}
         return {
             i: _face(i, name, docs.get(i)) for i, name in names.items() if not docs.get(i, {}).get("hidden")
         }

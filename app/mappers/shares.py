@@ -24,7 +24,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.errors import translated
-from app.mappers.store import Doc, Session, is_duplicate
+from app.mappers.store import BATCH, Doc, Session, each, is_duplicate
 from app.models.sharing import Audience, Origin, Share
 
 #: Digits of an id in a path: 53 bits.
@@ -108,7 +108,8 @@ class ShareMapper:
     def among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
         """Return the shares of these entries in these feeds, the oldest first."""
         query = {"of": {"$in": list(origins)}, "feed_id": {"$in": list(feed_ids)}, "live": True}
-        return sorted((share_of(d) for d in self._shares.find(query).hint("of_feed")), key=lambda s: s.id)
+        found = self._shares.find(query, batch_size=BATCH).hint("of_feed")
+        return sorted((share_of(d) for d in found), key=lambda s: s.id)
 
     @translated
     def edit(
@@ -180,13 +181,19 @@ class ShareMapper:
         return self._shares.count_documents(stream_query(user_id, audiences), limit=most, hint="user_stream")
 
     @translated
-    def below(self, share: Share, limit: int) -> list[Share]:
-        """Return live shares for everybody that came of a share, by whatever way."""
-        path = packed((*share.path, share.id))
-        # Digits follow in all that lies below it, and "g" comes after the last of them.
-        within = {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
-        query = {**within, "live": True, **_PUBLIC}
-        return [share_of(d) for d in self._shares.find(query).hint("chain").limit(limit)]
+    def below(self, shares: Sequence[Share], limit: int) -> dict[int, list[Share]]:
+        """Return live shares for everybody that came of each of these, by whatever way, up to ``limit``."""
+        parts: list[list[Doc]] = []
+        for share in shares:
+            path = packed((*share.path, share.id))
+            # Digits follow in all that lies below it, and "g" comes after the last of them.
+            within = {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
+            mark = {"$set": {"below": share.id}}
+            parts.append([{"$match": {**within, "live": True, **_PUBLIC}}, {"$limit": limit}, mark])
+        found: dict[int, list[Share]] = {share.id: [] for share in shares}
+        for doc in each(self._shares, parts, hint="chain"):
+            found[doc["below"]].append(share_of(doc))
+        return found
 
     @translated
     def narrow(self, user_id: int, stream: Audience) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import pymongo
 from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.client_session import ClientSession
+from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError, OperationFailure
 from pymongo.read_concern import ReadConcern
@@ -23,6 +24,8 @@ Session = ClientSession
 TIMEOUT_MS = 5000
 #: … and no transaction with all its tries; the driver alone would try for two minutes.
 TRANSACTION_SECONDS = 10.0
+#: Documents of a reply: the driver would ask for those after the first hundred once more.
+BATCH = 10_000
 
 
 class Store:
@@ -78,6 +81,21 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+
+@translated
+def each(collection: Collection[Doc], parts: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
+    """Return what these pipelines find in one collection, one after the other, by a single command.
+
+    Args:
+        parts: a limit in each, since a limit of them all would be shared. hint: an index for the first of
+            them; the others can have none, so their queries must leave no doubt.
+    """
+    if not parts:
+        return []
+    first, *others = parts
+    union = [{"$unionWith": {"coll": collection.name, "pipeline": part}} for part in others]
+    return list(collection.aggregate([*first, *union], hint=hint, batchSize=BATCH))
 
 
 def is_duplicate(error: DuplicateKeyError, field: str) -> bool:

@@ -20,11 +20,14 @@ class Audience(enum.StrEnum):
     @property
     def width(self) -> int:
         """0 for nobody else, 2 for everybody."""
-        return 2 - list(Audience).index(self)
+        return _WIDTHS[self]
 
     def within(self, other: Audience) -> Audience:
         """Return the narrower of the two."""
         return self if self.width <= other.width else other
+
+
+_WIDTHS = {audience: 2 - n for n, audience in enumerate(Audience)}
 
 
 class Tie(NamedTuple):

@@ -12,7 +12,7 @@ from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.profiles import ProfileGateway
-from app.gateways.sight import SightGateway
+from app.gateways.sight import Known, SightGateway
 from app.models.actor import Actor, Permission
 from app.models.sharing import Audience, Profile, Tie
 from app.models.user import User
@@ -64,14 +64,17 @@ class FollowingService:
         self._per_hour = per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
-    def person(self, actor: Actor | None, handle: str) -> Person:
+    def person(self, actor: Actor | None, handle: str, known: Known | None = None) -> Person:
         """Return somebody's profile.
+
+        Args:
+            known: what was read of people for the same answer, with this one from then on.
 
         Raises:
             NotFoundError: there is none of this name, or it is not for this viewer.
         """
         profile = self._profiles.named(handle)
-        tie = self._sight.tie(actor.user_id if actor else None, profile)
+        tie = self._sight.tie(actor.user_id if actor else None, profile, known)
         if not profile.has_page(tie):
             raise NotFoundError(handle=handle[:64])
         return Person(profile, tie, self._follows.counts([profile]).get(profile.user_id, 0))

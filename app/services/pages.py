@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from app.gateways.entries import EntryGateway
 from app.gateways.gathering import Gathered, GatheringGateway
+from app.gateways.sight import Known
 from app.gateways.streams import KeyPage, Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
@@ -19,6 +20,8 @@ from app.services.finding import Finder
 
 #: Times that a page is filled up where one row stands for several.
 FILLS = 4
+#: For so many rows one more key is read at once, for rows that stand for several.
+SPARE = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,12 +42,25 @@ class Rows:
         of = self.gathered.origins.get(key.id)
         return of.entry_id if of else key.id
 
+    def first(self, count: int) -> Rows:
+        """Return so many of these rows, as a page that ends with the last of them."""
+        left = self.gathered.left
+        for end, key in enumerate(self.page.keys, 1):
+            count -= key.id not in left
+            if count == 0:
+                return dataclasses.replace(self, page=self.page.first(end))
+        return self
+
     def and_then(self, more: Rows) -> Rows:
         """Return these rows and those of the next page as one."""
         split = self.page.split
         if split is None and more.page.split is not None:
             split = len(self.page.keys) + more.page.split
-        page = KeyPage([*self.page.keys, *more.page.keys], more.page.cursor, split)
+        read_from = self.page.read_from
+        if read_from is None and more.page.read_from is not None:
+            read_from = len(self.page.keys) + more.page.read_from
+        keys = [*self.page.keys, *more.page.keys]
+        page = KeyPage(keys, more.page.cursor, split, self.page.before, read_from)
         return Rows(page, {**self.found, **more.found}, self.gathered.and_then(more.gathered))
 
 
@@ -82,33 +98,54 @@ class PageMaker:
         """Return the page after ``cursor``; its count of unread entries is not known here.
 
         Args:
-            sources: of the whole stream, if they were just read.
+            sources: all of the user's for the stream of all, all people whom he follows for theirs, or those
+                of the stream, if they were just read.
             whole: rows with their texts.
         """
-        return self._present(snapshot, self._rows(snapshot, cursor, limit, whole=whole), sources, whole=whole)
+        rows = self._rows(snapshot, cursor, limit, sources, whole=whole)
+        return self._present(snapshot, rows, sources, whole=whole)
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the keys of a page, each share for itself."""
         found = snapshot.ref.kind is StreamKind.SEARCH
         return (self._finder if found else self._streams).keys(snapshot, cursor, limit)
 
-    def _rows(self, snapshot: Snapshot, cursor: Cursor | None, limit: int, *, whole: bool) -> Rows:
+    def _rows(
+        self, snapshot: Snapshot, cursor: Cursor | None, limit: int, sources: Sources | None, *, whole: bool
+    ) -> Rows:
         """Return the keys of a page, more of them where one row stands for several, and what those are."""
-        people = self._gathering.people(snapshot.user_id)
-        rows = self._read(snapshot, self.keys(snapshot, cursor, limit), people, whole=whole)
+        people = self._people(snapshot, sources)
+        known = Known({s.feed_id for s in people})
+        # Where articles come more than once, a few keys more save a second round of reading.
+        several = bool(people) and snapshot.ref.kind in (StreamKind.ALL, StreamKind.FOLLOWING)
+        wanted = limit + limit // SPARE if several else limit
+        rows = self._read(snapshot, self.keys(snapshot, cursor, wanted), people, known, whole=whole)
         for _ in range(FILLS):
             if not rows.gathered.left or rows.page.cursor is None or (missing := limit - rows.count) < 1:
                 break
             more = self.keys(snapshot, rows.page.cursor, missing)
-            rows = rows.and_then(self._read(snapshot, more, people, whole=whole))
-        return rows
+            rows = rows.and_then(self._read(snapshot, more, people, known, whole=whole))
+        return rows.first(limit) if several else rows
+
+    def _people(self, snapshot: Snapshot, sources: Sources | None) -> list[Subscription]:
+        """Return the user's subscriptions to people, out of what was read already if they all are in it."""
+        if sources is None or snapshot.ref.kind not in (StreamKind.ALL, StreamKind.FOLLOWING):
+            return self._gathering.people(snapshot.user_id)
+        return [s for s in sources.subscriptions.values() if s.person]
 
     def _read(
-        self, snapshot: Snapshot, page: KeyPage, people: Sequence[Subscription], *, whole: bool
+        self,
+        snapshot: Snapshot,
+        page: KeyPage,
+        people: Sequence[Subscription],
+        known: Known,
+        *,
+        whole: bool,
     ) -> Rows:
-        read = self._entries.whole if whole else self._entries.rows
-        found = read(snapshot.user_id, page.keys)
-        return Rows(page, found, self._gathering.gather(snapshot, page.keys, found, people))
+        stored = self._entries.stored(page.keys, whole=whole)
+        shares = self._gathering.look(snapshot, stored, people, known)
+        found = self._entries.joined(snapshot.user_id, stored, whole=whole, known=known)
+        return Rows(page, found, self._gathering.gather(snapshot, page.keys, found, shares, known))
 
     def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, whole: bool) -> Page:
         """Turn keys into rows: names, bodies' excerpts, and the marks as they are now.

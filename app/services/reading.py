@@ -48,6 +48,8 @@ PAGE_MAX = 1000
 #: Pages with whole texts that come at once when a place in a list is restored.
 WHOLE_PAGES = 10
 TOKEN_MAX = 64
+#: Streams that leave out who is muted, and for which all subscriptions are read once for list and tree.
+_TOGETHER = (StreamKind.ALL, StreamKind.FOLLOWING)
 
 
 class ReadingService:
@@ -119,8 +121,9 @@ class ReadingService:
         limit = self._limit(query)
         if query.cursor is not None or query.snapshot is not None:
             return self._next_page(actor, query, limit)
-        sources = self._streams.sources(self._of_stream(actor, query.ref))
-        return self._first_page(actor, query, limit, sources, self._streams.feeds(sources))
+        sources = self._streams.sources(self._of_stream(actor, query.ref, muted=True))
+        feeds = _heard(query.ref, sources, self._streams.feeds(sources))
+        return self._first_page(actor, query, limit, sources, feeds)
 
     def _limit(self, query: StreamQuery) -> int:
         most = self._whole_size * WHOLE_PAGES if query.whole else PAGE_MAX
@@ -133,13 +136,13 @@ class ReadingService:
     def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
         """Return the tree and a page together, as a whole page of the web shows them.
 
-        For the stream of all feeds everything is read once for both; it is what is asked for most.
+        For the streams of all feeds and of all people everything is read once for both.
 
         Raises:
             As :meth:`page`.
         """
         require(actor, Permission.SUBSCRIPTION_SEE)
-        if query.ref.kind is not StreamKind.ALL or query.cursor or query.snapshot or query.limit:
+        if query.ref.kind not in _TOGETHER or query.cursor or query.snapshot or query.limit:
             # The page first: entries that come in between are counted in the tree, and a list without
             # them asks again; the other way round it would show rows that the tree knows nothing of.
             page = self.page(actor, query)
@@ -147,7 +150,7 @@ class ReadingService:
         require(actor, Permission.ENTRY_READ)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
         everyone = self._streams.feeds(sources)
-        feeds = {f: feed for f, feed in everyone.items() if not sources.subscriptions[f].muted}
+        feeds = _heard(query.ref, sources, everyone)
         counts = {f: feed.unread for f, feed in everyone.items()}
         tree = build_tree(self._folders.of_user(actor.user_id), sources, counts)
         return tree, self._first_page(actor, query, self._limit(query), sources, feeds)
@@ -179,13 +182,14 @@ class ReadingService:
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.shown(page, query.ref) if found else page
 
-    def _of_stream(self, actor: Actor, ref: StreamRef) -> Sequence[Subscription]:
+    def _of_stream(self, actor: Actor, ref: StreamRef, *, muted: bool = False) -> Sequence[Subscription]:
+        """Return the subscriptions of a stream; ``muted``: with those of people whom it leaves out."""
         user_id = actor.user_id
         match ref.kind:
             case StreamKind.ALL:
-                return [s for s in self._subscriptions.of_user(user_id) if not s.muted]
+                return [s for s in self._subscriptions.of_user(user_id) if muted or not s.muted]
             case StreamKind.FOLLOWING:
-                return [s for s in self._gathering.people(user_id) if not s.muted]
+                return [s for s in self._gathering.people(user_id) if muted or not s.muted]
             case StreamKind.SHARES:
                 return self._gathering.own(user_id)
             case StreamKind.FEED:
@@ -344,3 +348,12 @@ class ReadingService:
         changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
         self._events.counts(actor.user_id)
         return changed
+
+
+def _heard(ref: StreamRef, sources: Sources, feeds: Mapping[int, SourceFeed]) -> Mapping[int, SourceFeed]:
+    """Return those of these feeds that a stream shows."""
+    if ref.kind not in _TOGETHER:
+        return feeds
+    people = ref.kind is StreamKind.FOLLOWING
+    mine = sources.subscriptions
+    return {f: feed for f, feed in feeds.items() if not mine[f].muted and (mine[f].person or not people)}

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from app.errors import NotFoundError
 from app.gateways.chains import ChainGateway
 from app.gateways.shared import SharedGateway
+from app.gateways.sight import Known
 from app.models.actor import Actor
 from app.models.hub import Document
 from app.models.shared import ChainView, FeedDocument, FeedFormat, SharedItem, SharedPart, Tally
@@ -51,13 +52,15 @@ class SharedService:
             NotFoundError: there is nobody of this name, or his page is not for this viewer.
         """
         person = self._following.at_name(actor, handle)
+        known = Known()
+        person = self._following.person(actor, handle, known)
         after = None if before is None else an_id(before, "before")
         viewer = actor.user_id if actor else None
         return PersonPage(
             person,
             self._shared.bio(person.profile),
-            self._shared.count(viewer, person.profile),
-            self._shared.page(viewer, person.profile, after),
+            self._shared.count(viewer, person.profile, known),
+            self._shared.page(viewer, person.profile, after, known),
         )
 
     def share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
@@ -67,8 +70,14 @@ class SharedService:
             NotFoundError: he has no such share, or it is not for this viewer.
         """
         person = self._following.at_name(actor, handle)
+        return self._share(actor, handle, share_id, Known())
+
+    def _share(
+        self, actor: Actor | None, handle: str, share_id: int, known: Known
+    ) -> tuple[Person, SharedItem]:
+        person = self._following.person(actor, handle, known)
         viewer = actor.user_id if actor else None
-        return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"))
+        return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"), known)
 
     def chain(
         self, actor: Actor | None, handle: str, share_id: int, cursor: str | None = None
@@ -79,9 +88,10 @@ class SharedService:
             NotFoundError: as for :meth:`share`.
             InvalidError: the cursor does not fit.
         """
-        person, item = self.share(actor, handle, share_id)
+        known = Known()
+        person, item = self._share(actor, handle, share_id, known)
         after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
-        page = self._chains.page(actor.user_id if actor else None, item.share.of, after)
+        page = self._chains.page(actor.user_id if actor else None, item.share.of, after, known)
         notes = self._shared.notes([n.by for n in page.nodes if n.by])
         return person, ChainView(item=item, page=page, notes=notes)
 

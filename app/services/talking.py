@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.entries import EntryGateway
+from app.gateways.sight import Known
 from app.gateways.talk import TalkGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import EntryKey
@@ -128,9 +129,11 @@ class TalkService:
         Raises:
             NotFoundError: there is none, or it is not for this person.
         """
-        viewer, share = actor.user_id if actor else None, self.share(actor, share_id)
-        found = self._entries.rows(viewer, [EntryKey(share.id, share.feed_id, share.seq, 0)]).get(share.id)
-        topic = self._talk.topic(viewer, share)
+        viewer, known = actor.user_id if actor else None, Known()
+        share = self._talk.share(viewer, an_id(share_id, "share"), known)
+        key = EntryKey(share.id, share.feed_id, share.seq, 0)
+        found = self._entries.rows(viewer, [key], known).get(share.id)
+        topic = self._talk.topic(viewer, share, known)
         return dataclasses.replace(topic, title=found.title, url=found.url or "") if found else topic
 
     def thread(
