@@ -147,7 +147,8 @@ def _web(url: str | None) -> str | None:
 
 def _title(item: SharedItem) -> str:
     """Return a title; of what has none its first words, since every reader shows one."""
-    return item.entry.title or text.excerpt(_content(item), _TITLE) or item.by.name
+    words = item.entry.title or text.excerpt(_content(item), _TITLE)
+    return words or (f"({item.entry.lost} share)" if item.entry.lost else item.by.name)
 
 
 def _written_by(item: SharedItem) -> str:

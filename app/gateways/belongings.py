@@ -184,7 +184,7 @@ class BelongingsGateway:
                     "edited": share.edited,
                     "audience": share.audience.value,
                     "note": share.note,
-                    "title": entry.title if entry else None,
+                    "title": entry.title if entry and not entry.lost else None,
                     "link": entry.url if entry else None,
                     **({"html": entry.content if entry else ""} if share.is_post else {}),
                     "way": [seen[i].handle if i in seen else None for i in share.path],

@@ -16,7 +16,7 @@ from app.mappers.marks import MarkMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.entry import Entry, EntryKey
-from app.models.sharing import Origin
+from app.models.sharing import Link, Origin, Share
 
 #: Keys of entries kept in this process, 100 bytes each.
 SHOWN = 50_000
@@ -128,7 +128,9 @@ class EntryGateway:
         """Put what was shared in the place of what a share's own entry holds.
 
         Shares and posts that are not for this user, or not any more, are left out: he may have starred a
-        post of somebody who has closed his stream since, or read on in a list that was begun before.
+        post of somebody who has closed his stream since, or read on in a list that was begun before. Where
+        that is only true of what was shared, the share says so, with nothing of it: it is counted, and stays
+        its sharer's.
 
         Args:
             whole: with texts.
@@ -144,10 +146,13 @@ class EntryGateway:
         posts = [e.id for e in roots.values() if e.of is not None]
         hidden = self._sight.hidden(user_id, {*own, *posts}, known)
         seen = {i: e for i, e in roots.items() if i not in hidden}
+        lost = {of.entry_id for i, of in shared.items() if i not in hidden} - seen.keys()
+        # A post that its author keeps for himself lies elsewhere now: as in chains, its share tells.
+        live = self._sight.shares(lost, known or Known()) if lost else {}
         return {
-            entry.id: _over(entry, seen[shared[entry.id].entry_id]) if entry.id in shared else entry
+            entry.id: _shown(entry, shared.get(entry.id), seen, live)
             for entry in entries.values()
-            if entry.id not in hidden and (entry.id not in shared or shared[entry.id].entry_id in seen)
+            if entry.id not in hidden
         }
 
     def _clean(self, entry: Entry) -> Entry:
@@ -224,6 +229,25 @@ class EntryGateway:
             return self._store.transaction(work)
         except ExistsError:
             return False
+
+
+def _shown(entry: Entry, of: Origin | None, seen: Mapping[int, Entry], shares: Mapping[int, Share]) -> Entry:
+    """Return an entry as one sees it who may see it, but perhaps not what it shares."""
+    if of is None:
+        return entry
+    if of.entry_id in seen:
+        return _over(entry, seen[of.entry_id])
+    there = of.entry_id in shares and shares[of.entry_id].live
+    return Entry(
+        id=entry.id,
+        feed_id=entry.feed_id,
+        seq=entry.seq,
+        at=entry.at,
+        arrived=entry.arrived,
+        title="",
+        of=entry.of,
+        lost=Link.PRIVATE if there else Link.REMOVED,
+    )
 
 
 def _over(share: Entry, root: Entry) -> Entry:

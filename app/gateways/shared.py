@@ -201,7 +201,9 @@ class SharedGateway:
         of = [i.share.of for i in items]
         stamps = self._mapper.stamps([EntryKey(o.entry_id, o.feed_id, 0, 0) for o in of]) if of else {}
         return [
-            dataclasses.replace(
+            item
+            if item.entry.lost
+            else dataclasses.replace(
                 item, entry=dataclasses.replace(item.entry, revision=revision, cleaned_by=cleaned_by)
             )
             for item in items
@@ -214,7 +216,7 @@ class SharedGateway:
         of_items = [
             [
                 *(i.id, str(i.share.edited), i.share.note, i.entry.title, i.entry.url, i.entry.author),
-                *(i.entry.revision, i.entry.cleaned_by, *i.blog, i.language),
+                *(i.entry.revision, i.entry.cleaned_by, *i.blog, i.language, i.entry.lost),
                 [[h.link, h.by and [h.by.share_id, h.by.handle, h.by.name]] for h in i.way],
             ]
             for i in items

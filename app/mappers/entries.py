@@ -31,7 +31,7 @@ _ROW = {
         *("of", "of_feed"),
     )
 }
-_PACKED = ("id", "categories", "enclosures", "of", "remote", *entrybodies.Html._fields)
+_PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", *entrybodies.Html._fields)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
 #: Left out of new documents where there is nothing.

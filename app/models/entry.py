@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from app.models.chain import Chain
 from app.models.parsed import Enclosure
-from app.models.sharing import Origin
+from app.models.sharing import Link, Origin
 
 
 class NewEntry(NamedTuple):
@@ -78,6 +78,7 @@ class Entry:
     """A stored entry.
 
     ``revision`` counts changes of its body; ``stars`` counts its marks and shares; ``of`` is what it shares.
+    ``lost`` says why nothing of that is shown: it was taken back, or is not for who looks.
     """
 
     id: int
@@ -102,3 +103,4 @@ class Entry:
     revision: int = 1
     stars: int = 0
     of: Origin | None = None
+    lost: Link | None = None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from app.errors import InvalidError
 from app.models.entry import Entry
 from app.models.search import Note, Term, decoded, encoded
-from app.models.sharing import Share, Sharer
+from app.models.sharing import Link, Share, Sharer
 from app.models.subscription import ReadState
 from app.models.tag import Tag
 
@@ -205,7 +205,7 @@ class EntryRow:
     """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
 
     ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
-    ``sharers`` are those whom the reader follows who shared it.
+    ``sharers`` are those whom the reader follows who shared it. ``lost``: why it is not shown.
     """
 
     id: int
@@ -224,6 +224,7 @@ class EntryRow:
     tags: tuple[Tag, ...] = ()
     html: str | None = None
     sharers: tuple[Sharer, ...] = ()
+    lost: Link | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

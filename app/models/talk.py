@@ -8,7 +8,7 @@ import enum
 import re
 from typing import NamedTuple
 
-from app.models.sharing import Share, Sharer
+from app.models.sharing import Link, Share, Sharer
 
 #: A name after an @ that no address and no other name goes before; names are those of accounts.
 MENTION = re.compile(r"(?<![\w@/.+-])@(?P<name>\w(?:[\w.-]{0,30}\w))")
@@ -102,13 +102,17 @@ class Thread:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Topic:
-    """A share that is talked of, as its reader sees it; ``html``: its note, safe to show."""
+    """A share that is talked of, as its reader sees it.
+
+    ``html``: its note, safe to show. ``lost``: why nothing is shown of what it shares.
+    """
 
     share: Share
     by: Sharer
     title: str = ""
     url: str = ""
     html: str = ""
+    lost: Link | None = None
 
 
 class NoteKind(enum.StrEnum):

@@ -212,4 +212,5 @@ def _row(
         image=entry.image,
         tags=tags,
         sharers=sharers,
+        lost=entry.lost,
     )

@@ -227,7 +227,7 @@ class ReadingService:
         """
         require(actor, Permission.ENTRY_READ)
         entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
-        source = entry.of.feed_id if entry.of else entry.feed_id
+        source = entry.of.feed_id if entry.of and not entry.lost else entry.feed_id
         feeds = list({entry.feed_id, source})
         mine = self._subscriptions.of_user(actor.user_id, feeds)
         sources = self._streams.sources(mine, also=feeds)

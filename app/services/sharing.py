@@ -83,6 +83,8 @@ class SharingService:
         origin = entry.of.entry_id if entry.of else entry.id
         if known := self._sharing.of(actor.user_id, origin):
             return Shared(known, existed=True)
+        if entry.lost:
+            raise NotFoundError(entry_id=entry_id)
         throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=HOUR)
         if entry.of is None:
             self._check_open(entry.feed_id)
@@ -188,7 +190,7 @@ class SharingService:
         share = self._sharing.get(actor.user_id, entry.id)
         passable, widest = self._sharing.passable(actor.user_id, entry)
         via = tuple(self.via(actor, share))
-        return dataclasses.replace(box, via=via, widest=widest, passable=passable)
+        return dataclasses.replace(box, via=via, widest=widest, passable=passable and not entry.lost)
 
     def audience(self, actor: Actor) -> Audience:
         """Return for whom the actor's stream is, or would be."""

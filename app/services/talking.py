@@ -134,7 +134,11 @@ class TalkService:
         key = EntryKey(share.id, share.feed_id, share.seq, 0)
         found = self._entries.rows(viewer, [key], known).get(share.id)
         topic = self._talk.topic(viewer, share, known)
-        return dataclasses.replace(topic, title=found.title, url=found.url or "") if found else topic
+        return (
+            dataclasses.replace(topic, title=found.title, url=found.url or "", lost=found.lost)
+            if found
+            else topic
+        )
 
     def thread(
         self, actor: Actor | None, share: Share, *, cursor: str | None = None, at: int | None = None

@@ -15,6 +15,7 @@ from app.models.actor import Permission
 from app.models.feed import FetchRecord
 from app.models.imports import Import
 from app.models.preferences import Preferences
+from app.models.sharing import Link
 from app.models.stream import Tree
 from app.web import chart, embeds, finding, i18n, keynames, keys, present, treeview, views
 from app.web.context import services, user, web
@@ -66,6 +67,7 @@ def install(app: Flask) -> None:
         key_name=key_name,
         feed_message=feed_words,
         feed_fix=lambda word: _(feed_fix(seen_word(word))),
+        lost=lost,
         nested_tree=nested_tree,
         tree_shape=views.shape,
         player=embeds.player,
@@ -118,6 +120,13 @@ def lang(code: str | None) -> Markup:
     if not code or not _TAG.fullmatch(code) or code.lower() == i18n.language():
         return Markup()
     return Markup(' lang="{}"').format(code)
+
+
+def lost(link: str | None) -> str:
+    """Return what stands for something shared that is not shown, empty where it is."""
+    if not link:
+        return ""
+    return str(_("private share") if link == Link.PRIVATE else _("removed share"))
 
 
 def nested_tree(tree: Tree, current: str) -> Markup:

@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import InvalidError, NotFoundError
 from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.sharing import Audience, Link
 from tests.social.conftest import FOLLOWING, SHARES, People
 
 
@@ -86,9 +86,9 @@ def test_a_post_that_is_closed_later_closes_what_others_made_of_it(
     copy = people.services.sharing.share(bob, post.id, note="see").share
     assert [r.title for r in people.rows(cleo, FOLLOWING)] == ["Mine"]
     people.services.sharing.edit(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
-    assert people.rows(cleo, FOLLOWING) == ()
-    with pytest.raises(NotFoundError):
-        people.services.reading.article(cleo, copy.id)
+    assert [(r.title, r.excerpt, r.lost) for r in people.rows(cleo, FOLLOWING)] == [("", "", Link.PRIVATE)]
+    article = people.services.reading.article(cleo, copy.id)
+    assert (article.entry.title, article.entry.content, article.feed_title) == ("", "", "bob")
     assert [r.title for r in people.rows(bob, SHARES)] == ["Mine"]
 
 

@@ -358,7 +358,13 @@ def test_a_post_that_is_closed_later_is_in_nobodys_feed(
     services.sharing.edit(ann, post.id, note="Words of ann", audience=Audience.FOLLOWERS)
     answer = stranger.get("/@bob/atom.xml", headers={"If-None-Match": tag})
     assert answer.status_code == 200
-    assert not atom_of(answer).findall("a:entry", _NS)
+    (entry,) = atom_of(answer).findall("a:entry", _NS)
+    assert entry.findtext("a:title", namespaces=_NS) == "(private share)"
+    assert not any(word in answer.text for word in ("Mine", "Words of ann", "@ann", str(post.id)))
+    assert "private share" in stranger.get("/@bob/feed.json").text
+    assert (
+        stranger.get("/@bob/atom.xml", headers={"If-None-Match": answer.headers["ETag"]}).status_code == 304
+    )
 
 
 def test_a_stream_without_shares_is_a_feed(people: People, ann: Actor, stranger: Visitor) -> None:

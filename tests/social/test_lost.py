@@ -1,0 +1,116 @@
+"""Re-shares of what is gone or closed: a row that says so, so that what is counted can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from app.bootstrap import Services
+from app.errors import NotFoundError
+from app.models.actor import Actor
+from app.models.shared import FeedFormat
+from app.models.sharing import Audience, Link
+from app.models.stream import StreamKind, StreamRef
+from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
+
+Deed = Callable[[Services, Actor, int], Callable[[], object]]
+
+
+def taken_back(services: Services, ann: Actor, post: int) -> Callable[[], object]:
+    token = services.sharing.remove(ann, post)
+    return lambda: services.sharing.restore(ann, token)
+
+
+def closed(services: Services, ann: Actor, post: int) -> Callable[[], object]:
+    people = People(services)
+    people.open(ann, Audience.PRIVATE)
+    return lambda: people.open(ann, Audience.PUBLIC)
+
+
+def for_followers(services: Services, ann: Actor, post: int) -> Callable[[], object]:
+    people = People(services)
+    people.open(ann, Audience.FOLLOWERS)
+    return lambda: people.open(ann, Audience.PUBLIC)
+
+
+def suspended(services: Services, ann: Actor, post: int) -> Callable[[], object]:
+    services.gateways.profiles.suspend(ann.user_id, True)
+    return lambda: services.gateways.profiles.suspend(ann.user_id, False)
+
+
+def narrowed(services: Services, ann: Actor, post: int) -> Callable[[], object]:
+    services.sharing.edit(ann, post, note="Mine alone.", audience=Audience.PRIVATE)
+    return lambda: services.sharing.edit(ann, post, note="Words of Ann.", audience=Audience.PUBLIC)
+
+
+DEEDS = [
+    pytest.param(taken_back, Link.REMOVED, id="taken back"),
+    pytest.param(closed, Link.PRIVATE, id="closed"),
+    pytest.param(for_followers, Link.PRIVATE, id="for followers"),
+    pytest.param(suspended, Link.PRIVATE, id="suspended"),
+    pytest.param(narrowed, Link.PRIVATE, id="kept for himself"),
+]
+
+
+@pytest.mark.parametrize(("deed", "link"), DEEDS)
+def test_what_is_counted_is_shown(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, deed: Deed, link: Link
+) -> None:
+    services = people.services
+    post = services.sharing.post(ann, "The secret of Ann", "Words of Ann.")
+    share = services.sharing.share(bob, post.id, note="Look!").share
+    people.follow(cleo, "bob")
+    dora = people.join("dora")
+    services.sharing.share(dora, share.id)
+    people.follow(cleo, "dora")
+    bobs = StreamRef(StreamKind.FEED, share.feed_id)
+
+    def says(title: str, lost: Link | None) -> None:
+        tree = services.reading.tree(cleo)
+        assert tree.unread == tree.following == 2
+        for ref in (ALL, FOLLOWING, bobs):
+            (row,) = people.rows(cleo, ref)
+            assert (row.title, row.lost, sorted(names(row))) == (title, lost, ["bob", "dora"])
+            assert ("Words" in row.excerpt, row.author) == ((True, "ann") if not lost else (False, ""))
+        page = services.shared.page(None, "bob")
+        assert page.count.number == len(page.part.items) == 1
+        assert (page.part.items[0].entry.title, page.part.items[0].entry.lost) == (title, lost)
+        topic = services.talk.topic(None, share.id)
+        assert (topic.title, topic.lost) == (title, lost)
+        article = services.reading.article(cleo, share.id)
+        assert (article.entry.title, article.entry.lost) == (title, lost)
+        assert article.feed_title == ("bob" if lost else "ann")
+        for form in FeedFormat:
+            body = services.shared.document("bob", form).body or b""
+            assert (b"Words of Ann" in body, b"secret of Ann" in body) == (not lost, not lost)
+            assert (f"/@bob/{share.id}".encode() in body, b"Look!" in body) == (True, True)
+        (own,) = people.rows(bob, SHARES)
+        assert own.lost is lost
+
+    says("The secret of Ann", None)
+    back = deed(services, ann, post.id)
+    says("", link)
+    with pytest.raises(NotFoundError):
+        services.sharing.share(cleo, share.id)
+    assert not services.sharing.box(cleo, services.reading.article(cleo, share.id).entry).passable
+    back()
+    says("The secret of Ann", None)
+    services.reading.mark(cleo, [share.id], True)
+    assert services.reading.tree(cleo).unread == 0
+
+
+def test_a_block_is_a_private_share_for_him_alone(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    services = people.services
+    post = services.sharing.post(ann, "The secret of Ann", "Words of Ann.")
+    share = services.sharing.share(bob, post.id).share
+    people.follow(cleo, "bob")
+    services.following.block(ann, "cleo")
+    (row,) = people.rows(cleo)
+    assert (row.title, row.excerpt, row.lost) == ("", "", Link.PRIVATE)
+    assert services.shared.page(None, "bob").part.items[0].entry.title == "The secret of Ann"
+    services.following.unblock(ann, "cleo")
+    assert people.rows(cleo)[0].title == "The secret of Ann"
+    assert services.reading.article(cleo, share.id).entry.lost is None
