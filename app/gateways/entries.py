@@ -178,6 +178,8 @@ class EntryGateway:
             # Whoever keeps a share keeps what was shared, which stays when the share is taken back.
             of = entry.of or Origin(entry.id, entry.feed_id)
             found = self._keys.locate([of.entry_id], [of.feed_id])
+            if of.entry_id != entry.id and self._entries.origins(found):
+                found = [] if self._sight.hidden(user_id, [of.entry_id]) else found
         if not found:
             raise NotFoundError(entry_id=entry_id)
         return found[0]
@@ -211,7 +213,8 @@ class EntryGateway:
         Raises:
             NotFoundError: as for :meth:`get`.
         """
-        key = self.key(user_id, entry_id)
+        kept = None if on else self._kept(user_id, entry_id)
+        key = kept or self.key(user_id, entry_id)
 
         def work(session: Session) -> bool:
             if on:
@@ -221,7 +224,7 @@ class EntryGateway:
             else:
                 counts = last
             # An entry that is tagged too is counted once.
-            if counts and not self._entries.star(key.feed_id, key.id, 1 if on else -1, session):
+            if counts and not self._entries.star(key.feed_id, key.id, 1 if on else -1, session) and on:
                 raise NotFoundError(entry_id=entry_id)  # retention was faster
             return True
 
@@ -229,6 +232,18 @@ class EntryGateway:
             return self._store.transaction(work)
         except ExistsError:
             return False
+
+    def _kept(self, user_id: int, entry_id: int) -> EntryKey | None:
+        """Return what a user's mark of an entry is about, also of one that he may not see any more.
+
+        What he keeps is his to let go: a post may be closed or taken back meanwhile, and its shares too.
+        """
+        feed_id = self._marks.feed_of(user_id, entry_id)
+        if feed_id is None:
+            share = self._sight.shares([entry_id], Known()).get(entry_id)
+            entry_id = share.of.entry_id if share else entry_id
+            feed_id = self._marks.feed_of(user_id, entry_id) if share else None
+        return None if feed_id is None else EntryKey(entry_id, feed_id, 0, 0)
 
 
 def _shown(entry: Entry, of: Origin | None, seen: Mapping[int, Entry], shares: Mapping[int, Share]) -> Entry:

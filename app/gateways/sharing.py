@@ -151,9 +151,9 @@ class SharingGateway:
         of = Origin(share.id, feed_id) if share.is_post else share.of
         share = dataclasses.replace(share, feed_id=feed_id, seq=seq, of=of)
         # Before the root is counted: who shares it for the second time changes nothing.
-        self._shares.add(share, profile.shown_to, session)
+        stars = self._shares.add(share, profile.shown_to, session)
         numbered = Numbered(feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at))
-        self._entries.share(numbered, share.id, of, session)
+        self._entries.share(numbered, share.id, of, session, stars=stars)
         # A root is counted like a starred entry: retention keeps it.
         if not share.is_post and not self._entries.star(of.feed_id, of.entry_id, 1, session):
             raise NotFoundError(entry_id=of.entry_id)

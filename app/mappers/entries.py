@@ -70,6 +70,8 @@ class EntryMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._entries: Collection[Doc] = database["entries"]
+        #: Where somebody's post lies now, and how many stars it had when it was taken back.
+        self._shares: Collection[Doc] = database["shares"]
 
     @translated
     def add(self, numbered: Sequence[Numbered]) -> dict[int, Taken]:
@@ -119,13 +121,20 @@ class EntryMapper:
             raise ConflictError(feed_id=numbered[0].feed_id) from e
 
     @translated
-    def share(self, numbered: Numbered, entry_id: int, of: Origin, session: Session) -> None:
+    def share(
+        self, numbered: Numbered, entry_id: int, of: Origin, session: Session, *, stars: int = 0
+    ) -> None:
         """Insert the entry of a share, whose id is known, inside a transaction.
+
+        Args:
+            stars: those it had before, when it is brought back.
 
         Raises:
             ConflictError: its place or id was taken meanwhile; the transaction is over.
         """
         doc = {**_doc(numbered, entry_id), "of": Int64(of.entry_id), "of_feed": Int64(of.feed_id)}
+        if stars:
+            doc["stars"] = stars
         try:
             self._entries.insert_one(doc, session=session)
         except DuplicateKeyError as e:
@@ -143,8 +152,11 @@ class EntryMapper:
 
     @translated
     def remove(self, feed_id: int, entry_id: int, session: Session) -> None:
-        """Delete an entry that was taken back."""
-        self._entries.delete_one({"feed_id": feed_id, "_id": entry_id}, session=session)
+        """Delete the entry of a share that was taken back; the share keeps the number of its stars."""
+        query = {"feed_id": feed_id, "_id": entry_id}
+        doc = self._entries.find_one_and_delete(query, projection={"stars": 1}, session=session)
+        if stars := (doc or {}).get("stars", 0):
+            self._shares.update_one({"_id": entry_id}, {"$set": {"stars": stars}}, session=session)
 
     @translated
     def origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
@@ -304,10 +316,21 @@ class EntryMapper:
     @translated
     def star(self, feed_id: int, entry_id: int, by: int, session: Session) -> bool:
         """Count stars up or down; retention keeps what has one. False: the entry is gone."""
-        result = self._entries.update_one(
-            {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": by}}, session=session
-        )
-        return bool(result.matched_count)
+        query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": by}}
+        if self._entries.update_one(query, count, session=session).matched_count:
+            return True
+        if by < 0:
+            self._uncount(entry_id, by, session)
+        return False
+
+    def _uncount(self, entry_id: int, by: int, session: Session) -> None:
+        """Take stars from a post that lies in another feed now, or was taken back and may come again."""
+        share = self._shares.find_one({"_id": entry_id}, {"feed_id": 1, "live": 1}, session=session) or {}
+        if share.get("live"):
+            query = {"feed_id": share["feed_id"], "_id": entry_id}
+            self._entries.update_one(query, {"$inc": {"stars": by}}, session=session)
+        elif share:
+            self._shares.update_one({"_id": entry_id}, {"$inc": {"stars": by}}, session=session)
 
     @translated
     def drop_below(self, feed_id: int, seq: int) -> int:

@@ -1,6 +1,7 @@
 """Shares: the collection ``shares``. Queries for a chain carry ``of``, its shard key; others name ids.
 
-    {_id, of, of_feed, user_id, feed_id, seq, at, path, note, audience, stream?, edited?, live?, removed?}
+    {_id, of, of_feed, user_id, feed_id, seq, at, path, note, audience, stream?, edited?, live?, removed?,
+     stars?}
 
 ``stream`` is the audience of its sharer's whole stream where that is not everybody: so what may be counted is
 known without his profile.
@@ -65,8 +66,8 @@ class ShareMapper:
         self._shares: Collection[Doc] = database["shares"]
 
     @translated
-    def add(self, share: Share, stream: Audience, session: Session) -> None:
-        """Store a share.
+    def add(self, share: Share, stream: Audience, session: Session) -> int:
+        """Store a share; return how many stars its entry had when it was taken back, 0 if it is new.
 
         Args:
             stream: for whom its sharer's whole stream is.
@@ -80,12 +81,13 @@ class ShareMapper:
             doc["stream"] = stream.value
         try:
             # A share that is brought back has left its document behind, for those that came after it.
-            self._shares.delete_one({"_id": share.id, "live": None}, session=session)
+            was = self._shares.find_one_and_delete({"_id": share.id, "live": None}, session=session)
             self._shares.insert_one(doc, session=session)
         except DuplicateKeyError as e:
             if is_duplicate(e, "user_id"):
                 raise ExistsError("You shared this already.", entry_id=share.of.entry_id) from e
             raise ConflictError(share_id=share.id) from e
+        return int((was or {}).get("stars", 0))
 
     @translated
     def get(self, share_id: int, session: Session | None = None) -> Share | None:

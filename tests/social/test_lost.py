@@ -114,3 +114,54 @@ def test_a_block_is_a_private_share_for_him_alone(
     services.following.unblock(ann, "cleo")
     assert people.rows(cleo)[0].title == "The secret of Ann"
     assert services.reading.article(cleo, share.id).entry.lost is None
+
+
+def stars(people: People, entry_id: int) -> int:
+    doc = people.services.store.database["entries"].find_one({"_id": entry_id}) or {}
+    return int(doc.get("stars", 0))
+
+
+@pytest.mark.parametrize(("deed", "link"), DEEDS)
+def test_a_star_on_what_is_gone_can_be_taken_away(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, deed: Deed, link: Link
+) -> None:
+    services = people.services
+    post = services.sharing.post(ann, "A post", "Words of Ann.")
+    share = services.sharing.share(bob, post.id).share
+    people.follow(cleo, "bob")
+    services.reading.star(cleo, share.id, True)
+    services.reading.star(bob, post.id, True)
+    assert stars(people, post.id) == 3  # and who shares it keeps it
+    back = deed(services, ann, post.id)
+    assert people.rows(cleo)[0].starred
+    dora = people.join("dora")
+    people.follow(dora, "bob")
+    for entry_id in (post.id, share.id):
+        with pytest.raises(NotFoundError):
+            services.reading.star(dora, entry_id, True)
+    with pytest.raises(NotFoundError):
+        services.reading.star(dora, post.id, False)
+    assert services.reading.star(cleo, share.id, False)
+    assert not people.rows(cleo)[0].starred
+    back()
+    assert stars(people, post.id) == 2
+    assert services.reading.star(bob, post.id, False)
+    services.sharing.remove(bob, share.id)
+    assert stars(people, post.id) == 0
+
+
+def test_what_is_brought_back_or_moved_keeps_its_stars(people: People, ann: Actor, bob: Actor) -> None:
+    services = people.services
+    post = services.sharing.post(ann, "A post", "Words of Ann.")
+    people.follow(bob, "ann")
+    services.reading.star(bob, post.id, True)
+    services.sharing.share(bob, post.id)
+    token = services.sharing.remove(ann, post.id)
+    services.sharing.restore(ann, token)
+    assert stars(people, post.id) == 2
+    services.sharing.edit(ann, post.id, note="Mine.", audience=Audience.PRIVATE)
+    assert stars(people, post.id) == 2
+    assert services.reading.star(bob, post.id, False)
+    assert stars(people, post.id) == 1
+    services.sharing.edit(ann, post.id, note="Yours.", audience=Audience.PUBLIC)
+    assert stars(people, post.id) == 1
