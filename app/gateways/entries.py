@@ -44,21 +44,12 @@ class EntryGateway:
         self._subscriptions = subscriptions
         self._shown: dict[int, EntryKey] = {}
 
-    def locate(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+    def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of those entries that belong to the user's feeds.
 
         Whether a key that a page showed (maybe to somebody else) is of this user's feeds is seen when it
         is used: each write carries his id and the feed's.
-
-        Raises:
-            NotFoundError: none of them does.
         """
-        if found := self.placed(user_id, entry_ids):
-            return found
-        raise NotFoundError(entry_ids=list(entry_ids)[:10])
-
-    def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
-        """Return the keys of those entries that :meth:`locate` knows, which may be none."""
         known = {i: key for i in entry_ids if (key := self._shown.get(i)) is not None}
         if missing := [i for i in entry_ids if i not in known]:
             feed_ids = self._subscriptions.feed_ids(user_id)

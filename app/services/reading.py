@@ -253,15 +253,16 @@ class ReadingService:
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
         """Mark entries as read, or keep them unread; twice is the same as once.
 
-        Ids that are gone or not his are left out, as long as one is.
+        Ids that are gone or not his are left out. What is gone needs no mark as read: a share may be taken
+        back while it is on a screen. It is the same for what there never was and what he may not see.
 
         Raises:
-            NotFoundError: none of them is an entry of his feeds.
+            NotFoundError: none of those to keep unread is an entry of his feeds.
         """
         require(actor, Permission.ENTRY_MARK)
         wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
         by_feed: dict[int, list[int]] = {}
-        keys = self._entries.locate(actor.user_id, wanted)
+        keys = self._entries.placed(actor.user_id, wanted)
         # The same article, shared by somebody he follows or in another of his feeds, is read there too.
         same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
         for key in [*keys, *same]:
@@ -272,7 +273,7 @@ class ReadingService:
             delta = self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
             if delta is not None:
                 deltas[f] = delta
-        if not deltas:
+        if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
             self._feeds.touch([cards[f] for f in deltas], clock.now())

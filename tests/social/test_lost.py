@@ -165,3 +165,20 @@ def test_what_is_brought_back_or_moved_keeps_its_stars(people: People, ann: Acto
     assert stars(people, post.id) == 1
     services.sharing.edit(ann, post.id, note="Yours.", audience=Audience.PUBLIC)
     assert stars(people, post.id) == 1
+
+
+def test_to_mark_what_is_gone_as_read_is_done_already(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    services = people.services
+    (foreign,) = people.blog([bob])
+    share = services.sharing.share(bob, foreign).share
+    kept = services.sharing.post(bob, "", "Mine alone.", audience=Audience.PRIVATE)
+    people.follow(cleo, "bob")
+    assert len(people.rows(cleo)) == 1
+    services.sharing.remove(bob, share.id)
+    for entry_id in (share.id, kept.id, foreign, 2**52):
+        assert services.reading.mark(cleo, [entry_id], True).deltas == {}
+        with pytest.raises(NotFoundError):
+            services.reading.mark(cleo, [entry_id], False)
+    assert people.rows(bob, SHARES)[0].id == kept.id

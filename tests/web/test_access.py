@@ -142,7 +142,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/compose", "POST"): {"note": "x"},
     ("/entries/tag", "POST"): {"": "theirs", "entry": "ENTRY", "add": "mine"},
     ("/entries/<int:entry_id>", "GET"): {"": "theirs"},
-    ("/entries/mark", "POST"): {"": "theirs", "entry": "ENTRY", "read": "1"},
+    ("/entries/mark", "POST"): {"": "silent", "entry": "ENTRY", "read": "1"},
     ("/entries/star", "POST"): {"": "theirs", "entry": "ENTRY", "on": "1"},
     ("/read/mark-all", "POST"): {"": "theirs", "stream": "feed/FEED", "snapshot": "SNAPSHOT"},
     ("/undo", "POST"): {"": "theirs", "token": "UNDO"},
