@@ -628,7 +628,15 @@ class Services:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
         return ImportRunner(
-            g.imports, g.subscriptions, g.feeds, g.erasing, self.notifier, self.jobs, self.events, s
+            g.imports,
+            g.subscriptions,
+            g.feeds,
+            g.erasing,
+            self.notifier,
+            self.following,
+            self.jobs,
+            self.events,
+            s,
         )
 
     @once

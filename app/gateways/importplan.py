@@ -6,9 +6,10 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from app.errors import FetchError
+from app.errors import FetchError, InvalidError
 from app.feeds.net import Policy
 from app.feeds.urls import url_key
+from app.models import ours
 from app.models.imports import Import, ImportFolder, ImportItem, ItemState
 from app.models.opml import Outline, SubscriptionList
 
@@ -18,10 +19,16 @@ Have = Callable[[list[str]], Mapping[str, int]]
 _NEVER = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def plan(found: SubscriptionList, have: Have, policy: Policy) -> tuple[Import, list[ImportItem]]:
-    """Return an import, still without name, owner and time, and its outlines, folder by folder."""
+def plan(
+    found: SubscriptionList, have: Have, policy: Policy, own_host: str = ""
+) -> tuple[Import, list[ImportItem]]:
+    """Return an import, still without name, owner and time, and its outlines, folder by folder.
+
+    Args:
+        own_host: of this server: what it names there is followed, not fetched.
+    """
     folders = _Folders(found)
-    items = _Planner(folders, policy).items(found.feeds, have)
+    items = _Planner(folders, policy, own_host).items(found.feeds, have)
     used = {place for item in items for place in item.folders}
     new = Import(
         id=0,
@@ -38,9 +45,10 @@ def plan(found: SubscriptionList, have: Have, policy: Policy) -> tuple[Import, l
 
 
 class _Planner:
-    def __init__(self, folders: _Folders, policy: Policy) -> None:
+    def __init__(self, folders: _Folders, policy: Policy, own_host: str) -> None:
         self._folders = folders
         self._policy = policy
+        self._own = own_host
 
     def items(self, feeds: Sequence[Outline], have: Have) -> list[ImportItem]:
         ordered = sorted(feeds, key=lambda feed: self._folders.place(feed.folders))
@@ -71,7 +79,11 @@ class _Planner:
         if len(url) > URL_MAX:
             return "invalid_url"
         try:
+            if ours.handle_at(url, (self._own,)):
+                return None
             self._policy.check_url(url)
+        except InvalidError:
+            return "invalid_url"
         except FetchError as e:
             return e.word
         return None

@@ -19,6 +19,7 @@ from app.mappers.feedends import FeedEndMapper
 from app.mappers.imports import ImportMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
+from app.models import ours
 from app.models.imports import (
     ACTIVE,
     ENDED,
@@ -65,7 +66,7 @@ class ImportGateway:
         self._subscriptions = subscriptions
         self._folders = folders
         self._limits = opml.Limits.of(settings)
-        self._policy = Policy(settings)
+        self._policy, self._own = Policy(settings), ours.host_of(settings.own_origin)
         self._kept = dt.timedelta(days=settings.import_keep_days)
         self._places = settings.imports_at_once
 
@@ -86,7 +87,7 @@ class ImportGateway:
 
     def add(self, user_id: int, found: SubscriptionList, name: str, now: dt.datetime) -> Import:
         """Keep what was found in a file, with what he has already and what is there twice marked."""
-        new, items = plan(found, lambda keys: self._have(user_id, keys), self._policy)
+        new, items = plan(found, lambda keys: self._have(user_id, keys), self._policy, self._own)
         named = dataclasses.replace(new, user_id=user_id, name=line(name, TITLE_MAX), created=now)
         return self._imports.add(named, items, now + PREVIEW_KEPT)
 

@@ -21,10 +21,13 @@ from app.gateways.erasing import ErasingGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.imports import ImportGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.models import ours
+from app.models.actor import Actor
 from app.models.imports import FeedEnd, Import, ImportItem, ItemChange, ItemState
 from app.models.jobs import Job, Outcome, Queue, Task, Ticket
 from app.models.subscription import Subscription
 from app.ports import EventPort, JobPort
+from app.services.following import FollowingService
 from app.services.notifying import Notifier
 
 log = logs.get(__name__)
@@ -69,6 +72,7 @@ class ImportRunner:
         feeds: FeedGateway,
         erasing: ErasingGateway,
         notifier: Notifier,
+        following: FollowingService,
         jobs: JobPort,
         events: EventPort,
         settings: Settings,
@@ -77,7 +81,7 @@ class ImportRunner:
         self._subscriptions = subscriptions
         self._feeds = feeds
         self._erasing = erasing
-        self._notifier = notifier
+        self._notifier, self._following = notifier, following
         self._jobs = jobs
         self._events = events
         self._settings = settings
@@ -121,10 +125,12 @@ class ImportRunner:
             self._imports,
             self._subscriptions,
             self._feeds,
+            self._following,
             self._jobs,
             self._events,
             begun,
             run,
+            own_host=ours.host_of(self._settings.own_origin),
             window=self._settings.import_window,
             patience=self._settings.import_patience,
         )
@@ -158,16 +164,19 @@ class _Work:
         imports: ImportGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
+        following: FollowingService,
         jobs: JobPort,
         events: EventPort,
         running: Import,
         run: str,
         *,
+        own_host: str,
         window: int,
         patience: float,
     ) -> None:
         self._imports, self._subscriptions, self._feeds = imports, subscriptions, feeds
         self._jobs, self._events = jobs, events
+        self._following, self._own = following, own_host
         self.running, self.run, self.lost = running, run, False
         self._window, self._patience = window, patience
         items = imports.items(running.user_id, running.id)
@@ -219,6 +228,9 @@ class _Work:
                 changes[item.index] = ItemChange(ItemState.SKIPPED, None, item.feed_id)
                 continue
             try:
+                if handle := ours.handle_at(item.url, (self._own,)):
+                    changes[item.index] = self._follow_person(item, handle)
+                    continue
                 feed_id, new = self._follow(item)
             except StoreError:
                 raise
@@ -262,6 +274,20 @@ class _Work:
             self._add_folders(feed.id, folder_ids)
             return feed.id, False
         return feed.id, True
+
+    def _follow_person(self, item: ImportItem, handle: str) -> ItemChange:
+        """Follow whose feed here an outline names, or ask him; as if his address had been typed.
+
+        Raises:
+            EventrError: as :meth:`FollowingService.follow`.
+        """
+        actor = Actor(self.running.user_id)
+        whom = self._following.person(actor, handle)
+        feed_id = whom.profile.feed_id
+        if not (whom.tie.follows or self._following.follow(actor, handle).follows):
+            return ItemChange(ItemState.ADDED, None, None)  # he decides
+        self._add_folders(feed_id, self._folders_of(item))
+        return ItemChange(ItemState.ALREADY if self._had(feed_id) else ItemState.ADDED, None, feed_id)
 
     def _folders_of(self, item: ImportItem) -> tuple[int, ...]:
         if not self.running.keep_folders:

@@ -34,6 +34,8 @@ from app.models.fetched import Fetched, FetchRequest
 from app.models.imports import Import, ImportState, ItemState
 from app.models.jobs import Outcome, Queue, Ticket
 from app.models.opml import Outline
+from app.models.sharing import Audience
+from app.models.user import NewUser
 from app.services.pull import PullService
 from tests.support import corpus
 from tests.support.reader import Canned, rss
@@ -520,6 +522,39 @@ def test_what_is_exported_can_be_imported_and_is_the_same(
     titles = {f.url: f.title for f in opml.read(second).feeds}
     assert titles[f"{HOST}/a?x=1&y=2"] == "My “own” name"
     assert titles[f"{HOST}/c?x=1&y=2"] == "日本語"
+
+
+def test_people_of_this_server_are_followed_not_fetched(services: Services) -> None:
+    own = services.settings.own_origin
+    alice, bob, carl = (
+        services.gateways.accounts.add_user(NewUser(f"{n}@example.org", n, "$argon2id$none")).actor
+        for n in ("alice", "bob", "carl")
+    )
+    for who, audience in ((bob, Audience.PUBLIC), (carl, Audience.FOLLOWERS)):
+        services.following.edit(
+            who, display="", bio="", links=(), audience=audience, listed=False, open_lists=False
+        )
+    name = services.following.card(bob).handle
+    urls = [f"{own}/@{name}/atom.xml", f"{own}/@carl/feed.json", f"{own}/@nobody/atom.xml", f"{own}/login"]
+    body = opml.write("Mine", [Outline(url, "", None, ("Friends",)) for url in urls])
+    pulling = Pulling(services, {})
+    for last in (ItemState.ADDED, ItemState.ALREADY):
+        one = services.imports.preview(alice, body, "mine.opml")
+        run(services, services.imports.start(alice, one.id), pulling)
+        items = {i.url: (i.state, i.error) for i in services.imports.items(alice, one.id)}
+        assert [items[url] for url in urls] == [
+            (last, None),
+            (ItemState.ADDED, None),
+            (ItemState.FAILED, "not_found"),
+            (ItemState.FAILED, "invalid_url"),
+        ]
+    assert services.following.person(alice, name).tie.follows
+    assert services.following.person(alice, "carl").tie.requested
+    (mine,) = services.gateways.subscriptions.of_user(alice.user_id)
+    (folder,) = services.folders.list(alice)
+    assert (mine.person, mine.folder_ids) == (True, (folder.id,))
+    assert pulling.pulled == []
+    assert services.store.database["feeds"].count_documents({"kind": "web"}) == 0
 
 
 def test_finished_imports_are_kept_for_thirty_days(services: Services, alice: Actor, db: Any) -> None:

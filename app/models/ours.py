@@ -1,0 +1,61 @@
+"""Addresses of this very server: they lead to people, and are never fetched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from urllib.parse import unquote, urlsplit
+
+from app.errors import InvalidError
+
+_NAMED = re.compile(r"/@([^/]+)(?:/.*)?")
+_USUAL = {"http": ":80", "https": ":443"}
+
+
+def handle_at(text: str, hosts: Collection[str]) -> str | None:
+    """Return whose page or feed is meant by ``@name``, or by an address of one of these hosts; None: neither.
+
+    Args:
+        hosts: those of this server, as :func:`plain` gives them.
+
+    Raises:
+        InvalidError: it is an address of this server, and of nobody's page.
+    """
+    text = text.strip()
+    if text.startswith("@"):
+        return _handle(f"/{text}")
+    scheme, found, rest = text.partition("://")
+    if not found:
+        scheme, rest = "", text
+    if scheme.lower() not in ("", "http", "https"):
+        return None
+    try:
+        address = urlsplit(f"//{rest}")
+    except ValueError:
+        return None
+    host = address.netloc.rpartition("@")[2].lower()
+    if plain(host, scheme.lower()) not in hosts:
+        return None
+    handle = _handle(address.path)
+    if handle is None:
+        raise InvalidError("This is an address of this server itself. People have theirs at /@name.")
+    return handle
+
+
+def _handle(path: str) -> str | None:
+    match = _NAMED.fullmatch(unquote(path))
+    return match[1] if match else None
+
+
+def host_of(origin: str) -> str:
+    """Return the host of a server's own address, as :func:`handle_at` compares it."""
+    own = urlsplit(origin)
+    return plain(own.netloc.lower(), own.scheme)
+
+
+def plain(host: str, scheme: str) -> str:
+    """Return a host without the port that its scheme has anyway."""
+    ends = [_USUAL[scheme]] if scheme else list(_USUAL.values())
+    for end in ends:
+        host = host.removesuffix(end)
+    return host
