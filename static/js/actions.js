@@ -11,14 +11,18 @@ export const act = (word) => (known.get(word) ?? []).some((action) => action() !
 // An action by a link of its own.
 export const to = (url) => () => location.assign(url);
 
-// What is rare comes when it is first asked for; it registers its words and does them from then on.
+// What is rare comes when it is first asked for; it registers its words and does them from then on. What is pressed
+// while it comes is done then, in order.
 export function later(script, words, failed) {
-  let asked = false;
+  let pressed = [], loaded;
   const ask = (word) => () => {
-    if (asked) return false;
-    asked = true;
-    import(document.querySelector('meta[name="keys"]').dataset[script]).then(() => act(word), () => {
-      asked = false;
+    if (loaded) return false;
+    if (pressed.push(word) > 1) return;
+    import(document.querySelector('meta[name="keys"]').dataset[script]).then(() => {
+      loaded = true;
+      pressed.forEach(act);
+    }, () => {
+      pressed = [];
       failed();
     });
   };

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.models.actor import Actor, Role
 from app.web import keynames, keys
@@ -335,7 +335,7 @@ def _nothing_chosen(page: Page) -> None:
     expect(page.locator("#rows .row[aria-current]")).to_have_count(0)
 
 
-def test_keys_are_quiet_where_they_must_and_work_on_every_board(
+def test_wantedare_quiet_where_they_must_and_work_on_every_board(
     site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
 ) -> None:
     page = visit(login="ann")
@@ -424,7 +424,7 @@ def stop_clock(page: Page) -> None:
     page.clock.pause_at(page.evaluate("Date.now() / 1000") + 0.1)
 
 
-def test_keys_of_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
+def test_wantedof_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
     own = {"next": "x g+x ArrowRight", "star": "", "mark-all": "ж"}
     site.services.accounts.set_preferences(ann, {"keys": own})
     page = visit(login="ann")
@@ -516,7 +516,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
     expect(page.locator("#say")).to_have_text("2 keys")
 
 
-def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, ann: Actor) -> None:
+def test_the_help_shows_ones_own_wantedand_finds_them(site: Site, visit: Visit, ann: Actor) -> None:
     site.services.accounts.set_preferences(ann, {"keys": {"next": "x"}})
     page = visit(login="ann")
     page.keyboard.press("?")
@@ -632,3 +632,24 @@ def test_without_a_clipboard_the_link_stands_in_a_field(site: Site, visit: Visit
     expect(field).to_have_count(0)
     page.keyboard.press("j")
     expect(page.locator("#rows .row").nth(1)).to_have_attribute("aria-current", "true")
+
+
+def test_what_is_pressed_while_its_script_loads_is_done_then_in_order(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    page, held = visit(login="ann"), list[Route]()
+    page.route(re.compile(r"/entry\.[0-9a-f]+\.js"), lambda route: held.append(route))
+    wanted = [
+        keys.ROWS[action].keys[0] for action in ("text-larger", "text-larger", "text-smaller", "text-larger")
+    ]
+    size = int(page.locator("html").get_attribute("data-text-size") or 0)
+    with page.expect_request(re.compile(r"/entry\.[0-9a-f]+\.js")):
+        press(page, wanted[0])
+    for key in wanted[1:]:
+        press(page, key)
+    (route,) = held
+    expect(page.locator("html")).to_have_attribute("data-text-size", str(size))
+    route.continue_()
+    expect(page.locator("html")).to_have_attribute("data-text-size", str(size + 2))
+    press(page, wanted[2])
+    expect(page.locator("html")).to_have_attribute("data-text-size", str(size + 1))
