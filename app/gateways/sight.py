@@ -108,7 +108,6 @@ class SightGateway:
             raise ForbiddenError("You block this person. Unblock first.")
         return tie.follows or whom.audience is Audience.PUBLIC
 
-    def tie(self, viewer: int | None, profile: Profile) -> Tie:
     def tie(self, viewer: int | None, profile: Profile, known: Known | None = None) -> Tie:
         """Return what a viewer is to one person."""
         if known is not None:

@@ -79,20 +79,23 @@ class FollowingService:
             raise NotFoundError(handle=handle[:64])
         return Person(profile, tie, self._follows.counts([profile]).get(profile.user_id, 0))
 
-    def at_name(self, actor: Actor | None, handle: str) -> Person:
+    def at_name(self, actor: Actor | None, handle: str, known: Known | None = None) -> Person:
         """Return the profile that a name leads to: of who has it, or had it not long ago.
+
+        Args:
+            known: as for :meth:`person`.
 
         Raises:
             NotFoundError: as for :meth:`person`.
         """
         try:
-            return self.person(actor, handle)
+            return self.person(actor, handle, known)
         except NotFoundError:
             owner = None if self._accounts.named(handle) else self._accounts.once_named(handle)
             name = self._accounts.names([owner]).get(owner) if owner is not None else None
             if name is None:
                 raise
-            return self.person(actor, name)
+            return self.person(actor, name, known)
 
     def card(self, actor: Actor) -> Profile:
         """Return the actor's own profile, or what it would be; nothing is made."""

@@ -51,9 +51,8 @@ class SharedService:
         Raises:
             NotFoundError: there is nobody of this name, or his page is not for this viewer.
         """
-        person = self._following.at_name(actor, handle)
         known = Known()
-        person = self._following.person(actor, handle, known)
+        person = self._following.at_name(actor, handle, known)
         after = None if before is None else an_id(before, "before")
         viewer = actor.user_id if actor else None
         return PersonPage(
@@ -69,13 +68,12 @@ class SharedService:
         Raises:
             NotFoundError: he has no such share, or it is not for this viewer.
         """
-        person = self._following.at_name(actor, handle)
         return self._share(actor, handle, share_id, Known())
 
     def _share(
         self, actor: Actor | None, handle: str, share_id: int, known: Known
     ) -> tuple[Person, SharedItem]:
-        person = self._following.person(actor, handle, known)
+        person = self._following.at_name(actor, handle, known)
         viewer = actor.user_id if actor else None
         return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"), known)
 

@@ -11,7 +11,6 @@ from app import clock
 from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.search import encoded
-from app.models.sharing import Audience
 from app.models.sharing import Audience, Link
 from app.models.stream import StreamKind, StreamQuery, StreamRef
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
