@@ -143,7 +143,8 @@ def test_a_script_gets_parts_and_json(services: Services, ann: Visitor, reader: 
     assert 'id="rows"' in stream
     json = {"Accept": "application/json"}
     assert ann.post("/entries/mark", {"entry": entry[1], "read": "1"}, **json).get_json() == {"moved": -1}
-    wrong = ann.post("/entries/mark", {"entry": "1", "read": "1"}, **json)
+    assert ann.post("/entries/mark", {"entry": "1", "read": "1"}, **json).get_json() == {"moved": 0}
+    wrong = ann.post("/entries/mark", {"entry": "1", "read": "0"}, **json)
     assert (wrong.status_code, wrong.get_json()["error"]) == (404, "not_found")
     gone = ann.get("/read/all?entry=1", headers=part)
     assert gone.status_code == 404
