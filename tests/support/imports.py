@@ -43,9 +43,11 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     "app.engine": (*_BASE, "app.ports", "app.scripts"),
     # Where people's browsers are told from.
     "app.events": (*_BASE, "app.ports"),
-    # The one place that builds everything.
+    # The one place that builds everything; the lower half of it.
+    "app.wiring": (*_BASE, "app.feeds", "app.mappers", "app.gateways"),
     "app.bootstrap": (
         *_BASE,
+        "app.wiring",
         "app.ports",
         "app.feeds",
         "app.mappers",
