@@ -8,7 +8,6 @@ import * as keys from "./keys.js";
 import { offline } from "./net.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
-import * as tree from "./tree.js";
 import * as extras from "./extras.js";
 
 const failed = () => toasts.toast(offline());
@@ -45,7 +44,7 @@ keys.start(act);
 extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
-  register(tree.actions);
+  later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"], failed);
   later("share", ["share", "share-note", "share-send", "chain", "like", "comments"], failed);
   later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
   focus.start();

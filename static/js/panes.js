@@ -93,9 +93,16 @@ export function close({ push = true } = {}) {
   entitle();
 }
 
+// The list at an address, whichever of its entries is open.
+function listOf(href) {
+  const url = new URL(href, location.origin);
+  url.searchParams.delete("entry");
+  return url.pathname + url.search;
+}
+
 export async function go(url, { push = true, state = null } = {}) {
   await queue.send();
-  const before = push ? location.href : stream();
+  const before = push || listOf(location.href) === stream() ? location.href : stream();
   if (push) {
     remember();
     history.pushState({}, "", url);
@@ -168,10 +175,8 @@ export function mark(path = new URL(stream(), location.origin).pathname) {
 }
 
 async function restore(event) {
-  const here = new URL(location.href);
-  const entry = here.searchParams.get("entry");
-  here.searchParams.delete("entry");
-  if (here.pathname + here.search !== stream()) return go(location.href, { push: false, state: event.state });
+  const entry = openId();
+  if (listOf(location.href) !== stream()) return go(location.href, { push: false, state: event.state });
   const row = entry && list.byId(entry);
   if (row) await open(row, { push: false });
   else if (entry) await go(location.href, { push: false, state: event.state });

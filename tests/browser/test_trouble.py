@@ -43,6 +43,27 @@ def test_what_does_not_come_is_said_and_nothing_is_lost(site: Site, visit: Visit
     expect(page.locator("#stream")).not_to_have_attribute("aria-busy", "true")
 
 
+def test_who_leaves_before_a_page_is_restored_comes_back_to_its_entry(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_be_visible()
+    opened = page.url
+    assert "entry=" in opened
+    page.goto("/settings")
+    waits: list[Route] = []
+    page.route("**/read/all?*snapshot=*", lambda route: waits.append(route))
+    with page.expect_request("**/read/all?*snapshot=*"):
+        page.go_back()
+    page.goto("/settings")
+    page.unroute("**/read/all?*snapshot=*")
+    page.go_back()
+    expect(page.locator("#entry-title")).to_be_visible()
+    assert page.url == opened
+
+
 def test_a_list_that_is_no_more_is_told_of(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 1)
     gone = subscribe(site, ann, 2, URLS[1])

@@ -1,6 +1,7 @@
-// Keys of the tree: to move in it, to open and fold; and to go on by folders.
-import { say } from "./toast.js";
-import { t } from "./words.js";
+// Keys of the tree: to move in it, to open and fold; and to go on by folders. Loaded with the first of them.
+import { register } from "../actions.js";
+import { say } from "../toast.js";
+import { t } from "../words.js";
 
 const pane = () => document.querySelector(".pane-tree");
 const links = () => [...document.querySelectorAll(".tree a[href]:not(.menu a)")].filter((a) => a.checkVisibility());
@@ -45,11 +46,11 @@ function folder(by) {
   else say(t("No other folder has unread entries"));
 }
 
-export const actions = {
+register({
   "tree-next": () => step(1),
   "tree-previous": () => step(-1),
   "tree-open": open,
   "tree-expand": fold,
   "next-folder": () => folder(1),
   "previous-folder": () => folder(-1),
-};
+});
