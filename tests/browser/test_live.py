@@ -119,7 +119,7 @@ def test_what_a_friend_shares_shows_in_the_open_page(
     _listens(page)
     services.sharing.share(bob, entry["_id"], note="Look")
     expect(page.locator("#newbar")).to_be_visible()
-    expect(page.locator("a[data-folder=following]")).to_have_attribute("data-unread", "1")
+    expect(page.locator(".tree a[data-folder=following]")).to_have_attribute("data-unread", "1")
     page.locator("#newbar").click()
     expect(page.locator("#rows .row .said")).to_contain_text("Look")
     _quiet(page)
