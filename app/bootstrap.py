@@ -71,6 +71,229 @@ from app.services.websub import WebsubService
 from app.wiring import Gateways, Mappers
 
 
+class Mappers:
+    """One of each, on one database."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        database = store.database
+        self.feeds = FeedMapper(database)
+        self.fetches = FetchMapper(database)
+        self.entries = EntryMapper(database)
+        self.keys = EntryKeyMapper(database)
+        self.subscriptions = SubscriptionMapper(database)
+        self.folders = FolderMapper(database)
+        self.marks = MarkMapper(database)
+        self.tags = TagMapper(database)
+        self.searches = SavedSearchMapper(database)
+        self.searchables = SearchableMapper(database, words_most=settings.search_words)
+        self.index_marks = IndexMarkMapper(database)
+        self.snapshots = SnapshotMapper(database)
+        self.streamviews = StreamViewMapper(database)
+        self.undos = UndoMapper(database)
+        self.removals = RemovalMapper(database)
+        self.users = UserMapper(database)
+        self.sessions = SessionMapper(database)
+        self.invites = InviteMapper(database)
+        self.erasure = ErasureMapper(database)
+        self.discoveries = DiscoveryMapper(database)
+        self.websubs = WebsubMapper(database)
+        self.hubs = HubMapper(database)
+        self.feed_ends = FeedEndMapper(database)
+        self.imports = ImportMapper(database)
+        self.packs = PackMapper(database)
+        self.feedlists = FeedListMapper(database)
+        self.people = PeopleMapper(database)
+        self.profiles = ProfileMapper(database)
+        self.ties = TieMapper(database)
+        self.shares = ShareMapper(database)
+        self.trends = TrendMapper(database, dt.timedelta(seconds=settings.trend_half_life))
+        self.shared_feeds = SharedFeedMapper(database)
+        self.reports = ReportMapper(database)
+        self.resets = ResetMapper(database)
+        self.likes = LikeMapper(database)
+        self.comments = CommentMapper(database)
+        self.notes = NoteMapper(database)
+        self.devices = DeviceMapper(database)
+        self.belongings = BelongingsMapper(database)
+        self.personal_exports = PersonalExportMapper(database)
+
+
+class Gateways:
+    """One of each, over the mappers."""
+
+    def __init__(self, store: Store, mappers: Mappers, settings: Settings) -> None:
+        m = mappers
+        start = StartRule(dt.timedelta(days=settings.unread_days), settings.unread_min, settings.unread_max)
+        keep = settings.retention_entries
+        writer = EntryWriter(store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep)
+        merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
+        self.websubs = WebsubGateway(m.websubs, settings)
+        hubs = self.websubs if websub.is_on(settings) else None
+        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
+        self.sight = SightGateway(m.profiles, m.ties, m.shares, m.subscriptions)
+        self.subscriptions = SubscriptionGateway(
+            store,
+            m.feeds,
+            m.entries,
+            m.subscriptions,
+            m.undos,
+            m.removals,
+            m.ties,
+            self.sight,
+            start=start,
+            most=settings.subscriptions_max,
+        )
+        self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
+        self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
+        self.entries = EntryGateway(
+            store, m.entries, m.keys, m.marks, m.subscriptions, self.sight, bodies.sanitizer(settings)
+        )
+        self.profiles = ProfileGateway(
+            store,
+            m.profiles,
+            m.shared_feeds,
+            m.shares,
+            origin=settings.own_origin,
+            audience=Audience(settings.shares_audience),
+        )
+        self.sharing = SharingGateway(
+            store,
+            self.profiles,
+            self.sight,
+            m.shared_feeds,
+            m.shares,
+            m.entries,
+            m.searchables,
+            m.removals,
+            m.trends,
+            depth=settings.chain_depth,
+            trend_age=dt.timedelta(days=settings.trend_days),
+        )
+        self.follows = FollowGateway(
+            self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
+        )
+        self.moderation = ModerationGateway(
+            m.reports, m.profiles, m.shares, m.comments, m.entries, m.users, self.sight
+        )
+        self.chains = ChainGateway(
+            m.shares,
+            self.sight,
+            self.profiles,
+            m.entries,
+            rows=settings.chain_rows,
+            most=settings.chain_count_max,
+        )
+        self.trends = TrendGateway(
+            m.trends,
+            m.shares,
+            self.entries,
+            self.sight,
+            m.profiles,
+            m.subscriptions,
+            rows=settings.trend_rows,
+            people=settings.similar_people,
+            most=settings.chain_count_max,
+        )
+        self.shared = SharedGateway(
+            m.shares,
+            m.entries,
+            m.feeds,
+            self.entries,
+            self.sight,
+            rows=settings.shared_rows,
+            passed_most=settings.reshares_counted,
+            counted=settings.chain_count_max,
+            origin=settings.own_origin,
+            hub=hub.address(settings),
+        )
+        self.gathering = GatheringGateway(
+            m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
+        )
+        self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, settings)
+        self.devices = DeviceGateway(m.devices, self.accounts, settings)
+        self.people = PeopleGateway(
+            store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
+        )
+        self.talk = TalkGateway(
+            store,
+            m.shares,
+            m.likes,
+            m.comments,
+            m.notes,
+            self.sight,
+            depth=settings.comment_depth,
+            rows=settings.comment_rows,
+            most=settings.talk_count_max,
+        )
+        self.notes = NoteGateway(
+            m.notes,
+            m.likes,
+            m.comments,
+            m.shares,
+            m.ties,
+            m.users,
+            m.subscriptions,
+            m.feeds,
+            m.feedlists,
+            self.entries,
+            self.sight,
+            keep=dt.timedelta(days=settings.notifications_days),
+            most=settings.notifications_max,
+            rows=settings.notification_rows,
+            broken=dt.timedelta(days=settings.feed_broken_days),
+            likes_most=settings.talk_count_max,
+        )
+        self.erasing = ErasingGateway(
+            store,
+            self.people,
+            self.subscriptions,
+            self.websubs,
+            m.marks,
+            m.entries,
+            m.erasure,
+            self.sharing,
+            self.talk,
+        )
+        self.feedlists = FeedListGateway(m.feedlists)
+        self.discoveries = DiscoveryGateway(m.discoveries, Limits.of(settings))
+        self.imports = ImportGateway(store, m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
+        self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
+        self.packs = PackGateway(m.packs, settings)
+        self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
+        self.tags = TagGateway(
+            store,
+            m.tags,
+            m.marks,
+            m.entries,
+            m.searches,
+            m.removals,
+            limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
+            searches_most=settings.searches_max,
+            undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
+        )
+        self.indexing = IndexingGateway(m.index_marks, m.entries, text_most=settings.search_text)
+        # The engine: another one takes its place here.
+        self.search = TextSearch(m.searchables)
+        self.undos = UndoGateway(m.undos, m.removals, m.feeds)
+        self.streamviews = StreamViewGateway(m.streamviews, most=settings.stream_views_max)
+        belongings = BelongingsGateway(
+            m.belongings,
+            m.shares,
+            self.accounts,
+            self.profiles,
+            self.exports,
+            self.subscriptions,
+            self.feeds,
+            self.folders,
+            self.entries,
+            self.tags,
+            self.follows,
+            self.sight,
+            self.notes,
+        )
+        self.personal = PersonalExportGateway(m.personal_exports, belongings, settings)
+
+
 class Services:
     """All services of a process; see :func:`build`."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.errors import NotFoundError
+from app.gateways.sight import SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.profiles import ProfileMapper
 from app.mappers.reports import ReportMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.talk import CommentMapper
 from app.mappers.users import UserMapper
+from app.models.entry import Entry
 from app.models.moderation import About, Case, Report, Reported
 from app.models.sharing import Audience, Profile, Share
 from app.models.talk import Comment
@@ -28,9 +30,11 @@ class ModerationGateway:
         comments: CommentMapper,
         entries: EntryMapper,
         users: UserMapper,
+        sight: SightGateway,
     ) -> None:
         self._reports, self._profiles, self._shares = reports, profiles, shares
         self._comments, self._entries, self._users = comments, entries, users
+        self._sight = sight
 
     def add(self, report: Report) -> None:
         """Store a report.
@@ -136,13 +140,19 @@ class ModerationGateway:
         }
         return {**none, **self._profiles.some(user_ids)}
 
-    def said(self, author: Profile, comment: Comment | None, comment_id: int) -> Reported:
-        """Return what a comment says, and where it stands; of one that was removed there is nothing left."""
+    def said(
+        self, author: Profile, comment: Comment | None, comment_id: int, viewer: int | None = None
+    ) -> Reported:
+        """Return what a comment says, and where it stands; of one that was removed there is nothing left.
+
+        Args:
+            viewer: as for :meth:`shown`.
+        """
         if comment is None or comment.removed:
             return Reported(about=About.COMMENT, thing=comment_id, profile=author, live=False)
         share = self._shares.get(comment.share_id)
         sharer = self._profiles.get(share.user_id) if share else None
-        root = self._entries.find(share.of.entry_id, [share.of.feed_id]) if share else None
+        root = self._root(share, viewer) if share else None
         return Reported(
             about=About.COMMENT,
             thing=comment_id,
@@ -155,11 +165,17 @@ class ModerationGateway:
             sharer=sharer.name if sharer else "",
         )
 
-    def shown(self, profile: Profile, share: Share | None, share_id: int) -> Reported:
-        """Return what a share says; of one that was taken back there is nothing left."""
+    def shown(
+        self, profile: Profile, share: Share | None, share_id: int, viewer: int | None = None
+    ) -> Reported:
+        """Return what a share says; of one that was taken back there is nothing left.
+
+        Args:
+            viewer: who is about to report it, and sees no more than anywhere else; None: an administrator.
+        """
         if share is None or not share.live:
             return Reported(about=About.SHARE, thing=share_id, profile=profile, live=False)
-        root = self._entries.find(share.of.entry_id, [share.of.feed_id])
+        root = self._root(share, viewer)
         return Reported(
             about=About.SHARE,
             thing=share_id,
@@ -170,6 +186,13 @@ class ModerationGateway:
             note=share.note,
             audience=share.audience.within(profile.audience),
         )
+
+    def _root(self, share: Share, viewer: int | None) -> Entry | None:
+        """Return what is shared, None: it is gone, or a post that is not for this viewer."""
+        root = self._entries.find(share.of.entry_id, [share.of.feed_id])
+        if root is None or root.of is None or viewer is None:
+            return root
+        return None if self._sight.hidden(viewer, [root.id]) else root
 
     def suspended(self, user_ids: Sequence[int]) -> list[Profile]:
         """Return these profiles, in this order."""

@@ -62,7 +62,7 @@ class ModerationService:
         share = self._sharing.get(actor.user_id, an_id(share_id, "share"))
         _others(actor, share.user_id)
         profile = self._profiles.some([share.user_id])[share.user_id]
-        return self._reports.shown(profile, share, share.id)
+        return self._reports.shown(profile, share, share.id, actor.user_id)
 
     def comment(self, actor: Actor, comment_id: int) -> Reported:
         """Return a comment as the one sees it who is about to report it."""
@@ -71,7 +71,7 @@ class ModerationService:
         if found.user_id is None or not self._talk.hears(actor.user_id, found):
             raise NotFoundError(comment_id=comment_id)
         _others(actor, found.user_id)
-        return self._reports.said(self._reports.author(found.user_id), found, found.id)
+        return self._reports.said(self._reports.author(found.user_id), found, found.id, actor.user_id)
 
     def person(self, actor: Actor, handle: str) -> Reported:
         """Return somebody as the one sees him who is about to report him."""
