@@ -26,6 +26,8 @@ TIMEOUT_MS = 5000
 TRANSACTION_SECONDS = 10.0
 #: Documents of a reply: the driver would ask for those after the first hundred once more.
 BATCH = 10_000
+#: Pipelines of a command; the server takes a thousand stages.
+PARTS = 500
 
 
 class Store:
@@ -85,17 +87,18 @@ class Store:
 
 @translated
 def each(collection: Collection[Doc], parts: Sequence[list[Doc]], *, hint: str) -> list[Doc]:
-    """Return what these pipelines find in one collection, one after the other, by a single command.
+    """Return what these pipelines find in one collection, one after the other; by one command, unless many.
 
     Args:
         parts: a limit in each, since a limit of them all would be shared. hint: an index for the first of
             them; the others can have none, so their queries must leave no doubt.
     """
-    if not parts:
-        return []
-    first, *others = parts
-    union = [{"$unionWith": {"coll": collection.name, "pipeline": part}} for part in others]
-    return list(collection.aggregate([*first, *union], hint=hint, batchSize=BATCH))
+    found: list[Doc] = []
+    for start in range(0, len(parts), PARTS):
+        first, *others = parts[start : start + PARTS]
+        union = [{"$unionWith": {"coll": collection.name, "pipeline": part}} for part in others]
+        found += collection.aggregate([*first, *union], hint=hint, batchSize=BATCH)
+    return found
 
 
 def is_duplicate(error: DuplicateKeyError, field: str) -> bool:

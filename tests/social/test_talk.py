@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import threading
 from collections.abc import Callable
@@ -203,3 +204,13 @@ def test_G02_of_who_leaves_no_word_is_left(people: People, ann: Actor, bob: Acto
             assert str(ann.user_id) not in str(doc), (name, doc)
     assert database["comments"].count_documents({"share_id": mine.id}) == 0
     assert len(people.rows(cleo, FOLLOWING)) == 0
+
+
+def test_an_article_may_be_shared_by_more_people_than_one_command_asks_for(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    people.services.talk.comment(bob, share.id, "first")
+    others = [dataclasses.replace(share, id=n) for n in range(1, 1200)]
+    talks = people.services.talk.talks(bob, [*others, share])
+    assert len(talks) == 1200
+    assert talks[share.id].comments == Count(1)
