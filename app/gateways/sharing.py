@@ -283,6 +283,10 @@ class SharingGateway:
             self._entries.star(was.of.feed_id, was.of.entry_id, -1, session)
         return was
 
+    def settle(self, user_id: int, share_id: int) -> None:
+        """Let a share of somebody that was taken back stay so."""
+        self._removals.settle(user_id, share_id)
+
     def restore(self, profile: Profile, token: str, now: dt.datetime) -> Share:
         """Bring back a share that was taken back, with its note and its place in chains.
 

@@ -198,6 +198,10 @@ class TalkGateway:
         self._store.transaction(work)
         return token
 
+    def settle(self, user_id: int, comment_id: int) -> None:
+        """Let a comment of somebody that was removed stay so."""
+        self._comments.settle(user_id, comment_id)
+
     def restore(self, user_id: int, token: str, now: dt.datetime) -> Comment:
         """Bring back a comment that somebody removed.
 

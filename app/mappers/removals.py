@@ -109,6 +109,11 @@ class RemovalMapper:
         """Forget how a user may come back to a feed, by whatever token."""
         self._removals.delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
 
+    @translated
+    def settle(self, user_id: int, share_id: int) -> None:
+        """Forget how a user may bring a share back, by whatever token."""
+        self._removals.delete_many({"user_id": user_id, "share._id": share_id})
+
 
 def _doc(removal: Removal, expires: dt.datetime) -> Doc:
     subscription, folder, moved = removal.subscription, removal.folder, removal.moved

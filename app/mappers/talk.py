@@ -211,6 +211,11 @@ class CommentMapper:
         self._undos.delete_many({"comment.user_id": user_id})
 
     @translated
+    def settle(self, user_id: int, comment_id: int) -> None:
+        """Let nobody bring one of a person's comments back."""
+        self._undos.delete_many({"comment.user_id": user_id, "comment._id": comment_id})
+
+    @translated
     def remove_of(self, share_ids: Sequence[int]) -> None:
         """Delete all comments on these shares."""
         self._comments.delete_many({"share_id": {"$in": list(share_ids)}})

@@ -118,6 +118,8 @@ class ModerationService:
     def dismiss(self, actor: Actor, about: About, thing: int) -> int:
         """Let something be as it is; return how many reports that closes.
 
+        What was taken away meanwhile stays away: else it could come back when nobody looks any more.
+
         Raises:
             NotFoundError: there is no such share, or nothing is said about such a comment.
         """
@@ -128,8 +130,10 @@ class ModerationService:
                 whom = thing
             case About.SHARE:
                 whom = self._reports.share(thing).user_id
+                self._sharing.settle(whom, thing)
             case About.COMMENT:  # it may be gone, with all of its place
                 whom = self._reports.whom(about, thing)
+                self._talk.settle(whom, thing)
         count = self._reports.close(whom, about, thing)
         log.info("reports_dismissed", about=about.value, thing=thing, count=count, by=actor.user_id)
         return count

@@ -80,6 +80,23 @@ def test_a_report_of_a_comment_is_dismissed_also_when_that_is_gone(
         moderation.dismiss(boss, About.COMMENT, one.id)
 
 
+def test_what_was_taken_away_while_it_was_reported_stays_away(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, boss: Actor, share: Share
+) -> None:
+    services = people.services
+    one = services.talk.comment(bob, share.id, "peculiar")
+    _report(people, cleo, one)
+    services.moderation.report(cleo, services.moderation.share(cleo, share.id), Reason.ABUSE, "bad")
+    _, token = services.talk.remove(bob, one.id)
+    services.moderation.dismiss(boss, About.COMMENT, one.id)
+    with pytest.raises(NotFoundError):
+        services.talk.restore(bob, token)
+    undo = services.sharing.remove(ann, share.id)
+    services.moderation.dismiss(boss, About.SHARE, share.id)
+    with pytest.raises(NotFoundError):
+        services.sharing.restore(ann, undo)
+
+
 def test_who_comments_and_shares_nothing_is_suspended_like_others(
     people: People, ann: Actor, bob: Actor, cleo: Actor, boss: Actor, share: Share
 ) -> None:
