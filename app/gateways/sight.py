@@ -93,6 +93,12 @@ class SightGateway:
         owner = self._profiles.owner(feed_id)
         return self._profiles.get(owner) if owner is not None else None
 
+    def streamers(self, feed_ids: Sequence[int]) -> dict[int, Profile]:
+        """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
+        owners = self._profiles.owners(feed_ids) if feed_ids else {}
+        found = self._profiles.some(list(set(owners.values()))) if owners else {}
+        return {f: found[owner] for f, owner in owners.items() if owner in found}
+
     def may_follow(self, whom: Profile, tie: Tie) -> bool:
         """Return whether one of this tie follows somebody without asking; False: he has to ask.
 

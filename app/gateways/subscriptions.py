@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.mappers.subscriptions import Replace, SubscriptionMapper
 from app.models.entry import EntryKey
 from app.models.feed import Feed, FeedCard, Position
 from app.models.removal import Removal, Returned
-from app.models.sharing import Profile, TieKind
+from app.models.sharing import Profile, Tie, TieKind
 from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
 
@@ -184,21 +185,32 @@ class SubscriptionGateway:
         if was is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         self._check_count(user_id)
-        whom = self._to_ask(was, token)
+        whom = self._to_ask(was, token, self._people(user_id, [was]))
         if whom is not None:
             return Returned(asked=self._ask(user_id, whom, token, now))
         wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
-        return Returned((self._store.transaction(lambda session: self._return(wanted, token, now, session)),))
+        mine = self._store.transaction(lambda session: self._return(wanted, token, now, session))
+        if not (back := self._unblocked(user_id, [mine], now)):
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        return Returned(back)
 
-    def _to_ask(self, was: Subscription, token: str) -> Profile | None:
+    def _people(self, user_id: int, gone: Iterable[Subscription]) -> dict[int, tuple[Profile, Tie]]:
+        """Return whose streams these are and what the user is to them, by feed."""
+        found = self._sight.streamers([s.feed_id for s in gone if s.person])
+        ties = self._sight.ties(user_id, found.values()) if found else {}
+        return {f: (whom, ties[whom.user_id]) for f, whom in found.items()}
+
+    def _to_ask(
+        self, was: Subscription, token: str, people: Mapping[int, tuple[Profile, Tie]]
+    ) -> Profile | None:
         """Return who has to be asked before this comes back, None: nobody."""
         if not was.person:
             return None
-        whom = self._sight.streamer(was.feed_id)
         try:
-            if whom is None:
+            if was.feed_id not in people:
                 raise NotFoundError(feed_id=was.feed_id)
-            return None if self._sight.may_follow(whom, self._sight.tie(was.user_id, whom)) else whom
+            whom, tie = people[was.feed_id]
+            return None if self._sight.may_follow(whom, tie) else whom
         except NotFoundError as e:
             raise NotFoundError("This can no longer be undone.", undo=token) from e
 
@@ -208,13 +220,23 @@ class SubscriptionGateway:
         self._removals.remove(user_id, token)
         return (whom.user_id,)
 
+    def _unblocked(
+        self, user_id: int, back: Sequence[Subscription], now: dt.datetime
+    ) -> tuple[Subscription, ...]:
+        """Return what has come back without those whom a block that came in between has not found to end."""
+        people = self._people(user_id, back)
+        blocked = {f for f, (_, tie) in people.items() if tie.blocked}
+        for feed_id in blocked:
+            with contextlib.suppress(NotFoundError):
+                self.remove(user_id, feed_id, now)
+            self.bar(user_id, feed_id)
+        return tuple(s for s in back if s.feed_id not in blocked)
+
     def bar(self, user_id: int, feed_id: int) -> None:
         """Let no token bring a user back to a feed that he has left or lost."""
         self._removals.forget(user_id, feed_id)
 
     def _return(self, wanted: Subscription, token: str, now: dt.datetime, session: Session) -> Subscription:
-        if wanted.person and self._sight.barred(wanted.user_id, wanted.feed_id):
-            raise NotFoundError("This can no longer be undone.", undo=token)
         readers = 0 if wanted.paused else 1
         position = self._feeds.subscribed(wanted.feed_id, readers, session, now=now)
         if position is None:
@@ -222,7 +244,9 @@ class SubscriptionGateway:
         # Without a state it may have been removed before the feed's first pull, which has come since.
         fresh = wanted.state == ReadState()
         state = ReadState(self._start_of(position, now)) if fresh else wanted.state
-        self._removals.remove(wanted.user_id, token, session)
+        # Used just now, or barred.
+        if not self._removals.remove(wanted.user_id, token, session):
+            raise NotFoundError("This can no longer be undone.", undo=token)
         pending = not position.last_seq
         return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
 
@@ -273,13 +297,14 @@ class SubscriptionGateway:
         self._check_count(user_id, len(removals))
         mine = set(self._subscriptions.feed_ids(user_id))
         back, wanted, asked, lost = list[Subscription](), [], list[int](), 0
+        people = self._people(user_id, [r.subscription for r in removals if r.subscription])
         for removal in removals:
             was = removal.subscription
             if was is None or was.feed_id in mine:
                 self._removals.remove(user_id, removal.token)
                 continue
             try:
-                whom = self._to_ask(was, removal.token)
+                whom = self._to_ask(was, removal.token, people)
             except (NotFoundError, ForbiddenError):
                 lost += 1
                 continue
@@ -290,7 +315,7 @@ class SubscriptionGateway:
                 wanted.append((was._replace(folder_ids=kept), removal.token))
         for start in range(0, len(wanted), TOGETHER):
             back += self._return_some(wanted[start : start + TOGETHER], now)
-        return Returned(tuple(back), tuple(asked), lost)
+        return Returned(self._unblocked(user_id, back, now), tuple(asked), lost)
 
     def _return_some(
         self, wanted: Sequence[tuple[Subscription, str]], now: dt.datetime

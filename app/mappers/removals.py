@@ -100,9 +100,10 @@ class RemovalMapper:
         return [(removals[r["first"]], r["count"], r["expires"]) for r in rows if r["first"] in removals]
 
     @translated
-    def remove(self, user_id: int, token: str, session: Session | None = None) -> None:
-        """Forget a removal."""
-        self._removals.delete_one({"user_id": user_id, "token": token}, session=session)
+    def remove(self, user_id: int, token: str, session: Session | None = None) -> bool:
+        """Forget a removal; False: it is forgotten already."""
+        query = {"user_id": user_id, "token": token}
+        return bool(self._removals.delete_one(query, session=session).deleted_count)
 
     @translated
     def forget(self, user_id: int, feed_id: int) -> None:

@@ -167,3 +167,23 @@ def test_what_is_said_to_several_shares_is_counted_for_each(people: People, ann:
     sharing.share(people.join("cleo"), passed.id)
     items = people.services.shared.page(None, "ann").part.items
     assert {i.id: i.passed.number for i in items} == {first.id: 2, second.id: 0}
+
+
+def test_an_undo_of_many_asks_no_more_of_more_people(people: People, ann: Actor, asked: Asked) -> None:
+    manager, reading = people.services.manager, people.services.reading
+    made = 0
+
+    def undo(count: int) -> list[str]:
+        nonlocal made
+        for n in range(made, count):
+            people.open(people.join(f"w{n}"))
+            people.follow(ann, f"w{n}")
+        made = count
+        token, gone = manager.unsubscribe(ann, [f.feed_id for f in reading.tree(ann).feeds])
+        assert gone == count
+        looks = [name for name in asked(lambda s: s.manager.restore(ann, token)) if name.startswith("find ")]
+        assert len(reading.tree(ann).feeds) == count
+        return looks
+
+    few = undo(2)
+    assert len(undo(12)) == len(few), few

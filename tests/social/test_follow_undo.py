@@ -22,7 +22,7 @@ def _undo(people: People, who: Actor, token: str) -> str:
     """Take something back as a script does; return what he is told."""
     answer = Doors(people.services)(who).post("/undo", {"token": token}, Accept="application/json")
     assert answer.status_code == 200, answer.text
-    return str(answer.json["text"])
+    return str(answer.get_json()["text"])
 
 
 def test_an_undo_asks_where_a_stream_asks_by_now(people: People, ann: Actor, bob: Actor) -> None:
@@ -91,3 +91,33 @@ def test_an_undo_of_many_asks_and_leaves_out_one_by_one(
     assert (ties["ann"].requested, ties["ann"].follows, ties["cleo"].follows) == (True, False, True)
     assert len(services.reading.tree(dora).feeds) == 2
     assert services.following.requests(ann) == ["dora"]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_block_wins_over_an_undo_at_the_same_moment(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    services = people.services
+    people.open(ann)
+    token = _left(people, bob, "ann")
+    if many:
+        people.follow(bob, "ann")
+        token, _ = services.manager.unsubscribe(bob, [f.feed_id for f in services.reading.tree(bob).feeds])
+    add, store = services.mappers.subscriptions.add, services.mappers.removals
+
+    def late(*args: object, **kwargs: object) -> object:
+        # All of a block but its last step, which finds nothing: what comes back is not there for others yet.
+        monkeypatch.setattr(store, "forget", lambda *a: None)
+        services.following.block(ann, "bob")
+        monkeypatch.undo()
+        return add(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(services.mappers.subscriptions, "add", late)
+    if many:
+        assert services.manager.restore(bob, token).back == ()
+    else:
+        with pytest.raises(NotFoundError):
+            services.subscriptions.restore(bob, token)
+    assert services.reading.tree(bob).feeds == ()
+    with pytest.raises(NotFoundError):
+        services.subscriptions.restore(bob, token)
