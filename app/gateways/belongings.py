@@ -68,6 +68,7 @@ class BelongingsGateway:
         sessions = self._accounts.sessions_of(user.id)
         return {
             "name": user.name,
+            "former_names": self._belongings.former_names(user.id),
             "email": user.email,
             "role": user.role.value,
             "created": user.created,

@@ -110,6 +110,12 @@ class BelongingsMapper:
         return list(self._database["streamviews"].find({"user_id": user_id}, shown).sort("stream", 1))
 
     @translated
+    def former_names(self, user_id: int) -> list[dict[str, Any]]:
+        """Return the names that are kept for somebody, and until when."""
+        doc = self._database["users"].find_one({"_id": user_id}, {"former": 1}) or {}
+        return [{"name": one["key"], "until": one["until"]} for one in doc.get("former", ())]
+
+    @translated
     def devices(self, user_id: int) -> list[dict[str, Any]]:
         """Return the devices on which somebody is told; nothing by which others could tell him."""
         shown = {"_id": 0, "agent": 1, "language": 1, "created": 1, "used": 1}

@@ -13,6 +13,7 @@ from app.models.actor import Actor
 from app.models.sharing import Audience
 from app.models.user import NewUser
 from tests.social.conftest import People
+from tests.social.test_export import _file
 from tests.social.visiting import Doors
 
 DAYS = 90
@@ -129,3 +130,12 @@ def test_a_topic_of_the_hub_is_the_new_address_alone(people: People, ann: Actor)
     origin = people.services.settings.own_origin
     assert people.services.shared.served(f"{origin}/@ann/atom.xml") is None
     assert people.services.shared.served(f"{origin}/@anna/atom.xml")
+
+
+def test_G01_they_are_in_the_file_of_all_that_is_somebodys_own(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    _rename(people, ann, "anna")
+    (hers,) = _file(people.services, ann).json("account")["former_names"]
+    assert (hers["name"], hers["until"] > clock.now().isoformat()) == ("ann", True)
+    assert _file(people.services, bob).json("account")["former_names"] == []
