@@ -190,7 +190,9 @@ class Gateways:
         self.follows = FollowGateway(
             self.subscriptions, m.subscriptions, m.feeds, m.users, m.profiles, m.ties, self.sight
         )
-        self.moderation = ModerationGateway(m.reports, m.profiles, m.shares, m.comments, m.entries, m.users)
+        self.moderation = ModerationGateway(
+            m.reports, m.profiles, m.shares, m.comments, m.entries, m.users, self.sight
+        )
         self.chains = ChainGateway(
             m.shares,
             self.sight,
