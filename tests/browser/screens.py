@@ -85,6 +85,13 @@ def _more(page: Page) -> None:
     page.locator(".person-more summary").first.click()
 
 
+def _share_note(page: Page) -> None:
+    page.keyboard.press("j")
+    expect(page.locator("#share")).to_be_visible()
+    page.keyboard.press("Shift+D")
+    expect(page.locator(".share-box textarea")).to_be_focused()
+
+
 def _found_person(page: Page) -> None:
     page.locator("#f-address").fill("@dana")
     page.locator("form[action='/add'] button").first.click()
@@ -221,4 +228,9 @@ SCREENS: tuple[Screen, ...] = (
     Screen("person-found", "/add", _found_person),
     Screen("report", lambda demo: f"/report?share={social.shared(demo)}"),
     Screen("admin-moderation", "/admin/moderation"),
+    Screen("following", lambda demo: social.passed_on(demo) and "/read/following"),
+    Screen("share-note", "/read/following", _share_note),
+    Screen("shares", "/read/shares"),
+    Screen("compose", "/compose"),
+    Screen("discover", "/discover"),
 )

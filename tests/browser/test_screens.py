@@ -37,7 +37,7 @@ WIDTHS = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
 LANGUAGES = {"ltr": "en", "rtl": "ar"}
 #: Where a part of the screens begins: each is a test of its own, that no single one is the long end of a run.
 #: Screens of imports, then of the administration, which shows their jobs, stay in one.
-PARTS = {"reading": "landing", "finding": "tags", "managing": "import-preview"}
+PARTS = {"reading": "landing", "finding": "tags", "managing": "import-preview", "sharing": "people-none"}
 
 
 def _parted() -> dict[str, list[Screen]]:

@@ -6,6 +6,7 @@ from app.errors import ExistsError
 from app.models.actor import Actor
 from app.models.moderation import Reason
 from app.models.sharing import Audience
+from app.models.stream import StreamQuery, StreamRef
 from tests.support.demo import Demo
 from tests.support.reader import add_user
 
@@ -73,3 +74,21 @@ def shared(demo: Demo) -> int:
     assert dana is not None
     post = services.sharing.post(Actor(dana), "A day in the hills", "Cold, and clear.\nBread with honey.")
     return post.id
+
+
+def passed_on(demo: Demo) -> Demo:
+    """Let those whom ann follows share: one article both, one with a long note."""
+    services = around(demo).services
+    feed_id = demo.feeds["restofworld.org-e04770"]
+    found = services.reading.page(demo.ann, StreamQuery(StreamRef.parse(f"feed/{feed_id}"), limit=3)).rows
+    people = [services.gateways.accounts.named(name) for name in ("dana", "hugo")]
+    url = services.subscriptions.health(demo.ann, feed_id).feed.url
+    notes = iter(("Worth an evening.", _LONG, "", "I have seen this place."))
+    for person in (Actor(user_id) for user_id in people if user_id is not None):
+        services.subscriptions.subscribe(person, url)
+        for row in found[:2]:
+            services.sharing.share(person, row.id, note=next(notes))
+    return demo
+
+
+_LONG = "There is more to it than the title says: " + "read on to the end, and look at the pictures. " * 5
