@@ -52,6 +52,18 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, some of it in each process: no run ends with one that waits for it."""
+    parts = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    rest = [item for item in items if not item.get_closest_marker("long")]
+    long = [item for item in items if item.get_closest_marker("long")]
+    size = -(-len(rest) // parts)
+    items[:] = [
+        item for part in range(parts) for item in (*long[part::parts], *rest[part * size : (part + 1) * size])
+    ]
+
+
 class _Compiled(jinja2.BytecodeCache):
     """Compiled templates, kept in memory; a changed one has another checksum."""
 

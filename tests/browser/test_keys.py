@@ -309,6 +309,7 @@ SCENES: tuple[Step, ...] = (
 )
 
 
+@pytest.mark.long
 def test_each_key_of_the_table_does_what_it_says(
     site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
 ) -> None:

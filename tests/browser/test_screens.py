@@ -66,6 +66,7 @@ def _then() -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("direction", LANGUAGES)
@@ -141,6 +142,7 @@ def test_an_account_without_feeds_is_shown_the_way(site: Site, visit: Visit) -> 
             assert not list(_faults(page)), path
 
 
+@pytest.mark.long
 def test_longer_words_push_nothing_off_the_screen(site: Site, visit: Visit) -> None:
     """The pseudo-locale: every sentence 40 % longer."""
     filled = demo.fill(site.services)

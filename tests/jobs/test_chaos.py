@@ -11,6 +11,7 @@ import re
 import signal
 from typing import Any
 
+import pytest
 import redis
 
 from app.config import Settings
@@ -23,6 +24,7 @@ JOBS, FIRST, TERMS, KILLS = 2000, 200, 40, 20
 _SUSPECTS = '\n[more-suspects]\nqueues = ["suspects"]\nslots = 1\nsystem_slots = 1\n'
 
 
+@pytest.mark.long
 def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
     settings: Settings, redis_client: redis.Redis, eventually: Any
 ) -> None:

@@ -38,6 +38,7 @@ def _pull(services: Services, feed_id: int) -> None:
     assert outcome.error is None, outcome
 
 
+@pytest.mark.long
 def test_the_figures_of_a_working_system(
     settings: Settings, services: Services, redis_client: redis.Redis, eventually: Eventually
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_post_that_is_closed_later_closes_what_others_made_of_it(
     assert [r.title for r in people.rows(bob, SHARES)] == ["Mine"]
 
 
+@pytest.mark.long
 def test_a_long_chain_and_a_wide_one_come_in_pages(people: People) -> None:
     many = [people.join(f"p{n:02}") for n in range(50)]
     (entry,) = people.blog(many)
