@@ -223,15 +223,13 @@ class ImportGateway:
         def work(session: Session) -> Import:
             found = self._in_state((user_id, import_id), ENDED, refusal, session)
             items = self._imports.items(user_id, import_id, session=session)
-            failed = [i for i in items if i.state is ItemState.FAILED and index in (None, i.index)]
-            # An address that can never be fetched stays what it is.
-            chosen = {i.index: ItemChange(ItemState.RETRY, None, i.feed_id) for i in failed if i.feed_id}
+            chosen = {i.index: _again(i) for i in items if i.can_retry and index in (None, i.index)}
             if not chosen:
                 raise NotFoundError("There is nothing to try again.", import_id=import_id)
             self._imports.change_items(user_id, import_id, chosen, session)
             counts = Counter(found.counts)
             counts[ItemState.FAILED.value] -= len(chosen)
-            counts[ItemState.RETRY.value] += len(chosen)
+            counts.update(change.state.value for change in chosen.values())
             return self._queue(user_id, import_id, ENDED, {"counts": dict(+counts)}, now, session)
 
         return self._store.transaction(work)
@@ -421,3 +419,8 @@ def _chosen(item: ImportItem, *, ticked: bool) -> ItemChange | None:
     unticked = ItemState.ALREADY if item.feed_id else ItemState.SKIPPED
     state = ItemState.WAITING if ticked else unticked
     return ItemChange(state, None, item.feed_id) if state is not item.state else None
+
+
+def _again(item: ImportItem) -> ItemChange:
+    """Return what becomes of a failure that is tried again: a feed is subscribed already, a person is not."""
+    return ItemChange(ItemState.RETRY if item.feed_id else ItemState.WAITING, None, item.feed_id)

@@ -68,6 +68,12 @@ class ImportItem:
     error: str | None = None
     feed_id: int | None = None
 
+    @property
+    def can_retry(self) -> bool:
+        """Whether it failed, and may not the next time; what can never be fetched stays what it is."""
+        refused = self.feed_id is None and self.error != "rate_limited"
+        return self.state is ItemState.FAILED and not refused
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ItemChange:

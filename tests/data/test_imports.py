@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 import json
@@ -12,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import redis
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
-from app import clock
+from app import bootstrap, clock
 from app.bootstrap import Services
 from app.errors import (
     ConflictError,
@@ -555,6 +557,33 @@ def test_people_of_this_server_are_followed_not_fetched(services: Services) -> N
     assert (mine.person, mine.folder_ids) == (True, (folder.id,))
     assert pulling.pulled == []
     assert services.store.database["feeds"].count_documents({"kind": "web"}) == 0
+
+
+def test_people_beyond_the_hours_most_are_tried_again(
+    services: Services, alice: Actor, redis_client: redis.Redis
+) -> None:
+    for name in ("bob", "carl"):
+        who = services.gateways.accounts.add_user(
+            NewUser(f"{name}@example.org", name, "$argon2id$none")
+        ).actor
+        services.following.edit(
+            who, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
+        )
+    own = services.settings.own_origin
+    body = opml.write("Mine", [Outline(f"{own}/@{name}/atom.xml") for name in ("bob", "carl", "nobody")])
+    one = services.imports.preview(alice, body, "mine.opml")
+    with contextlib.closing(
+        bootstrap.build(dataclasses.replace(services.settings, follows_per_hour=1))
+    ) as strict:
+        run(strict, services.imports.start(alice, one.id), Pulling(strict, {}))
+    failed = services.imports.failures(alice, one.id)
+    assert [(i.error, i.can_retry) for i in failed] == [("rate_limited", True), ("not_found", False)]
+    redis_client.flushdb()  # an hour later
+    again = services.imports.retry(alice, one.id)
+    assert again.counts == {"added": 1, "failed": 1, "waiting": 1}
+    run(services, again, Pulling(services, {}))
+    assert services.imports.get(alice, one.id).counts == {"added": 2, "failed": 1}
+    assert services.following.person(alice, "carl").tie.follows
 
 
 def test_finished_imports_are_kept_for_thirty_days(services: Services, alice: Actor, db: Any) -> None:
