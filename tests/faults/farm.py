@@ -17,8 +17,6 @@ from tests.support.rawserver import RawServer, Reply, Request, file_reply
 
 #: Entries that a growing feed has at most: each answer holds all of them, so that none can be missed.
 MOST = 60
-#: Seconds that a feed behind a gate takes to answer.
-HELD = 25.0
 _HEAD = b"<rss version='2.0'><channel><title>%s</title>"
 _ITEM = b"<item><guid>%s-%d</guid><title>Entry %d</title><description>Text %d.</description></item>"
 
@@ -85,17 +83,13 @@ class Farm:
             self._expected[urls[-1]] = hashes
         return urls
 
-    def growing(self, count: int, delay: float = 0.0, gate: threading.Event | None = None) -> list[str]:
-        """Return addresses of so many new feeds that have news at each request, after so many seconds.
-
-        Args:
-            gate: until it is set an answer takes as long as a fetch may wait for it.
-        """
+    def growing(self, count: int, delay: float = 0.0) -> list[str]:
+        """Return addresses of so many new feeds that have news at each request, after so many seconds."""
         urls = []
         for _ in range(count):
             path = f"/growing/{self._made}"
             self._grown[path] = 0
-            urls.append(self._add(path, functools.partial(self._grow, delay, gate)))
+            urls.append(self._add(path, functools.partial(self._grow, delay)))
         return urls
 
     def scripted(self, path: str, reply: Reply) -> str:
@@ -123,9 +117,7 @@ class Farm:
         host = f"127.{1 + number // 62_500}.{number // 250 % 250}.{number % 250 + 1}"
         return self.server.url(path, host)
 
-    def _grow(self, delay: float, gate: threading.Event | None, request: Request) -> Reply:
-        if gate is not None and not gate.is_set():
-            delay = HELD
+    def _grow(self, delay: float, request: Request) -> Reply:
         with self._lock:
             if not self._frozen:
                 self._grown[request.path] = min(MOST, self._grown[request.path] + 1)

@@ -82,12 +82,14 @@ def test_a_worker_holds_no_more_of_a_queue_than_its_buffer(engine: Engine, event
 def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually: Any) -> None:
     engine.client.sadd(keys.PAUSED, str(Queue.MAINTENANCE))
     # The first one lasts, so that it still runs when it is looked at.
-    jobs = [Job(Task.SLEEP, {"seconds": 0 if n else 3, "key": 200 + n}, Queue.MAINTENANCE) for n in range(6)]
+    jobs = [Job(Task.SLEEP, {"seconds": 0 if n else 6, "key": 200 + n}, Queue.MAINTENANCE) for n in range(6)]
     tickets = engine.jobs.enqueue_many(jobs)
     ids = [ticket.id for ticket in tickets]
     engine.client.srem(keys.PAUSED, str(Queue.MAINTENANCE))
     # One runs and three are in hand, all taken at once; the others wait.
     eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2}, timeout=60)
+    # Taken is not begun: only of what says how far it is the manager knows that it runs.
+    eventually(lambda: engine.client.hget(keys.job(ids[0]), "progress"), timeout=60)
     (pid,) = support.pids(engine.manager, "solo")
     stands_back = psutil.Process(pid).nice() - psutil.Process().nice()
     assert stands_back == engine.settings.worker_nice, "pages come first"
