@@ -242,10 +242,10 @@ class System:
         signs = [self.client.get(key) for key in self.client.scan_iter(keys.alive(part, "*"))]
         return any(json.loads(sign)["pid"] == self.up.pids()[part] for sign in signs if sign)
 
-    def probe(self) -> None:
+    def probe(self, queue: Queue = Queue.PULL) -> None:
         """Have a new job run through the whole engine."""
         self._probes += 1
-        job = Job(Task.ECHO, {"probe": self._probes}, Queue.PULL)
+        job = Job(Task.ECHO, {"probe": self._probes}, queue)
 
         def answered() -> bool:
             ticket = self.services.jobs.enqueue(job)
@@ -329,15 +329,19 @@ class System:
 
     # -- more blows
 
-    def kill_everything_below(self) -> None:
-        """Kill all parts and their children at once; ``eventr up`` itself lives."""
+    def kill_everything_below(self, probe: Queue = Queue.PULL) -> None:
+        """Kill all parts and their children at once; ``eventr up`` itself lives.
+
+        Args:
+            probe: the queue by which is seen that all work again.
+        """
         self._seen |= set(self.up.processes())
         before, started = self.up.pids(), time.monotonic()
         kill_all(self.up.processes()[1:])
         for part in PARTS:
             self.wait(lambda part=part: self.up.pids()[part] != before[part], f"{part} is started again")
             self.wait(lambda part=part: self._answers(part), f"{part} answers")
-        self.probe()
+        self.probe(probe)
         self.blows.append(Blow("all at once", "SIGKILL", time.monotonic() - started))
 
 
