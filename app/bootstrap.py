@@ -66,6 +66,7 @@ from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
 from app.services.tags import TagService
 from app.services.talking import TalkService
+from app.services.tokens import TokenService
 from app.services.trends import TrendService
 from app.services.websub import WebsubService
 from app.wiring import Gateways, Mappers
@@ -401,6 +402,12 @@ class Services:
         """Password, sessions, invitations, messages for the next page."""
         g = self.gateways
         return AccountService(g.accounts, g.erasing, g.profiles, self.jobs, self.hasher, self.limiter)
+
+    @once
+    def tokens(self) -> TokenService:
+        """Passwords of apps and tokens of programs."""
+        g = self.gateways
+        return TokenService(g.tokens, g.accounts, self.people, self.limiter, self.settings)
 
     @once
     def erasing(self) -> ErasingService:

@@ -302,6 +302,9 @@ class Settings:
     reshares_counted: int = _row(50, "Re-shares of a share that are counted beside it", _between(1, 1000))
     shares_per_hour: int = _row(120, "Shares and posts of one user", _between(1, 1e6))
     follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
+    tokens_max: int = _row(50, "App passwords and API tokens of one user", _between(1, 1000))
+    api_per_minute: int = _row(600, "Requests of one user's programs within a minute", _between(1, 1e6))
+    api_max_bytes: int = _row(1 << 20, "Largest request body of a program", _between(1 << 16, 1 << 24))
     reports_per_hour: int = _row(20, "Reports of one user to the administrators", _between(1, 1e6))
 
     # -- the hub for what people share

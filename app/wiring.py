@@ -45,6 +45,7 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway, TagLimits
 from app.gateways.talk import TalkGateway
 from app.gateways.textsearch import TextSearch
+from app.gateways.tokens import TokenGateway
 from app.gateways.trends import TrendGateway
 from app.gateways.undos import UndoGateway
 from app.gateways.websubs import WebsubGateway
@@ -82,6 +83,7 @@ from app.mappers.streamviews import StreamViewMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.tags import SavedSearchMapper, TagMapper
 from app.mappers.talk import CommentMapper, LikeMapper
+from app.mappers.tokens import TokenMapper
 from app.mappers.trends import TrendMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
@@ -132,6 +134,7 @@ class Mappers:
         self.comments = CommentMapper(database)
         self.notes = NoteMapper(database)
         self.devices = DeviceMapper(database)
+        self.tokens = TokenMapper(database)
         self.belongings = BelongingsMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 
@@ -229,6 +232,7 @@ class Gateways:
         )
         self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, settings)
+        self.tokens = TokenGateway(m.tokens, m.users)
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )

@@ -160,6 +160,15 @@ INDEXES: dict[str, list[IndexModel]] = {
         # They go with their sessions.
         IndexModel([("session", _UP)], name="session"),
     ],
+    "tokens": [
+        # Whatever a program comes with leads to one token.
+        IndexModel([("secret", _UP)], name="secret", unique=True),
+        IndexModel([("auth", _UP)], name="auth", unique=True, sparse=True),
+        IndexModel([("fever", _UP)], name="fever", unique=True, sparse=True),
+        # The settings; erasure.
+        IndexModel([("user_id", _UP)], name="user"),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "folders": [IndexModel([("user_id", _UP)], name="user")],
     "marks": [
         IndexModel([("user_id", _UP), ("entry_id", _UP)], name="user_entry", unique=True),

@@ -225,6 +225,11 @@ class UserMapper:
         self._users.update_one({"_id": user_id, "social": None}, {"$set": {"social": True}})
 
     @translated
+    def set_synced(self, user_id: int) -> None:
+        """Note that a user reads with other apps from now on."""
+        self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
+
+    @translated
     def set_disabled(self, user_id: int, disabled: bool) -> None:
         """Close or open an account; its sessions end at their next request."""
         self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
@@ -246,4 +251,5 @@ def user_of(doc: Doc) -> User:
         disabled=bool(doc.get("disabled")),
         preferences=Preferences.of(doc.get("settings") or {}),
         social=bool(doc.get("social")),
+        synced=bool(doc.get("synced")),
     )

@@ -56,12 +56,20 @@ GRANTS: dict[Role, frozenset[Permission]] = {Role.USER: _USER, Role.ADMIN: froze
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Actor:
-    """A logged-in user as services see him; ``social`` False: he has never followed anybody."""
+    """A logged-in user as services see him, or a program on his behalf.
+
+    Attributes:
+        social: False: he has never followed anybody.
+        synced: he has read with other apps, which ask what has changed since they last came.
+        limits: what the token of a program lets it do; None: all that its user may.
+    """
 
     user_id: int
     role: Role = Role.USER
     social: bool = True
+    synced: bool = False
+    limits: frozenset[Permission] | None = None
 
     def may(self, permission: Permission) -> bool:
-        """Return whether this actor's role holds the permission."""
-        return permission in GRANTS[self.role]
+        """Return whether this actor's role holds the permission, and his token if he comes by one."""
+        return permission in GRANTS[self.role] and (self.limits is None or permission in self.limits)

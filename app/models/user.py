@@ -14,6 +14,7 @@ class User:
     """Someone with an account; the password hash is apart, in :class:`Credentials`, and cannot be shown.
 
     ``social``: he has followed somebody once; who has not is spared the looks for what others share.
+    ``synced``: he has made a password for an app once; for who has not nothing is kept for such apps.
     """
 
     id: int
@@ -24,11 +25,12 @@ class User:
     disabled: bool = False
     preferences: Preferences = dataclasses.field(default_factory=Preferences)
     social: bool = False
+    synced: bool = False
 
     @property
     def actor(self) -> Actor:
         """This user as services see him."""
-        return Actor(self.id, self.role, self.social)
+        return Actor(self.id, self.role, self.social, self.synced)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
