@@ -38,6 +38,7 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
         render,
         sessions,
     )
+    from app.web.api import greader, programs
 
     app = Flask(__name__, static_folder=None, template_folder="web/templates")
     base_url = settings.own_origin
@@ -56,6 +57,7 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
     render.install(app)
     i18n.install(app)
     errors.install(app)
-    for blueprint in pages.BLUEPRINTS:
+    programs.install(app)
+    for blueprint in (*pages.BLUEPRINTS, *greader.blueprints()):
         app.register_blueprint(blueprint)
     return app

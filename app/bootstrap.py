@@ -64,6 +64,7 @@ from app.services.sharing import SharingService
 from app.services.sign_in import SignInService
 from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
+from app.services.syncing import SyncService
 from app.services.tags import TagService
 from app.services.talking import TalkService
 from app.services.tokens import TokenService
@@ -125,6 +126,7 @@ class Services:
             self.finder,
             g.gathering,
             g.undos,
+            g.changes,
             self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,
@@ -143,10 +145,31 @@ class Services:
             self.finder,
             g.entries,
             g.undos,
+            g.changes,
             self.events,
             most=s.mark_range_max,
             history_rows=s.history_rows,
             undo_ttl=s.undo_ttl,
+        )
+
+    @once
+    def sync(self) -> SyncService:
+        """What native apps read and mark."""
+        g = self.gateways
+        return SyncService(
+            g.subscriptions,
+            g.feeds,
+            g.accounts,
+            g.folders,
+            g.tags,
+            g.streams,
+            g.gathering,
+            g.sync,
+            g.sync_items,
+            g.undos,
+            g.changes,
+            self.events,
+            undo_ttl=self.settings.undo_ttl,
         )
 
     @once
@@ -210,6 +233,7 @@ class Services:
             g.entries,
             g.feeds,
             g.accounts,
+            g.changes,
             self.notifier,
             self.events,
             self.hub,
@@ -285,6 +309,7 @@ class Services:
         return TalkService(
             g.talk,
             g.entries,
+            g.changes,
             self.notifier,
             self.limiter,
             length=s.comment_length,
@@ -350,7 +375,7 @@ class Services:
     def tags(self) -> TagService:
         """Tags and saved searches."""
         g, s = self.gateways, self.settings
-        return TagService(g.tags, g.entries, self.events, length=s.tag_length)
+        return TagService(g.tags, g.entries, g.changes, self.events, length=s.tag_length)
 
     @once
     def indexing(self) -> IndexService:

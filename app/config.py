@@ -303,7 +303,18 @@ class Settings:
     shares_per_hour: int = _row(120, "Shares and posts of one user", _between(1, 1e6))
     follows_per_hour: int = _row(200, "People whom one user may begin to follow", _between(1, 1e6))
     tokens_max: int = _row(50, "App passwords and API tokens of one user", _between(1, 1000))
-    api_per_minute: int = _row(600, "Requests of one user's programs within a minute", _between(1, 1e6))
+    changes_days: int = _row(
+        30, "What was read, starred, tagged is known to syncing programs for so many days", _between(1, 400)
+    )
+    changes_max: int = _row(
+        10000, "Entries of one mass action that syncing programs are told of", _between(100, 1e6)
+    )
+    sync_gather_max: int = _row(
+        20000,
+        "Entries a syncing program is told of at once by what changed, or by marks",
+        _between(1000, 1e6),
+    )
+    api_per_minute: int = _row(6000, "Requests of one user's programs within a minute", _between(1, 1e6))
     api_max_bytes: int = _row(1 << 20, "Largest request body of a program", _between(1 << 16, 1 << 24))
     reports_per_hour: int = _row(20, "Reports of one user to the administrators", _between(1, 1e6))
 

@@ -14,6 +14,7 @@ from app.gateways import bodies
 from app.gateways.accounts import AccountGateway
 from app.gateways.belongings import BelongingsGateway
 from app.gateways.chains import ChainGateway
+from app.gateways.changes import ChangeGateway
 from app.gateways.devices import DeviceGateway
 from app.gateways.discoveries import DiscoveryGateway
 from app.gateways.entries import EntryGateway
@@ -42,6 +43,8 @@ from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.streamviews import StreamViewGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.syncing import SyncGateway
+from app.gateways.syncitems import SyncItemGateway
 from app.gateways.tags import TagGateway, TagLimits
 from app.gateways.talk import TalkGateway
 from app.gateways.textsearch import TextSearch
@@ -49,7 +52,9 @@ from app.gateways.tokens import TokenGateway
 from app.gateways.trends import TrendGateway
 from app.gateways.undos import UndoGateway
 from app.gateways.websubs import WebsubGateway
+from app.mappers.arrivals import ArrivalMapper
 from app.mappers.belongings import BelongingsMapper
+from app.mappers.changes import ChangeMapper
 from app.mappers.devices import DeviceMapper
 from app.mappers.discoveries import DiscoveryMapper
 from app.mappers.entries import EntryMapper
@@ -100,6 +105,8 @@ class Mappers:
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
         self.keys = EntryKeyMapper(database)
+        self.arrivals = ArrivalMapper(database)
+        self.changes = ChangeMapper(database)
         self.subscriptions = SubscriptionMapper(database)
         self.folders = FolderMapper(database)
         self.marks = MarkMapper(database)
@@ -281,7 +288,8 @@ class Gateways:
         self.imports = ImportGateway(store, m.imports, m.feed_ends, m.subscriptions, self.folders, settings)
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, settings)
-        self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, KeyMerger(m.keys))
+        merged = KeyMerger(m.keys)
+        self.streams = StreamGateway(m.feeds, m.entries, m.marks, m.snapshots, merged)
         self.tags = TagGateway(
             store,
             m.tags,
@@ -293,9 +301,25 @@ class Gateways:
             searches_most=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
         )
+        self.sync = SyncGateway(
+            merged,
+            m.keys,
+            m.arrivals,
+            m.changes,
+            m.entries,
+            m.marks,
+            m.shares,
+            m.likes,
+            m.comments,
+            settings,
+        )
+        self.sync_items = SyncItemGateway(
+            self.entries, self.streams, self.subscriptions, self.tags, self.sight, m.keys, m.shares, m.likes
+        )
         self.indexing = IndexingGateway(m.index_marks, m.entries, text_most=settings.search_text)
         # The engine: another one takes its place here.
         self.search = TextSearch(m.searchables)
+        self.changes = ChangeGateway(m.changes, m.undos, m.feeds, settings)
         self.undos = UndoGateway(m.undos, m.removals, m.feeds)
         self.streamviews = StreamViewGateway(m.streamviews, most=settings.stream_views_max)
         belongings = BelongingsGateway(

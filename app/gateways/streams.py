@@ -15,7 +15,7 @@ from app.mappers.entrykeys import Range
 from app.mappers.feeds import FeedMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.snapshots import SnapshotMapper
-from app.models.entry import EntryKey
+from app.models.entry import Entry, EntryKey
 from app.models.feed import FeedCard
 from app.models.search import Term
 from app.models.stream import MARKED, Cursor, Segment, Show, Snapshot, Sort, SourceFeed, StreamRef
@@ -36,6 +36,13 @@ class Sources:
         """Return what this user calls a feed."""
         card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
         return (mine.title if mine else "") or (card.title or card.url if card else "")
+
+    def is_read(self, entry: Entry) -> bool:
+        """Return whether the reader has read an entry; what is older than his feeds reach is."""
+        mine, card = self.subscriptions.get(entry.feed_id), self.cards.get(entry.feed_id)
+        if mine is None or card is None or entry.seq < card.first_seq:
+            return True
+        return mine.state.is_read(entry.seq)
 
     def language(self, feed_id: int) -> str | None:
         """Return what language a feed says it is in."""

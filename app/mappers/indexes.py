@@ -46,6 +46,14 @@ INDEXES: dict[str, list[IndexModel]] = {
         # Streams walk this and nothing else: it covers. _id comes before seq, so that it is sorted
         # by the stream's whole key (at, _id) and MongoDB can merge feeds without a sort in memory.
         IndexModel([("feed_id", _UP), ("at", _DOWN), ("_id", _DOWN), ("seq", _UP)], name="stream"),
+        # What has come since a program last asked, in the order in which it came; covers as well.
+        IndexModel([("feed_id", _UP), ("_id", _UP), ("at", _UP), ("seq", _UP)], name="arrival"),
+        # What was changed since then; most entries never are, and are not in it.
+        IndexModel(
+            [("feed_id", _UP), ("revised", _UP)],
+            name="revised",
+            partialFilterExpression={"revised": {"$type": "date"}},
+        ),
     ],
     "searchables": [
         # A word in a time of some feeds, read without documents.
@@ -160,6 +168,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         # They go with their sessions.
         IndexModel([("session", _UP)], name="session"),
     ],
+    "changes": [
+        # What somebody has changed since a time.
+        IndexModel([("user_id", _UP), ("at", _DOWN), ("_id", _DOWN)], name="user"),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "tokens": [
         # Whatever a program comes with leads to one token.
         IndexModel([("secret", _UP)], name="secret", unique=True),
@@ -175,6 +188,12 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The starred stream, keyset (starred_at, entry_id).
         IndexModel(
             [("user_id", _UP), ("starred_at", _DOWN), ("entry_id", _DOWN), ("feed_id", _UP)], name="starred"
+        ),
+        # The stream of what he likes.
+        IndexModel(
+            [("user_id", _UP), ("liked_at", _DOWN)],
+            name="liked",
+            partialFilterExpression={"liked_at": {"$type": "date"}},
         ),
         # The stream of a tag, keyset (tagged_at, entry_id).
         IndexModel(

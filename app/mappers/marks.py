@@ -24,6 +24,7 @@ from app.models.tag import Mark
 
 _KEY = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1}
 _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
+_LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
 _MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1}
 
 
@@ -87,6 +88,13 @@ class MarkMapper:
         """Return those of these entries that the user likes."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
         return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
+
+    @translated
+    def liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
+        """Return the entries that the user likes, the last ones first; ``at`` is when, ``seq`` 0."""
+        found = self._marks.find({"user_id": user_id, "liked_at": {"$type": "date"}}, _LIKED)
+        found = found.sort("liked_at", -1).limit(limit).hint("liked")
+        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d["liked_at"])) for d in found]
 
     @translated
     def tag(

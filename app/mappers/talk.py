@@ -56,6 +56,12 @@ class LikeMapper:
         return {d["share_id"] for d in self._likes.find(query, {"_id": 0, "share_id": 1})}
 
     @translated
+    def of_user(self, user_id: int, limit: int) -> list[int]:
+        """Return the shares that somebody likes."""
+        found = self._likes.find({"user_id": user_id}, {"_id": 0, "share_id": 1}).limit(limit)
+        return [d["share_id"] for d in found.hint("user_share")]
+
+    @translated
     def people(self, share_id: int, limit: int, after: str = "") -> list[tuple[str, int]]:
         """Return (place, person) of who likes a share, the last ones first; ``after``: the place before."""
         query: Doc = {"share_id": share_id}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
+from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -45,6 +46,7 @@ class MarkingService:
         finder: Finder,
         entries: EntryGateway,
         undos: UndoGateway,
+        changes: ChangeGateway,
         events: EventPort,
         *,
         most: int,
@@ -56,6 +58,7 @@ class MarkingService:
         self._finder = finder
         self._entries = entries
         self._undos = undos
+        self._changes = changes
         self._events = events
         self._most = most
         self._history_rows = history_rows
@@ -144,6 +147,8 @@ class MarkingService:
     def _done(
         self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarked, now: dt.datetime
     ) -> None:
+        if marked.count and actor.synced:
+            self._changes.note_mass(actor.user_id, marked.undo)
         if marked.count:
             self._undos.note(actor.user_id, MassAction(marked.undo, kind, str(ref), marked.count, now))
         self._events.counts(actor.user_id)

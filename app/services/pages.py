@@ -185,14 +185,6 @@ class PageMaker:
         return row if len(html) > self._whole_max else dataclasses.replace(row, html=html)
 
 
-def is_read(entry: Entry, sources: Sources) -> bool:
-    """Return whether the reader has read an entry; what is older than his feeds reach is."""
-    mine, card = sources.subscriptions.get(entry.feed_id), sources.cards.get(entry.feed_id)
-    if mine is None or card is None or entry.seq < card.first_seq:
-        return True
-    return mine.state.is_read(entry.seq)
-
-
 def _row(
     entry: Entry, sources: Sources, starred: bool, tags: tuple[Tag, ...], sharers: tuple[Sharer, ...]
 ) -> EntryRow:
@@ -207,7 +199,7 @@ def _row(
         excerpt=entry.excerpt,
         at=entry.at,
         published=entry.published,
-        read=is_read(entry, sources),
+        read=sources.is_read(entry),
         starred=starred,
         image=entry.image,
         tags=tags,

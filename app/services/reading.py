@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
+from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
@@ -36,7 +37,7 @@ from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids
 from app.services.finding import Finder
-from app.services.pages import PageMaker, is_read
+from app.services.pages import PageMaker
 from app.services.tree import build_tree
 
 log = logs.get(__name__)
@@ -72,6 +73,7 @@ class ReadingService:
         finder: Finder,
         gathering: GatheringGateway,
         undos: UndoGateway,
+        changes: ChangeGateway,
         events: EventPort,
         *,
         page_size: int,
@@ -90,6 +92,7 @@ class ReadingService:
         self._gathering = gathering
         self._pages = PageMaker(subscriptions, entries, streams, tags, finder, gathering, whole_max=whole_max)
         self._undos = undos
+        self._changes = changes
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
@@ -240,7 +243,7 @@ class ReadingService:
             feed_title=sources.title(source),
             language=sources.language(source),
             site_url=card.site_url if card else None,
-            read=is_read(entry, sources),
+            read=sources.is_read(entry),
             starred=any(mark.starred for mark in marks.values()),
             subscribed=source in sources.subscriptions,
             source_id=source,
@@ -267,6 +270,8 @@ class ReadingService:
         same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
         for key in [*keys, *same]:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
+        if actor.synced:
+            self._changes.note(actor.user_id, by_feed)
         cards = self._feeds.cards(list(by_feed))
         deltas = {}
         for f, seqs in by_feed.items():
@@ -322,6 +327,8 @@ class ReadingService:
         return marked
 
     def _note(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
+        if marked.count and actor.synced:
+            self._changes.note_mass(actor.user_id, marked.undo)
         if marked.count:
             self._undos.note(
                 actor.user_id, MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
@@ -335,7 +342,10 @@ class ReadingService:
             NotFoundError: it was too long ago, was undone already, or was never his.
         """
         require(actor, Permission.ENTRY_MARK)
-        self._subscriptions.undo(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())
+        token = a_text(token, "token", most=TOKEN_MAX)
+        if actor.synced:
+            self._changes.note_mass(actor.user_id, token)
+        self._subscriptions.undo(actor.user_id, token, clock.now())
         self._events.counts(actor.user_id)
         log.info("mark_undone", user_id=actor.user_id)
 
@@ -346,6 +356,8 @@ class ReadingService:
             NotFoundError: no such entry, or not one he may see.
         """
         require(actor, Permission.ENTRY_MARK)
+        if actor.synced:
+            self._changes.note(actor.user_id, {}, [an_id(entry_id, "entry_id")])
         changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
         self._events.counts(actor.user_id)
         return changed

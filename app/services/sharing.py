@@ -10,6 +10,7 @@ from app import clock, logs
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
 from app.gateways.chains import ChainGateway
+from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.profiles import ProfileGateway
@@ -49,6 +50,7 @@ class SharingService:
         entries: EntryGateway,
         feeds: FeedGateway,
         accounts: AccountGateway,
+        changes: ChangeGateway,
         notifier: Notifier,
         events: EventPort,
         hub: HubService,
@@ -60,6 +62,7 @@ class SharingService:
     ) -> None:
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._entries, self._feeds, self._accounts = entries, feeds, accounts
+        self._changes = changes
         self._notifier, self._events, self._hub, self._limiter = notifier, events, hub, limiter
         self._note_length, self._per_hour = note_length, per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -96,10 +99,15 @@ class SharingService:
             if other is None:
                 raise
             return Shared(other, existed=True)
+        self._note(actor, {entry.id, origin})
         self._tell(share)
         self._notifier.shared(share)
         log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)
         return Shared(share)
+
+    def _note(self, actor: Actor, entry_ids: set[int]) -> None:
+        if actor.synced:
+            self._changes.note(actor.user_id, {}, entry_ids)
 
     def _check_open(self, feed_id: int) -> None:
         """Refuse what comes from an address that is a key itself: who reads it has paid, or was trusted."""
@@ -160,9 +168,27 @@ class SharingService:
         require(actor, Permission.SHARE_EDIT)
         now = clock.now()
         was, token = self._sharing.remove(actor.user_id, an_id(share_id, "share"), now + self._undo_ttl, now)
+        self._note(actor, {was.of.entry_id})
         self._tell(was, new=0)
         log.info("unshared", user_id=actor.user_id, share_id=was.id)
         return token
+
+    def unshare(self, actor: Actor, entry_id: int) -> str | None:
+        """Take back the actor's own share of an entry, or of what a share is of.
+
+        Returns:
+            As :meth:`remove`; None: he does not share it.
+        """
+        require(actor, Permission.SHARE_EDIT)
+        entry_id = an_id(entry_id, "entry_id")
+        mine = self._sharing.of(actor.user_id, entry_id)
+        if mine is None:
+            try:
+                seen = self._sharing.get(actor.user_id, entry_id)
+            except NotFoundError:
+                return None
+            mine = self._sharing.of(actor.user_id, seen.of.entry_id)
+        return self.remove(actor, mine.id) if mine else None
 
     def restore(self, actor: Actor, token: str) -> Share:
         """Take a ``remove`` back.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app import clock, logs
 from app.errors import InvalidError
+from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.tags import TagGateway
 from app.models.actor import Actor, Permission
@@ -28,9 +29,18 @@ class TagService:
         length: characters of a tag's name.
     """
 
-    def __init__(self, tags: TagGateway, entries: EntryGateway, events: EventPort, *, length: int) -> None:
+    def __init__(
+        self,
+        tags: TagGateway,
+        entries: EntryGateway,
+        changes: ChangeGateway,
+        events: EventPort,
+        *,
+        length: int,
+    ) -> None:
         self._tags = tags
         self._entries = entries
+        self._changes = changes
         self._events = events
         self._length = length
 
@@ -53,6 +63,8 @@ class TagService:
         entry = self._entries.key(actor.user_id, an_id(entry_id, "entry_id"))
         names = tuple({key_of(name): self._name(name) for name in add}.values())
         gone = some_ids(remove, "remove", 1000)
+        if actor.synced:
+            self._changes.note(actor.user_id, {}, {entry_id, entry.id})
         found = self._tags.change(actor.user_id, entry, names, gone, clock.now())
         self._events.counts(actor.user_id)
         log.info("tagged", user_id=actor.user_id, entry_id=entry.id, count=len(found))

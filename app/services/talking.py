@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
+from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.sight import Known
 from app.gateways.talk import TalkGateway
@@ -41,6 +42,7 @@ class TalkService:
         self,
         talk: TalkGateway,
         entries: EntryGateway,
+        changes: ChangeGateway,
         notifier: Notifier,
         limiter: Limiter,
         *,
@@ -49,7 +51,7 @@ class TalkService:
         likes_per_hour: int,
         undo_ttl: float,
     ) -> None:
-        self._talk, self._entries = talk, entries
+        self._talk, self._entries, self._changes = talk, entries, changes
         self._notifier, self._limiter = notifier, limiter
         self._length, self._per_hour = length, per_hour
         self._likes_per_hour = likes_per_hour
@@ -71,6 +73,8 @@ class TalkService:
         if on:
             throttle(self._limiter, f"like:{actor.user_id}", limit=self._likes_per_hour, window=HOUR)
         share = self._talk.find(actor.user_id, entry_id)
+        if actor.synced:
+            self._changes.note(actor.user_id, {}, [entry_id])
         if share is None:
             self._entries.like(actor.user_id, entry_id, on, now)
         elif self._talk.like(actor.user_id, share, on, now):

@@ -9,7 +9,7 @@ from app import clock, logs
 from app.config import Settings
 from app.errors import N_, AuthRequiredError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.accounts import AccountGateway
-from app.gateways.tokens import TokenGateway
+from app.gateways.tokens import TokenGateway, auth_of
 from app.models.actor import Actor, Permission
 from app.models.token import Caller, Scope, Token, TokenKind
 from app.models.user import Session
@@ -153,6 +153,10 @@ class TokenService:
         self._limiter.refund(network, PER_NETWORK)
         log.info("app_login", user_id=found.user.id, token_id=found.token.id)
         return found
+
+    def auth(self, password: str) -> str:
+        """Return what an app gets that has logged in with this password."""
+        return auth_of(password)
 
     def bearer(self, secret: str, client: Client) -> Caller:
         """Return who comes with a token of the API, and count the request.

@@ -19,6 +19,15 @@ ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 _CSRF = re.compile(r'name="csrf_token" value="([^"]+)"')
 
 
+#: Blueprints of native apps: no cookie counts there, and tests/api says who may do what.
+MACHINES = ("greader", "greader_php", "greader_api")
+
+
+def is_for_apps(endpoint: str) -> bool:
+    """Return whether a route is one of those that native apps come to."""
+    return endpoint.partition(".")[0] in MACHINES
+
+
 class Visitor:
     """A browser without scripts: keeps cookies, sends forms with their token."""
 

@@ -20,7 +20,7 @@ from app.models.search import encoded
 from app.models.sharing import Audience
 from app.models.stream import StreamRef
 from tests.support.reader import add_user, follow
-from tests.web.conftest import ORIGIN, Visitor
+from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 
 Make = Callable[[], Visitor]
 
@@ -286,7 +286,8 @@ _PERSONAL = (
 
 def _routes(app: Flask) -> set[tuple[str, str]]:
     methods = {"GET", "POST", "PUT", "PATCH", "DELETE"}
-    return {(r.rule, m) for r in app.url_map.iter_rules() for m in (r.methods or set()) & methods}
+    rules = [r for r in app.url_map.iter_rules() if not is_for_apps(r.endpoint)]
+    return {(r.rule, m) for r in rules for m in (r.methods or set()) & methods}
 
 
 def _address(rule: str, world: World) -> str:

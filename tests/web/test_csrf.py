@@ -15,7 +15,7 @@ from werkzeug.routing import Rule
 from app.bootstrap import Services
 from app.web import csrf
 from tests.support.reader import follow
-from tests.web.conftest import ORIGIN, Visitor
+from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 
 Make = Callable[[], Visitor]
 #: Routes that other servers call: no cookie counts there, so no request can be forged with one. What they
@@ -30,7 +30,7 @@ def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     examples |= {"import_id": 17, "slug": "science", "share_id": 17, "comment_id": 17}
     examples |= {"export_id": "0" * 32}
     for rule in app.url_map.iter_rules():
-        if method in (rule.methods or ()):
+        if method in (rule.methods or ()) and not is_for_apps(rule.endpoint):
             given = dict(rule.defaults or {})
             values = {name: examples[name] for name in rule.arguments if name not in ("act", *given)}
             if "stream_id" in rule.arguments:
@@ -66,7 +66,8 @@ def test_W03_every_changing_route_refuses_forged_requests(app: Flask, ann: Visit
         if ann.client.post(path, data=form, headers=headers).status_code != 403
     ]
     assert let_in == []
-    changing = {m for rule in app.url_map.iter_rules() for m in rule.methods or ()} - csrf.SAFE_METHODS
+    rest = [rule for rule in app.url_map.iter_rules() if not is_for_apps(rule.endpoint)]
+    changing = {m for rule in rest for m in rule.methods or ()} - csrf.SAFE_METHODS
     assert changing == {"POST"}
 
 
@@ -78,6 +79,8 @@ def test_W03_our_own_forms_pass(ann: Visitor, headers: dict[str, str]) -> None:
 
 def test_W03_what_needs_no_token_looks_at_no_cookie(app: Flask, ann: Visitor) -> None:
     views = {name for name, view in app.view_functions.items() if getattr(view, "for_programs", False)}
+    assert {name for name in app.view_functions if is_for_apps(name)} <= views
+    views = {name for name in views if not is_for_apps(name)}
     assert views == {*FOR_PROGRAMS, "websub.confirm", "sharedfeeds.atom", "sharedfeeds.json_feed"}
     for rule, path in rules(app, "POST"):
         if rule.endpoint in FOR_PROGRAMS:

@@ -14,7 +14,7 @@ from app import create_app
 from app.bootstrap import Services
 from app.web import embeds, headers, present
 from app.web.assets import Assets
-from tests.web.conftest import ORIGIN, Visitor
+from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 from tests.web.test_csrf import rules
 
 REPO = Path(__file__).resolve().parents[2]
@@ -226,7 +226,8 @@ def test_H16_web_addresses_stay_as_they_are() -> None:
 
 
 def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:
-    public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
+    views = {name: view for name, view in app.view_functions.items() if not is_for_apps(name)}
+    public = {name for name, view in views.items() if getattr(view, "public", False)}
     assert public == {
         "devices.worker",
         "hub.ask",

@@ -1,0 +1,72 @@
+"""Notes what users change of their entries, for programs that ask what has changed since they last did."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from app import clock
+from app.config import Settings
+from app.mappers.changes import ChangeMapper
+from app.mappers.feeds import FeedMapper
+from app.mappers.snapshots import UndoMapper
+from app.models.entry import EntryKey
+
+#: Changes that one question looks through.
+LOOKED = 20_000
+
+
+class ChangeGateway:
+    """Writes and reads the collection ``changes``; for whom nothing is kept, the caller knows."""
+
+    def __init__(
+        self, changes: ChangeMapper, undos: UndoMapper, feeds: FeedMapper, settings: Settings
+    ) -> None:
+        self._changes, self._undos, self._feeds = changes, undos, feeds
+        self._keep = dt.timedelta(days=settings.changes_days)
+        self._most = settings.changes_max
+
+    def note(
+        self, user_id: int, seqs: Mapping[int, Collection[int]], entry_ids: Collection[int] = ()
+    ) -> None:
+        """Note changes of entries, by feed and number and by id."""
+        if seqs or entry_ids:
+            now = clock.now()
+            self._changes.add(user_id, seqs, entry_ids, now, now + self._keep)
+
+    def note_keys(self, user_id: int, keys: Iterable[EntryKey]) -> None:
+        """Note changes of these entries."""
+        seqs: dict[int, list[int]] = {}
+        for key in keys:
+            seqs.setdefault(key.feed_id, []).append(key.seq)
+        self.note(user_id, seqs)
+
+    def note_mass(self, user_id: int, token: str) -> None:
+        """Note what a mass action changed, or what taking it back is about to change.
+
+        Of very many entries the newest of each feed are noted: programs that were away for so much ask for
+        all that is unread anyway.
+        """
+        now = clock.now()
+        if found := self._undos.found(user_id, token, now):
+            return self.note(user_id, self._few(found))
+        undo = self._undos.get(user_id, token, now)
+        if undo is None:
+            return None
+        cards = self._feeds.cards(list(undo.before))
+        seqs = {f: undo.before[f][0].seqs(card.first_seq, card.last_seq) for f, card in cards.items()}
+        return self.note(user_id, self._few({f: s for f, s in seqs.items() if s}))
+
+    def _few(self, seqs: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[int]]:
+        if sum(map(len, seqs.values())) <= self._most:
+            return seqs
+        each = max(1, self._most // len(seqs))
+        return {f: sorted(numbers)[-each:] for f, numbers in list(seqs.items())[: self._most]}
+
+    def since(self, user_id: int, when: dt.datetime) -> tuple[dict[int, set[int]], set[int]]:
+        """Return the numbers (by feed) and the ids of entries that a user has changed since a time."""
+        return self._changes.since(user_id, when, LOOKED)
+
+    def last(self, user_id: int) -> int:
+        """Return what differs after each change; 0: none is known."""
+        return self._changes.last(user_id)

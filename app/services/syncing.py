@@ -1,0 +1,376 @@
+"""What native apps read and mark, whatever protocol they speak: streams, items, counts, marks by time."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Sequence
+
+from app import clock, logs
+from app.errors import InvalidError, NotFoundError, TooLargeError
+from app.gateways.accounts import AccountGateway
+from app.gateways.changes import ChangeGateway
+from app.gateways.feeds import FeedGateway
+from app.gateways.folders import FolderGateway
+from app.gateways.gathering import ALL_READ, GatheringGateway
+from app.gateways.sifting import Shelf
+from app.gateways.streams import StreamGateway
+from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.syncing import SyncGateway
+from app.gateways.syncitems import SyncItemGateway
+from app.gateways.tags import TagGateway
+from app.gateways.undos import UndoGateway
+from app.models.actor import Actor, Permission
+from app.models.entry import EntryKey
+from app.models.folder import Folder
+from app.models.history import ActionKind, MassAction
+from app.models.stream import MassMarked, StreamKind, StreamRef
+from app.models.subscription import Subscription
+from app.models.sync import Part, PartKind, Place, SyncFeed, SyncItem, SyncQuery, Unread
+from app.models.tag import Tag
+from app.ports import EventPort
+from app.services.access import require
+
+log = logs.get(__name__)
+
+#: Keys of a page, and items with their texts of one answer.
+KEYS_MAX, ITEMS_MAX = 10_000, 1_000
+#: Ids that one request may name.
+IDS_MAX = 10_000
+#: Streams that one question may join or sift by.
+PARTS_MAX = 50
+
+
+class SyncService:
+    """Reads and marks on behalf of programs.
+
+    Args:
+        undo_ttl: seconds.
+    """
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        feeds: FeedGateway,
+        accounts: AccountGateway,
+        folders: FolderGateway,
+        tags: TagGateway,
+        streams: StreamGateway,
+        gathering: GatheringGateway,
+        sync: SyncGateway,
+        items: SyncItemGateway,
+        undos: UndoGateway,
+        changes: ChangeGateway,
+        events: EventPort,
+        *,
+        undo_ttl: float,
+    ) -> None:
+        self._subscriptions, self._feeds, self._accounts = subscriptions, feeds, accounts
+        self._folders, self._tags = folders, tags
+        self._streams, self._gathering = streams, gathering
+        self._sync, self._items = sync, items
+        self._undos, self._changes, self._events = undos, changes, events
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    # -- what there is
+    def folders(self, actor: Actor) -> list[Folder]:
+        """Return the actor's folders."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._folders.of_user(actor.user_id)
+
+    def tags(self, actor: Actor) -> list[Tag]:
+        """Return the actor's tags."""
+        require(actor, Permission.ENTRY_READ)
+        return self._tags.of_user(actor.user_id)
+
+    def feeds(self, actor: Actor) -> list[SyncFeed]:
+        """Return the actor's subscriptions by name, people whom he follows among them."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        names = {f.id: f.name for f in self._folders.of_user(actor.user_id)}
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        counts = self._streams.counts(sources)
+        found = [
+            SyncFeed(
+                mine,
+                sources.cards[f],
+                sources.title(f),
+                tuple(dict.fromkeys(names[i] for i in mine.folder_ids if i in names)),
+                counts[f],
+            )
+            for f, mine in sources.subscriptions.items()
+            if f in sources.cards
+        ]
+        return sorted(found, key=lambda feed: (feed.title.casefold(), feed.card.id))
+
+    def feed_of(self, actor: Actor, url: str) -> int | None:
+        """Return the feed that the actor reads at an address, None: none."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        feed = self._feeds.find(url)
+        mine = self._subscriptions.of_user(actor.user_id, [feed.id]) if feed else []
+        return mine[0].feed_id if mine else None
+
+    def title_of(self, actor: Actor, feed_id: int) -> str:
+        """Return what the actor calls a feed; "" for none."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        mine = self._subscriptions.of_user(actor.user_id, [feed_id])
+        return self._streams.sources(mine, also=[feed_id]).title(feed_id)
+
+    def handles(self, actor: Actor, user_ids: Collection[int]) -> dict[int, str]:
+        """Return the names of people whose streams the actor reads."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._accounts.names(list(user_ids)) if user_ids else {}
+
+    def ids_of(self, actor: Actor, handles: Sequence[str]) -> dict[str, int]:
+        """Return the accounts of people whom the actor knows by name."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        found = {handle: self._accounts.named(handle) for handle in handles}
+        return {handle: user_id for handle, user_id in found.items() if user_id is not None}
+
+    def address(self, actor: Actor, text: str) -> str:
+        """Return the address that somebody means by what he typed.
+
+        Raises:
+            InvalidError: there is no address in it.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._feeds.address(text)
+
+    def name_of(self, actor: Actor, user_id: int) -> str:
+        """Return the name of an account, for who may be asked about by that name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found = self.handles(actor, [user_id])
+        if user_id not in found:
+            raise NotFoundError(user_id=user_id)
+        return found[user_id]
+
+    def unread(self, actor: Actor) -> Unread:
+        """Return all of the actor's unread counts."""
+        feeds: dict[int, tuple[int, int]] = {}
+        labels: dict[str, tuple[int, int]] = {}
+        people: dict[int, int] = {}
+        total = friends = (0, 0)
+        for feed in self.feeds(actor):
+            one = feeds[feed.card.id] = (feed.unread, feed.card.newest * 1000)
+            for label in feed.labels:
+                labels[label] = _added(labels.get(label, (0, 0)), one)
+            if feed.card.owner is not None:
+                people[feed.card.id] = feed.card.owner
+            if not feed.subscription.muted:
+                total = _added(total, one)
+                friends = _added(friends, one) if feed.subscription.person else friends
+        return Unread(feeds, labels, total, friends, people)
+
+    # -- streams
+    def page(self, actor: Actor, query: SyncQuery) -> tuple[list[EntryKey], Place | None]:
+        """Return the keys of a page, and its end where another one may follow.
+
+        Raises:
+            NotFoundError: no such feed or label of his.
+            InvalidError: too many streams at once.
+        """
+        require(actor, Permission.ENTRY_READ)
+        return self._sync.page(self._shelf(actor, query), query)
+
+    def contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], Place | None]:
+        """Return the items of a page, and its end where another one may follow.
+
+        Raises:
+            As :meth:`page`.
+        """
+        require(actor, Permission.ENTRY_READ)
+        shelf = self._shelf(actor, query)
+        keys, end = self._sync.page(shelf, query)
+        return self._items.items(actor.user_id, keys, shelf.folders), end
+
+    def count(self, actor: Actor, query: SyncQuery) -> tuple[int, dt.datetime | None]:
+        """Return how many entries a stream has, and the sort time of its newest.
+
+        Raises:
+            As :meth:`page`.
+        """
+        require(actor, Permission.ENTRY_READ)
+        shelf = self._shelf(actor, query)
+        return self._sync.count(shelf, query)
+
+    def items(self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True) -> list[SyncItem]:
+        """Return items by id, sorted; ids that are gone or not for him are left out.
+
+        Raises:
+            TooLargeError: more than :data:`IDS_MAX` ids.
+        """
+        require(actor, Permission.ENTRY_READ)
+        _check_count(entry_ids)
+        keys = self._items.placed(actor.user_id, list(dict.fromkeys(entry_ids)))
+        keys.sort(key=lambda k: (k.at, k.id), reverse=newest_first)
+        return self._items.items(actor.user_id, keys, self._folders.of_user(actor.user_id))
+
+    def arrived(
+        self,
+        actor: Actor,
+        *,
+        above: int = 0,
+        below: int | None = None,
+        limit: int = 50,
+        newest_first: bool = False,
+        feed_ids: Collection[int] | None = None,
+    ) -> list[SyncItem]:
+        """Return the next items in the order in which they came, between two ids.
+
+        Args:
+            feed_ids: only of these of his feeds.
+        """
+        require(actor, Permission.ENTRY_READ)
+        wanted = None if feed_ids is None else list(feed_ids)
+        shelf = self._shelf_of(actor, self._subscriptions.of_user(actor.user_id, wanted))
+        most = (1 << 53) if below is None else below
+        keys = self._sync.arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
+        return self._items.items(actor.user_id, keys, shelf.folders)
+
+    def total(self, actor: Actor) -> int:
+        """Return how many entries the actor's feeds hold."""
+        require(actor, Permission.ENTRY_READ)
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        return sum(feed.total for feed in self._streams.feeds(sources).values())
+
+    def stamp(self, actor: Actor, feed_id: int) -> str | None:
+        """Return what differs as soon as a page of a feed would, without reading it; None: not his feed."""
+        require(actor, Permission.ENTRY_READ)
+        found = self._subscriptions.of_user(actor.user_id, [feed_id])
+        card = self._feeds.cards([feed_id]).get(feed_id)
+        if not found or card is None:
+            return None
+        mine = found[0]
+        parts = (mine.rev, mine.title, mine.folder_ids, card.first_seq, card.last_seq, card.title, card.gone)
+        return f"{parts}.{self._sync.stamp(actor.user_id, feed_id)}"
+
+    # -- marks
+    def mark_before(self, actor: Actor, part: Part, when: dt.datetime | None) -> MassMarked | None:
+        """Mark what of a stream had come by a time as read, None: all of it; it can be undone for a day.
+
+        Returns:
+            What it did; None: there is nothing that could be marked.
+
+        Raises:
+            NotFoundError: no such feed or label of his.
+            InvalidError: this stream is not one that is marked.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        shelf = self._shelf(actor, SyncQuery((part,)))
+        feeds = self._markable(shelf, part)
+        if feeds is None:
+            return self._mark_listed(actor, shelf, part, when)
+        if not feeds:
+            return None
+        now = clock.now()
+        seen = None if when is None else self._sync.last_before(shelf, feeds, when)
+        marked, cards = self._subscriptions.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
+        self._feeds.touch(cards, now)
+        self._done(actor, _ref(shelf, part), marked, now)
+        return marked
+
+    def _markable(self, shelf: Shelf, part: Part) -> list[int] | None:
+        mine = shelf.sources.subscriptions
+        match part.kind:
+            case PartKind.READING | PartKind.UNREAD:
+                return list(mine)
+            case PartKind.FRIENDS | PartKind.COMMENTED:
+                return [f for f, s in mine.items() if s.person]
+            case PartKind.FEED:
+                return [part.id]
+            case PartKind.LABEL if shelf.tag(part.name) is None:
+                return shelf.labelled(part.name)
+            case PartKind.STARRED | PartKind.LABEL | PartKind.LIKED:
+                return None
+            case PartKind.READ:
+                return []
+            case _:
+                raise InvalidError("This list cannot be marked as read.", field="s")
+
+    def _mark_listed(
+        self, actor: Actor, shelf: Shelf, part: Part, when: dt.datetime | None
+    ) -> MassMarked | None:
+        """Mark entries one by one: their feeds hold others too."""
+        query = SyncQuery((part,), include=(Part(PartKind.UNREAD),), until=when, limit=KEYS_MAX)
+        keys, _ = self._sync.page(shelf, query)
+        if not keys:
+            return None
+        now = clock.now()
+        marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
+        self._feeds.touch(cards, now)
+        self._done(actor, _ref(shelf, part), marked, now)
+        return marked
+
+    def _done(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
+        if marked.count:
+            self._changes.note_mass(actor.user_id, marked.undo)
+            action = MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
+            self._undos.note(actor.user_id, action)
+        self._events.counts(actor.user_id)
+        log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
+
+    # -- what a question needs to know
+    def _shelf(self, actor: Actor, query: SyncQuery) -> Shelf:
+        parts = (*query.parts, *query.include, *query.exclude)
+        if len(parts) > PARTS_MAX:
+            raise InvalidError("These are more lists than can be joined.", field="s")
+        feed_ids = [part.id for part in query.parts if part.kind is PartKind.FEED]
+        alone = len(feed_ids) == len(query.parts)
+        mine = self._subscriptions.of_user(actor.user_id, feed_ids if alone else None)
+        mine += self._others(actor, feed_ids, mine)
+        if any(part.kind is PartKind.SHARED for part in parts):
+            mine += self._gathering.own(actor.user_id)
+        shelf = self._shelf_of(actor, mine)
+        for part in query.parts:
+            if part.kind is PartKind.FEED and part.id not in shelf.sources.subscriptions:
+                raise NotFoundError("You have no such subscription.", feed_id=part.id)
+            if part.kind is PartKind.LABEL and not self._has(shelf, part.name):
+                raise NotFoundError("You have no such folder or tag.", label=part.name)
+        return shelf
+
+    def _others(
+        self, actor: Actor, feed_ids: Sequence[int], mine: Sequence[Subscription]
+    ) -> list[Subscription]:
+        """Return what stands for subscriptions to people whose streams are looked at without following."""
+        missing = set(feed_ids) - {s.feed_id for s in mine}
+        owners = self._feeds.cards(list(missing)) if missing else {}
+        return [
+            Subscription(0, actor.user_id, f, state=ALL_READ, person=True)
+            for f, card in owners.items()
+            if card.owner is not None
+        ]
+
+    def _shelf_of(self, actor: Actor, mine: Sequence[Subscription]) -> Shelf:
+        sources = self._streams.sources(mine)
+        folders, tags = self._folders.of_user(actor.user_id), self._tags.of_user(actor.user_id)
+        return Shelf(actor.user_id, sources, self._streams.feeds(sources), folders, tags)
+
+    def _has(self, shelf: Shelf, name: str) -> bool:
+        return shelf.tag(name) is not None or any(f.name == name for f in shelf.folders)
+
+
+def _added(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
+    return one[0] + two[0], max(one[1], two[1])
+
+
+def _ref(shelf: Shelf, part: Part) -> StreamRef:
+    """Return the list of the web that is named in the history of what can be taken back."""
+    match part.kind:
+        case PartKind.FEED:
+            return StreamRef(StreamKind.FEED, part.id)
+        case PartKind.LABEL:
+            if (tag := shelf.tag(part.name)) is not None:
+                return StreamRef(StreamKind.TAG, tag)
+            return StreamRef(StreamKind.FOLDER, next(f.id for f in shelf.folders if f.name == part.name))
+        case PartKind.FRIENDS | PartKind.COMMENTED:
+            return StreamRef(StreamKind.FOLLOWING)
+        case PartKind.STARRED:
+            return StreamRef(StreamKind.STARRED)
+        case _:
+            return StreamRef(StreamKind.ALL)
+
+
+def _check_count(entry_ids: Sequence[int]) -> None:
+    if len(entry_ids) > IDS_MAX:
+        raise TooLargeError("At most %(limit)s entries at once.", limit=IDS_MAX)

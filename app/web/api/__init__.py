@@ -1,0 +1,1 @@
+"""What programs talk to: the protocols of native apps, and the server's own."""

@@ -1,0 +1,87 @@
+"""Streams of the Google Reader API as Atom (RFC 4287), which newsboat and Liferea ask for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from lxml import etree
+
+from app import clock
+from app.models.sync import Place, SyncItem
+from app.web.api.greader import names, shapes
+from app.web.context import web
+
+_ATOM: Final = "http://www.w3.org/2005/Atom"
+_GR: Final = "http://www.google.com/schemas/reader/atom/"
+_SCHEME: Final = "http://www.google.com/reader/"
+_NAMESPACES: dict[str, str] = {None: _ATOM, "gr": _GR}  # type: ignore[dict-item]  # the stubs know no default one
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def document(
+    stream_id: str, title: str, items: Sequence[SyncItem], end: Place | None, *, social: bool
+) -> bytes:
+    """Return a stream's page. An entry's id is its long item id: apps send it back as it is."""
+    feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
+    here = f"{web().base_url}/reader/atom/{stream_id}"
+    _add(feed, "id", f"tag:google.com,2005:reader/{stream_id}")
+    _add(feed, "title", title or stream_id)
+    newest = max((item.entry.updated or item.entry.at for item in items), default=clock.now())
+    _add(feed, "updated", _time(newest))
+    _add(feed, "link", "", rel="self", href=here)
+    _add(feed, "link", "", rel="alternate", href=web().base_url, type="text/html")
+    if end is not None:
+        etree.SubElement(feed, f"{{{_GR}}}continuation").text = names.continuation(end)
+    for item in items:
+        _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), item, social=social)
+    return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
+
+
+def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
+    entry = item.entry
+    node.set(f"{{{_GR}}}crawl-timestamp-msec", str(entry.id // 1000))
+    published = entry.published or entry.at
+    _add(node, "id", names.item(entry.id))
+    # Titles are plain text: as HTML each "<" of them must be escaped once more.
+    _add(node, "title", _escaped(entry.title), type="html")
+    _add(node, "published", _time(published))
+    _add(node, "updated", _time(max(published, entry.updated or published)))
+    _add(node, "link", "", rel="alternate", href=shapes.address(item), type="text/html")
+    for enclosure in entry.enclosures:
+        more = {"length": str(enclosure.length)} if enclosure.length else {}
+        _add(node, "link", "", rel="enclosure", href=enclosure.url, type=enclosure.type or "", **more)
+    author = etree.SubElement(node, f"{{{_ATOM}}}author")
+    _add(author, "name", entry.author or item.feed_title)
+    _add(node, "content", shapes.content(item), type="html")
+    source = etree.SubElement(node, f"{{{_ATOM}}}source")
+    stream_id = shapes.origin(item, social=social)
+    source.set(f"{{{_GR}}}stream-id", stream_id)
+    _add(source, "id", f"tag:google.com,2005:reader/{stream_id}")
+    _add(source, "title", item.feed_title)
+    if item.site_url:
+        _add(source, "link", "", rel="alternate", href=item.site_url, type="text/html")
+    for category in shapes.categories(item):
+        # newsboat reads the label: "read", "fresh" or "kept-unread".
+        _add(node, "category", "", term=category, scheme=_SCHEME, label=category.rsplit("/", 1)[-1])
+
+
+def _add(parent: etree._Element, tag: str, words: str, **attributes: str) -> None:
+    clean = {name: _clean(value) for name, value in attributes.items()}
+    node = etree.SubElement(parent, f"{{{_ATOM}}}{tag}", clean)
+    if words:
+        node.text = _clean(words)
+
+
+def _escaped(words: str) -> str:
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _clean(words: str) -> str:
+    return _NO_XML.sub("", words)
+
+
+def _time(when: dt.datetime) -> str:
+    return when.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

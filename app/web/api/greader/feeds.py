@@ -1,0 +1,206 @@
+"""Subscriptions and labels of the Google Reader API: lists, changes, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request
+
+from app.errors import EventrError, ExistsError, InvalidError, NotFoundError
+from app.models.actor import Actor
+from app.models.sync import PartKind
+from app.web.api.greader import names, shapes, streams
+from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
+from app.web.context import services
+
+#: Shows tags of articles as folders, all of them empty.
+_TAGLESS = "NetNewsWire"
+FILE = "subscriptions.opml"
+
+
+def add(api: Api) -> None:
+    """Register these routes."""
+    api.route("/reader/api/0/subscription/list")(subscriptions)
+    api.route("/reader/api/0/tag/list")(tags)
+    api.route("/reader/api/0/subscription/edit", methods=("POST",))(edit)
+    api.route("/reader/api/0/subscription/quickadd", methods=("POST",))(quickadd)
+    api.route("/reader/api/0/subscription/export", "/reader/subscriptions/export")(export)
+    api.route("/reader/api/0/subscription/import", methods=("POST",))(import_)
+    api.route("/reader/api/0/subscribed")(subscribed)
+
+
+def subscriptions() -> Response:
+    """All subscriptions, people among them: so apps that know nothing of people can follow them."""
+    found = services().sync.feeds(actor())
+    owners = {feed.card.owner for feed in found if feed.card.owner is not None}
+    handles = services().sync.handles(actor(), owners)
+    shown = [shapes.subscription(feed, handles.get(feed.card.owner or 0)) for feed in found]
+    return fresh({"subscriptions": shown})
+
+
+def tags() -> Response:
+    """Starred, folders and tags."""
+    who = actor()
+    found: dict[str, dict[str, Any]] = {}
+    counts = services().sync.unread(who).labels
+    for folder in services().sync.folders(who):
+        unread = counts.get(folder.name, (0, 0))[0]
+        found.setdefault(
+            folder.name, {"id": names.label(folder.name), "type": "folder", "unread_count": unread}
+        )
+    if _TAGLESS not in request.headers.get("User-Agent", ""):
+        for tag in services().sync.tags(who):
+            found.setdefault(tag.name, {"id": names.label(tag.name), "type": "tag"})
+    starred = {"id": f"{names.STATE}starred", "sortid": "00000000"}
+    rest = [{**each, "sortid": f"{n:08X}"} for n, each in enumerate(found.values(), 1)]
+    return fresh({"tags": [starred, *rest]})
+
+
+# -- changes
+def edit() -> Response:
+    """Subscribe, unsubscribe, rename, put into folders and take out of them."""
+    who, action, wanted = actor(), one("ac"), many("s")
+    titles = given().getlist("t")
+    if not wanted:
+        raise InvalidError("Say which feed.", field="s")
+    for place, stream_id in enumerate(wanted):
+        title = titles[place].strip() if place < len(titles) else ""
+        match action:
+            case "subscribe" | "add":
+                feed_id = _subscribe(who, stream_id)
+                _arrange(who, feed_id, title)
+            case "unsubscribe" | "remove":
+                _unsubscribe(who, stream_id)
+            case "edit":
+                _arrange(who, _feed(who, stream_id), title)
+            case _:
+                raise InvalidError("There is no such action.", field="ac", given=action[:32])
+    return text(OK)
+
+
+def _feed(who: Actor, stream_id: str) -> int:
+    part = streams.part(who, stream_id)
+    if part.kind is not PartKind.FEED:
+        raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
+    return services().subscriptions.get(who, part.id).feed_id
+
+
+def _subscribe(who: Actor, stream_id: str) -> int:
+    if (named := names.state(stream_id)) is not None:
+        user, _, name = named
+        if names.state_kind(name) is not PartKind.SHARED:
+            raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
+        services().following.follow(who, streams.handle_of(user))
+        return streams.stream_of(who, user)
+    name = names.feed_name(stream_id)
+    if name.isdigit():
+        return services().subscriptions.get(who, int(name)).feed_id
+    return _by_address(who, name)[0]
+
+
+def _by_address(who: Actor, address: str) -> tuple[int, str, bool]:
+    """Subscribe to what is found at an address; return the feed, its title, and whether it was there."""
+    found = services().discovery.discover(who, address)
+    if found.error:
+        raise NotFoundError(found.message or "No feed was found at this address.", url=address[:200])
+    # Where the search takes long, the address itself is taken for a feed; the first fetch tells.
+    first = next(iter(found.feeds), None)
+    done = services().subscriptions.subscribe(
+        who, first.url if first else services().sync.address(who, address)
+    )
+    feed_id = done.subscription.feed_id
+    return feed_id, done.subscription.title or (first.title if first else address), done.existed
+
+
+def _unsubscribe(who: Actor, stream_id: str) -> None:
+    """End a subscription; what is not there any more is ended."""
+    try:
+        mine = services().subscriptions.get(who, _feed(who, stream_id))
+    except NotFoundError:
+        return
+    handle = services().following.of_feed(who, mine.feed_id) if mine.person else None
+    if handle is not None:
+        services().following.unfollow(who, handle)
+    else:
+        services().subscriptions.unsubscribe(who, mine.feed_id)
+
+
+def _arrange(who: Actor, feed_id: int, title: str) -> None:
+    added = [_folder(who, names.new_label(each)) for each in many("a")]
+    gone = {names.label_name(each) for each in many("r")}
+    folders = {folder.id: folder.name for folder in services().sync.folders(who)}
+    mine = services().subscriptions.get(who, feed_id)
+    kept = [i for i in mine.folder_ids if folders.get(i) not in gone]
+    wanted = list(dict.fromkeys([*kept, *added]))
+    services().subscriptions.edit(
+        who,
+        feed_id,
+        title=title or None,
+        folder_ids=wanted if wanted != list(mine.folder_ids) else None,
+    )
+
+
+def _folder(who: Actor, name: str) -> int:
+    """Return the folder of this name, which is made where there is none."""
+    known = next((f.id for f in services().sync.folders(who) if f.name == name), None)
+    if known is not None:
+        return known
+    try:
+        return services().folders.create(who, name).id
+    except ExistsError:  # another request of the same app was faster
+        return next(f.id for f in services().sync.folders(who) if f.name == name)
+
+
+def quickadd() -> Response:
+    """Subscribe to whatever is found at an address; failures are told in the answer."""
+    who, asked = actor(), one("quickadd")
+    address = names.feed_name(asked) if asked.startswith("feed/") else asked
+    nothing: dict[str, Any] = {"numResults": 0, "query": asked}
+    try:
+        if address.isdigit() and asked.startswith("feed/"):
+            feed_id, title = int(address), services().sync.title_of(who, int(address))
+            services().subscriptions.get(who, feed_id)
+            existed = True
+        else:
+            feed_id, title, existed = _by_address(who, address)
+    except EventrError as e:
+        if e.http_status >= 429 or e.http_status in (401, 403):
+            raise
+        return data({**nothing, "error": e.message})
+    if existed:
+        return data({**nothing, "error": f"Already subscribed! {address}", "streamId": names.feed(feed_id)})
+    return data(
+        {"numResults": 1, "query": asked, "streamId": names.feed(feed_id), "streamName": title or address}
+    )
+
+
+def subscribed() -> Response:
+    """Whether the user reads the feed of an address."""
+    try:
+        found = _feed(actor(), one("s"))
+    except NotFoundError:
+        return text("false")
+    return text("true" if found else "false")
+
+
+# -- files
+def export() -> Response:
+    """All subscriptions as OPML."""
+    body = services().imports.export(actor())
+    answer = Response(body, content_type="text/xml; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{FILE}"'
+    return answer
+
+
+@takes_document
+def import_() -> Response:
+    """Import a file of subscriptions: begun at once, its feeds come as the import goes on."""
+    sent = next(iter(request.files.values()), None) if request.mimetype == "multipart/form-data" else None
+    body = sent.read() if sent else request.get_data()
+    begun = services().imports.preview(actor(), body, (sent.filename if sent else None) or FILE)
+    try:
+        services().imports.start(actor(), begun.id)
+    except InvalidError:  # he has all of it already
+        services().imports.remove(actor(), begun.id)
+        return text(f"{OK}: 0")
+    return text(f"{OK}: {begun.total}")

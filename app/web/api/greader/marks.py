@@ -1,0 +1,205 @@
+"""Changes of the Google Reader API to items and labels: each says what is to be, so twice is as once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+
+from flask import Response
+
+from app.errors import InvalidError, NotFoundError
+from app.models.actor import Actor
+from app.models.sync import PartKind
+from app.services.reading import MARKS_MAX
+from app.web.api.greader import names, streams
+from app.web.api.greader.wire import OK, Api, actor, many, one, text
+from app.web.context import services
+
+#: States that are told but mean nothing here (tracking of what was read elsewhere).
+_IGNORED = "tracking-"
+#: Digits of a time → its parts of a second: apps say seconds, milli-, micro- or nanoseconds.
+_UNITS = ((11, 1), (14, 1_000), (17, 1_000_000))
+_NANO = 1_000_000_000
+
+
+def add(api: Api) -> None:
+    """Register these routes."""
+    api.route("/reader/api/0/edit-tag", methods=("POST",))(edit_tag)
+    api.route("/reader/api/0/mark-all-as-read", methods=("POST",))(mark_all)
+    api.route("/reader/api/0/rename-tag", methods=("POST",))(rename_tag)
+    api.route("/reader/api/0/disable-tag", methods=("POST",))(disable_tag)
+
+
+def edit_tag() -> Response:
+    """Add states and labels to items and take others away; a label alone is made."""
+    ids = list(dict.fromkeys(names.item_id(each) for each in many("i")))
+    added, removed = many("a"), many("r")
+    if not ids:
+        for each in added:
+            _make_label(each)
+        if not added:
+            raise InvalidError("Say which items.", field="i")
+        return text(OK)
+    changes = [(_change(each), True) for each in added] + [(_change(each), False) for each in removed]
+    who = actor()
+    for change, on in changes:
+        if change is not None:
+            change(who, ids, on)
+    return text(OK)
+
+
+Change = Callable[[Actor, Sequence[int], bool], None]
+
+
+def _change(tag_id: str) -> Change | None:
+    """Return what a state or label does to items; None: nothing.
+
+    Raises:
+        InvalidError: there is no such state.
+    """
+    named = names.state(tag_id)
+    if named is None:
+        raise InvalidError("There is no such state.", field="a", given=tag_id[:64])
+    _, kind, name = named
+    if kind == "label":
+        return _labelling(name)
+    if name.startswith(_IGNORED):
+        return None
+    state = names.state_kind(name)
+    if state not in _CHANGES:
+        raise InvalidError("Items cannot be given this state.", field="a", given=tag_id[:64])
+    return _CHANGES[state]
+
+
+def _read(who: Actor, ids: Sequence[int], on: bool) -> None:
+    for start in range(0, len(ids), MARKS_MAX):
+        try:
+            services().reading.mark(who, ids[start : start + MARKS_MAX], on)
+        except NotFoundError:
+            continue  # all of them are gone: nothing is left to be unread
+
+
+def _unread(who: Actor, ids: Sequence[int], on: bool) -> None:
+    _read(who, ids, not on)
+
+
+def _each(ids: Sequence[int], work: Callable[[int], object]) -> None:
+    """Do something to each item; what is gone meanwhile is passed over, since the app cannot know it."""
+    for entry_id in ids:
+        try:
+            work(entry_id)
+        except NotFoundError:
+            continue
+
+
+def _star(who: Actor, ids: Sequence[int], on: bool) -> None:
+    _each(ids, lambda i: services().reading.star(who, i, on))
+
+
+def _like(who: Actor, ids: Sequence[int], on: bool) -> None:
+    _each(ids, lambda i: services().talk.like(who, i, on))
+
+
+def _share(who: Actor, ids: Sequence[int], on: bool) -> None:
+    if not on:
+        return _each(ids, lambda i: services().sharing.unshare(who, i))
+    note, sharing = one("annotation"), services().sharing
+
+    def share(entry_id: int) -> None:
+        done = sharing.share(who, entry_id, note=note)
+        if done.existed and note and done.share.note != note:
+            sharing.edit(who, done.share.id, note=note)
+
+    return _each(ids, share)
+
+
+_CHANGES: dict[PartKind, Change] = {
+    PartKind.READ: _read,
+    PartKind.UNREAD: _unread,
+    PartKind.STARRED: _star,
+    PartKind.LIKED: _like,
+    PartKind.SHARED: _share,
+}
+
+
+def _labelling(name: str) -> Change:
+    def change(who: Actor, ids: Sequence[int], on: bool) -> None:
+        if on:
+            wanted = names.new_label(names.label(name))
+            return _each(ids, lambda i: services().tags.change(who, i, add=[wanted]))
+        tag = next((t.id for t in services().sync.tags(who) if t.name == name), None)
+        if tag is not None:
+            _each(ids, lambda i: services().tags.change(who, i, remove=[tag]))
+        return None
+
+    return change
+
+
+def _make_label(tag_id: str) -> None:
+    """Make an empty label: a folder, since an empty tag is none."""
+    name = names.new_label(tag_id)
+    if all(folder.name != name for folder in services().sync.folders(actor())):
+        services().folders.create(actor(), name)
+
+
+def mark_all() -> Response:
+    """Mark a stream as read, up to a time."""
+    wanted = many("s")
+    if not wanted:
+        raise InvalidError("Say which list.", field="s")
+    who, when = actor(), _time(one("ts"))
+    for stream_id in wanted:
+        services().sync.mark_before(who, streams.part(who, stream_id), when)
+    return text(OK)
+
+
+def _time(raw: str) -> dt.datetime | None:
+    """Return the time that an app means, by how long its number is; None: it names none."""
+    if not raw or set(raw) == {"0"}:
+        return None
+    if not (raw.isascii() and raw.isdigit() and len(raw) <= 20):
+        raise InvalidError("The field “%(field)s” must be a number.", field="ts")
+    unit = next((unit for digits, unit in _UNITS if len(raw) <= digits), _NANO)
+    try:
+        # A whole second is meant with all that came in it.
+        return dt.datetime.fromtimestamp((int(raw) + (unit == 1)) / unit, dt.UTC)
+    except (ValueError, OverflowError, OSError) as e:
+        raise InvalidError("The field “%(field)s” must be a number.", field="ts") from e
+
+
+def rename_tag() -> Response:
+    """Rename a label, folder and tag of this name alike."""
+    old = names.label_name(one("s") or one("t"))
+    new = names.new_label(one("dest"))
+    if old == new:
+        return text(OK)
+    if not (_folders(old) or _tag(old) is not None or _folders(new) or _tag(new) is not None):
+        raise NotFoundError("You have no such folder or tag.", label=old[:64])
+    who = actor()
+    for folder in _folders(old):
+        services().folders.rename(who, folder, new)
+    if (tag := _tag(old)) is not None:
+        services().tags.rename(who, tag, new)
+    return text(OK)
+
+
+def disable_tag() -> Response:
+    """Delete labels; feeds that lay in a folder stay."""
+    wanted = [names.label_name(each) for each in many("s", "t")]
+    if not wanted:
+        raise InvalidError("Say which label.", field="s")
+    who = actor()
+    for name in wanted:
+        for folder in _folders(name):
+            services().folders.delete(who, folder)
+        if (tag := _tag(name)) is not None:
+            services().tags.delete(who, tag)
+    return text(OK)
+
+
+def _folders(name: str) -> list[int]:
+    return [folder.id for folder in services().sync.folders(actor()) if folder.name == name]
+
+
+def _tag(name: str) -> int | None:
+    return next((tag.id for tag in services().sync.tags(actor()) if tag.name == name), None)

@@ -1,0 +1,174 @@
+"""Names of the Google Reader API: ids of items, streams and states, in all notations that apps use.
+
+We say ``tag:google.com,2005:reader/item/<16 hex>``, ``feed/<number>`` and ``user/-/…``; everything else
+that is read here some app says (mihaip's google-reader-api wiki, ItemId and StreamId).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from app.errors import InvalidError
+from app.models.stream import MAX_ID
+from app.models.sync import Part, PartKind, Place
+
+ITEM: Final = "tag:google.com,2005:reader/item/"
+STATE: Final = "user/-/state/com.google/"
+LABEL: Final = "user/-/label/"
+
+_DECIMAL = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+_HEX = re.compile(r"[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
+_USER = re.compile(r"user/([^/]+)/(state/com\.google|label)/(.+)", re.DOTALL)
+_PLACE = re.compile(r"(-?[0-9]{1,15})\.([0-9]{1,16})", re.ASCII)
+#: Characters that no label of ours may be given through an app: some apps cut or break at them.
+_FORBIDDEN = frozenset('"^<>?&\\/,')
+#: newsboat takes the last part of a label for a state.
+_RESERVED = frozenset({"read", "fresh", "kept-unread", "unread", "starred"})
+LABEL_MAX = 128
+
+_STATES: Final = {
+    "reading-list": PartKind.READING,
+    "read": PartKind.READ,
+    "unread": PartKind.UNREAD,
+    "kept-unread": PartKind.UNREAD,
+    "fresh": PartKind.UNREAD,
+    "starred": PartKind.STARRED,
+    "like": PartKind.LIKED,
+    "broadcast": PartKind.SHARED,
+    "broadcast-friends": PartKind.FRIENDS,
+    "broadcast-friends-comments": PartKind.COMMENTED,
+    "created": PartKind.NONE,
+}
+
+
+def item(entry_id: int) -> str:
+    """Return the long form of an item's id, 16 hexadecimal digits."""
+    return f"{ITEM}{entry_id:016x}"
+
+
+def item_id(text: str) -> int:
+    """Read an item's id: long, the same with fewer digits, 16 hexadecimal digits alone, or decimal.
+
+    Sixteen digits alone could be both; ours are decimal ones that never begin with 0, and in hexadecimal
+    form always do.
+
+    Raises:
+        InvalidError: it is none.
+    """
+    text = text.strip()
+    if text.startswith(ITEM):
+        digits = text[len(ITEM) :]
+        return _id(int(digits, 16), text) if _HEX.fullmatch(digits) else _no(text)
+    if _DECIMAL.fullmatch(text) and not (len(text) == 16 and text.startswith("0")):
+        return _id(int(text), text)
+    return _id(int(text, 16), text) if len(text) == 16 and _HEX.fullmatch(text) else _no(text)
+
+
+def _id(number: int, text: str) -> int:
+    # Signed forms of 64-bit ids are read, but none of ours has that bit.
+    return number if 0 < number < MAX_ID else _no(text)
+
+
+def _no(text: str) -> int:
+    raise InvalidError("This is no id of an item.", field="i", given=text[:64])
+
+
+def feed(feed_id: int) -> str:
+    """Return the id of a feed's stream."""
+    return f"feed/{feed_id}"
+
+
+def label(name: str) -> str:
+    """Return the id of a label's stream."""
+    return LABEL + name
+
+
+def person(user_id: int) -> str:
+    """Return the id of what somebody shares."""
+    return f"user/{user_id}/state/com.google/broadcast"
+
+
+def feed_name(text: str) -> str:
+    """Return what stands behind ``feed/``, said once or twice: a number or an address.
+
+    Raises:
+        InvalidError: it is no feed's stream.
+    """
+    name = text.strip()
+    if not name.startswith("feed/"):
+        raise InvalidError("This is no feed.", field="s", given=text[:200])
+    while name.startswith("feed/"):
+        name = name[len("feed/") :]
+    # One slash is lost where somebody straightens paths.
+    return re.sub(r"^(https?):/(?!/)", r"\1://", name)
+
+
+def state(text: str) -> tuple[str, str, str] | None:
+    """Return (user, ``state/com.google`` or ``label``, name) of an id; None: it is of a feed."""
+    found = _USER.fullmatch(text.strip())
+    return (found[1], found[2], found[3]) if found else None
+
+
+def state_kind(name: str) -> PartKind:
+    """Return what a state's name stands for.
+
+    Raises:
+        InvalidError: there is none of this name.
+    """
+    kind = _STATES.get(name)
+    if kind is None:
+        raise InvalidError("There is no such list.", field="s", given=name[:64])
+    return kind
+
+
+def label_name(text: str) -> str:
+    """Return the name in a label's id, or a name given alone.
+
+    Raises:
+        InvalidError: it is another kind of id, or empty.
+    """
+    found = state(text)
+    name = found[2] if found and found[1] == "label" else text.strip()
+    if not name or (found and found[1] != "label") or text.startswith("feed/"):
+        raise InvalidError("This is no label.", field="s", given=text[:64])
+    return name
+
+
+def new_label(text: str) -> str:
+    """Return the name of a label that is to be made.
+
+    Raises:
+        InvalidError: apps would stumble over it.
+    """
+    name = " ".join(label_name(text).split())
+    if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in _RESERVED:
+        raise InvalidError(
+            "A label has 1 to %(most)s characters, without any of \"^<>?&\\/, and is no state's name.",
+            most=LABEL_MAX,
+        )
+    return name
+
+
+def part_of(name: str) -> Part:
+    """Return the stream of one of the user's own states."""
+    return Part(state_kind(name))
+
+
+def continuation(place: Place) -> str:
+    """Return where a page ended, for the next request."""
+    return f"{place.at}.{place.id}"
+
+
+def place(text: str) -> Place | None:
+    """Read where the page before ended; None: this is the first page.
+
+    Raises:
+        InvalidError: it was not we who said so.
+    """
+    if not text:
+        return None
+    found = _PLACE.fullmatch(text)
+    if not found:
+        raise InvalidError("This list cannot be continued from here.", field="c", given=text[:64])
+    return Place(int(found[1]), int(found[2]))

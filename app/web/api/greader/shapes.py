@@ -1,0 +1,168 @@
+"""What the Google Reader API answers: JSON objects with every field that some app fails without."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+from typing import Any
+from urllib.parse import quote
+
+from app import clock
+from app.models.sharing import Link, Sharer
+from app.models.sync import SyncFeed, SyncItem
+from app.web.api.greader import names
+from app.web.context import web
+
+_LOST = {Link.REMOVED: "removed share", Link.PRIVATE: "private share"}
+
+
+def subscription(feed: SyncFeed, handle: str | None) -> dict[str, Any]:
+    """Return a subscription; ``handle``: whose stream it is, None: it is of the web."""
+    page = f"{web().base_url}/@{quote(handle)}" if handle else (feed.card.site_url or feed.card.url)
+    return {
+        "id": names.feed(feed.card.id),
+        "title": feed.title or handle or feed.card.url or "-",
+        "url": f"{page}/atom.xml" if handle else feed.card.url,
+        "htmlUrl": page,
+        "iconUrl": feed.card.icon or "",
+        "categories": [{"id": names.label(name), "label": name} for name in feed.labels],
+        "sortid": f"{feed.card.id & 0xFFFFFFFF:08X}",
+        "firstitemmsec": str(feed.subscription.id // 1000),
+    }
+
+
+def item(found: SyncItem, *, social: bool) -> dict[str, Any]:
+    """Return an item.
+
+    Args:
+        social: it is asked for as one of a person's shares, and says whose.
+    """
+    entry = found.entry
+    published = seconds(entry.published or entry.at)
+    link = address(found)
+    shape: dict[str, Any] = {
+        "id": names.item(entry.id),
+        "crawlTimeMsec": str(entry.id // 1000),
+        "timestampUsec": str(published * 1_000_000),
+        "published": published,
+        "updated": max(published, seconds(entry.updated)) if entry.updated else published,
+        "title": entry.title or _lost(found),
+        "author": entry.author,
+        "alternate": [{"href": link, "type": "text/html"}],
+        "canonical": [{"href": link}],
+        "categories": categories(found),
+        "origin": {
+            "streamId": origin(found, social=social),
+            "title": found.feed_title or "-",
+            "htmlUrl": found.site_url or link,
+        },
+        "summary": {"direction": "ltr", "content": content(found)},
+    }
+    if entry.enclosures:
+        shape["enclosure"] = [
+            {"href": e.url, "type": e.type or "", **({"length": e.length} if e.length else {})}
+            for e in entry.enclosures
+        ]
+    if found.by is not None:
+        shape["likingUsers"] = [{"userId": str(i)} for i in found.likers]
+        shape["comments"] = []
+        shape["annotations"] = _annotations(found)
+    return shape
+
+
+def seconds(when: dt.datetime) -> int:
+    """Return whole seconds since the epoch, never before it: some apps read them unsigned."""
+    return max(1, int(when.timestamp()))
+
+
+def address(found: SyncItem) -> str:
+    """Return where an item can be read: the site's page, else ours."""
+    entry = found.entry
+    if entry.url and entry.url.startswith(("http://", "https://")):
+        return entry.url
+    if found.by is not None and found.by.handle:
+        return f"{web().base_url}/@{quote(found.by.handle)}/{found.by.share_id}"
+    return f"{web().base_url}/entries/{entry.id}"
+
+
+def origin(found: SyncItem, *, social: bool) -> str:
+    """Return the stream that an item is of.
+
+    A share is of its sharer's stream where somebody asks for that one, or does not follow him. Else it is
+    of the feed that he is among the subscriptions, where apps look for it that know nothing of people.
+    """
+    if found.person is not None and (social or not found.subscribed):
+        return names.person(found.person)
+    return names.feed(found.entry.feed_id)
+
+
+def categories(found: SyncItem) -> list[str]:
+    """Return what an item is for its reader; the reading list comes first, as Liferea wants it."""
+    states = [
+        ("read", found.read),
+        ("starred", found.starred),
+        ("broadcast", found.shared),
+        ("like", found.liked),
+        ("fresh", not found.read),
+    ]
+    labels = dict.fromkeys((*found.labels, *found.tags))
+    return [
+        f"{names.STATE}reading-list",
+        *(names.label(name) for name in labels),
+        *(names.STATE + name for name, holds in states if holds),
+    ]
+
+
+def content(found: SyncItem) -> str:
+    """Return an item's HTML; a share's begins with the way it came and what its sharer says of it."""
+    body = found.entry.content or found.entry.summary
+    if found.by is None and found.entry.lost is None:
+        return body
+    head = _way(found)
+    if found.entry.lost is not None:
+        return f"{head}<p>{_lost(found)}</p>"
+    note = found.by.html if found.by else ""
+    # A post's words are its note.
+    said = f"<blockquote>{note}</blockquote>" if note and not _is_post(found) else ""
+    return f"{head}{said}{body}"
+
+
+def _is_post(found: SyncItem) -> bool:
+    return found.entry.of is not None and found.entry.of.entry_id == found.entry.id
+
+
+def _lost(found: SyncItem) -> str:
+    return "" if found.entry.lost is None else _LOST.get(found.entry.lost, "")
+
+
+def _way(found: SyncItem) -> str:
+    """Return who shared it, and through whom it came."""
+    if found.by is None:
+        return ""
+    hops = [found.by, *found.via]
+    said = " ← ".join(_named(hop) for hop in hops)
+    return f"<p>via {said}</p>"
+
+
+def _named(by: Sharer | None) -> str:
+    if by is None:
+        return "…"
+    page = f"{web().base_url}/@{quote(by.handle)}/{by.share_id}"
+    return f'<a href="{html.escape(page)}">{html.escape(by.name)}</a>'
+
+
+def _annotations(found: SyncItem) -> list[dict[str, str]]:
+    by = found.by
+    if by is None or not by.note:
+        return []
+    return [{"content": by.note, "author": by.name, "userId": str(found.person or ""), "profileId": ""}]
+
+
+def stream_head(stream_id: str, title: str) -> dict[str, Any]:
+    """Return what stands above the items of a stream."""
+    return {
+        "direction": "ltr",
+        "id": stream_id,
+        "title": title,
+        "updated": int(clock.now().timestamp()),
+    }

@@ -1,0 +1,236 @@
+"""The Google Reader API on the wire: who comes, with what, and how he is answered (docs/clients.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flask import Blueprint, Response, g, request
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import HTTPException
+
+from app import logs
+from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
+from app.models.actor import Actor
+from app.models.token import Caller
+from app.web import i18n
+from app.web.api import programs
+from app.web.context import services, web
+from app.web.sessions import client, for_programs
+
+log = logs.get(__name__)
+
+View = TypeVar("View", bound=Callable[..., Response])
+_AUTH = re.compile(r"\s*GoogleLogin\s+auth\s*=\s*([A-Za-z0-9._/-]{1,256})\s*", re.IGNORECASE)
+OK = "OK"
+_JSON = "application/json; charset=utf-8"
+
+
+class BadTokenError(AuthRequiredError):
+    """The post token is another one's; apps fetch a new one when they are told so."""
+
+    code = "bad_token"
+
+
+def text(body: str, status: int = 200) -> Response:
+    """Answer with plain text, without a line's end: apps paste it as it is."""
+    return Response(body, status, content_type="text/plain; charset=utf-8")
+
+
+def data(body: Any) -> Response:
+    """Answer with JSON."""
+    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), content_type=_JSON)
+
+
+def fresh(body: Any) -> Response:
+    """Answer with JSON that the app need not take again while it stays the same."""
+    response = data(body)
+    return tagged(response, hashlib.sha256(response.get_data()).hexdigest()[:32])
+
+
+def tagged(response: Response, etag: str) -> Response:
+    """Let the app ask whether an answer is still the same."""
+    response.set_etag(etag, weak=True)
+    response.headers["Cache-Control"] = "private, no-cache"
+    if etag in request.if_none_match:
+        response.set_data(b"")
+        response.status_code = 304
+    return response
+
+
+def given() -> MultiDict[str, str]:
+    """Return the fields of this request."""
+    if "given" not in g:
+        g.given = programs.parameters()
+    return g.given  # type: ignore[no-any-return]  # set above
+
+
+def one(name: str, default: str = "") -> str:
+    """Return a field, stripped."""
+    return given().get(name, default).strip()
+
+
+def many(*names: str) -> list[str]:
+    """Return all values of some fields that are not empty."""
+    return [value for name in names for value in given().getlist(name) if value.strip()]
+
+
+def number(name: str, default: int | None = None) -> int | None:
+    """Return a field that is a whole number.
+
+    Raises:
+        InvalidError: it is something else.
+    """
+    raw = one(name)
+    if not raw:
+        return default
+    if not re.fullmatch(r"[0-9]{1,20}", raw, re.ASCII):
+        raise InvalidError("The field “%(field)s” must be a number.", field=name)
+    return int(raw)
+
+
+def caller() -> Caller:
+    """Return who comes.
+
+    Raises:
+        AuthRequiredError: nobody who has shown a good token.
+    """
+    found = g.get("caller")
+    if found is None:
+        raise AuthRequiredError
+    return found  # type: ignore[no-any-return]  # set by recognise
+
+
+def actor() -> Actor:
+    """Return who asks, as services want him."""
+    return caller().actor
+
+
+def recognise() -> Response | None:
+    """Find out who comes, before each view but the log-in; see ``stranger``."""
+    if request.method == "OPTIONS":
+        return Response(status=204)
+    most = max(programs.limit(), web().settings.opml_max_bytes if _takes_file() else 0)
+    programs.check_body(most)
+    if getattr(_view(), "stranger", False):
+        return None
+    found = _AUTH.fullmatch(request.headers.get("Authorization", ""))
+    auth = found[1] if found else ""
+    if not auth and getattr(_view(), "token_will_do", False):
+        auth = one("T")
+    if not auth:
+        raise AuthRequiredError
+    g.caller = services().tokens.reader(auth, client())
+    g.user, g.auth = g.caller.user, auth
+    if request.method == "POST" and not _is_good(one("T"), auth):
+        raise BadTokenError
+    return None
+
+
+def _view() -> Callable[..., Any] | None:
+    from app.web.sessions import web_view
+
+    return web_view()
+
+
+def _takes_file() -> bool:
+    return bool(getattr(_view(), "takes_document", False))
+
+
+def _is_good(sent: str, auth: str) -> bool:
+    """Return whether a post token may pass: a cookie is never involved, so none is needed at all."""
+    return sent in ("", "x", auth) or hmac.compare_digest(sent.encode(), post_token(auth).encode())
+
+
+def post_token(auth: str) -> str:
+    """Return the token that an app sends with each change, as old apps expect it: 57 letters and digits."""
+    return hashlib.sha256(f"post|{auth}".encode()).hexdigest()[:57]
+
+
+def stranger(view: View) -> View:
+    """Mark a view that needs no log-in."""
+    view.stranger = True  # type: ignore[attr-defined]
+    return view
+
+
+def token_will_do(view: View) -> View:
+    """Mark the view to which one app sends its token in the body alone (Liferea 1.14)."""
+    view.token_will_do = True  # type: ignore[attr-defined]
+    return view
+
+
+def takes_document(view: View) -> View:
+    """Mark a view whose body may be as long as a file of subscriptions."""
+    view.takes_document = True  # type: ignore[attr-defined]
+    return view
+
+
+class Api:
+    """The routes, to be hung up below each of the addresses that apps try."""
+
+    def __init__(self) -> None:
+        self._routes: list[tuple[str, tuple[str, ...], Callable[..., Response]]] = []
+
+    def route(self, *rules: str, methods: tuple[str, ...] = ("GET",)) -> Callable[[View], View]:
+        """Register a view of programs below these paths."""
+
+        def keep(view: View) -> View:
+            self._routes += [(rule, methods, for_programs(view)) for rule in rules]
+            return view
+
+        return keep
+
+    def blueprint(self, name: str, prefix: str) -> Blueprint:
+        """Return all of it below an address."""
+        made = Blueprint(name, __name__, url_prefix=prefix or None)
+        made.before_request(recognise)
+        made.after_request(programs.open_to_all)
+        made.register_error_handler(EventrError, refused)
+        made.register_error_handler(HTTPException, failed)
+        for rule, methods, view in self._routes:
+            if rule.startswith("/check/") and not prefix:
+                continue  # our own is there
+            # Ids hold addresses: two slashes in a row belong to them.
+            made.add_url_rule(
+                rule,
+                view.__name__,
+                view,
+                methods=[*methods, "OPTIONS"],
+                provide_automatic_options=False,
+                strict_slashes=False,
+                merge_slashes=False,
+            )
+        return made
+
+
+def refused(error: Exception) -> Response:
+    """Answer one of our errors in plain words: 401 is for who comes alone, 404 for a wrong address."""
+    assert isinstance(error, EventrError)  # noqa: S101 — registered for it
+    path, status = str(request.url_rule), error.http_status
+    log.info("app_refused", error=error.word, status=status, path=path, **error.ids)
+    if isinstance(error, AuthRequiredError):
+        answer = text("Unauthorized", 401)
+        answer.headers["Google-Bad-Token"] = "true"
+        if isinstance(error, BadTokenError):
+            answer.headers["X-Reader-Google-Bad-Token"] = "true"
+        return answer
+    answer = text(i18n.said(error), 400 if status in (404, 409, 422) else status)
+    if isinstance(error, RateLimitedError):
+        answer.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
+    if isinstance(error, StoreError):
+        answer.headers["Retry-After"] = "10"
+    return answer
+
+
+def failed(error: Exception) -> Response:
+    """Answer an error of HTTP itself in plain words."""
+    assert isinstance(error, HTTPException)  # noqa: S101 — registered for it
+    answer = text(error.name, error.code or 500)
+    for name, value in error.get_headers():
+        if name in ("Allow", "Retry-After"):
+            answer.headers[name] = value
+    return answer

@@ -1,0 +1,112 @@
+"""Requests of programs: where their parameters are, however they were sent, and who may read the answers."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from flask import Flask, Response, request
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import LengthRequired
+from werkzeug.wsgi import ClosingIterator
+
+from app.errors import InvalidError, TooLargeError
+from app.web.context import web
+
+#: Fields of one request: 10,000 ids and what comes with them.
+FIELDS_MAX = 20_000
+_DOCUMENTS = ("text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "application/octet-stream")
+#: Addresses below which apps may put more slashes than there are, and the words that follow.
+_MOUNTS = ("api/greader.php", "api/greader", "api/fever.php")
+_WORDS = ("reader/", "accounts/", "check/", "fever")
+
+
+def check_body(most: int) -> None:
+    """Let a body be read that is no longer than ``most`` bytes.
+
+    Raises:
+        LengthRequired: its length is not told: a cut one would look whole.
+        TooLargeError: it is longer.
+    """
+    if "Transfer-Encoding" in request.headers:
+        raise LengthRequired
+    if (request.content_length or 0) > most:
+        raise TooLargeError
+    request.max_content_length = request.max_form_memory_size = most
+
+
+def parameters() -> MultiDict[str, str]:
+    """Return the fields of the address and of the body together, the body's first.
+
+    Apps send forms with no media type or a wrong one (FeedMe, Readrops), or put everything into the address
+    of a POST (RSS Guard).
+
+    Raises:
+        InvalidError: too many fields.
+    """
+    found: MultiDict[str, str] = MultiDict()
+    if request.method == "POST" and request.mimetype not in _DOCUMENTS:
+        if request.mimetype == "multipart/form-data":
+            found.update(request.form)
+        else:
+            found.update(MultiDict(_fields(request.get_data(cache=True))))
+    found.update(request.args)
+    return found
+
+
+def _fields(body: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except ValueError as e:
+        raise InvalidError("This request has too many fields.") from e
+
+
+def open_to_all(response: Response) -> Response:
+    """Let scripts of any site read an answer: it was asked for with a token, and no cookie counts."""
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    response.headers["Access-Control-Allow-Methods"] = "GET, POST, OPTIONS"
+    response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, If-None-Match"
+    response.headers["Access-Control-Max-Age"] = "86400"
+    return response
+
+
+def install(app: Flask) -> None:
+    """Make ``app`` take what apps make of its address: ``https://host//reader/…`` and the like."""
+    inner = app.wsgi_app
+
+    def straightened(environ: dict[str, object], start: object) -> ClosingIterator:
+        environ["PATH_INFO"] = straight(str(environ.get("PATH_INFO", "")))
+        return inner(environ, start)  # type: ignore[arg-type,return-value]  # as WSGI has it
+
+    app.wsgi_app = straightened  # type: ignore[method-assign,assignment]
+
+
+def straight(path: str) -> str:
+    """Return a path without the slashes that too many are, up to where an app's own part begins."""
+    if "//" not in path:
+        return path
+    words = path.lstrip("/")
+    for mount in _MOUNTS:
+        if words.startswith(f"{mount}/"):
+            rest = words[len(mount) :].lstrip("/")
+            return f"/{mount}/{_inside(rest)}" if rest.startswith(_WORDS) else path
+    return f"/{_inside(words)}" if words.startswith(_WORDS) else path
+
+
+def _inside(rest: str) -> str:
+    """Take double slashes out of the fixed beginning; what follows may be an address with two of them."""
+    for begin in ("reader/api/0/", "reader/", "accounts/"):
+        words = [word for word in begin.split("/") if word]
+        left = rest
+        for word in words:
+            left = left.lstrip("/")
+            if not left.startswith(f"{word}/"):
+                break
+            left = left[len(word) :]
+        else:
+            return begin + left.lstrip("/")
+    return rest
+
+
+def limit() -> int:
+    """Return how long the body of a program's request may be."""
+    return web().settings.api_max_bytes

@@ -1,0 +1,149 @@
+"""The Google Reader API: what apps ask for and what they need from the answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+import pytest
+
+from app import clock
+from app.bootstrap import Services
+from app.models.actor import Actor
+from tests.api.conftest import API, READ, READING, STARRED, Reader
+from tests.support.reader import pull, rss
+
+Connect = Callable[..., Reader]
+
+
+def test_log_in_answers_three_lines(reader: Reader) -> None:
+    answer = reader.client.get(
+        "/accounts/ClientLogin", query_string={"Email": "ann", "Passwd": reader.password}
+    )
+    assert answer.text == f"SID={reader.auth}\nLSID={reader.auth}\nAuth={reader.auth}\n"
+    assert "=" not in reader.auth
+
+
+@pytest.mark.parametrize("base", ["", "/api/greader.php", "/api/greader"])
+def test_it_is_where_apps_look_for_it(ann: Actor, connect: Connect, base: str) -> None:
+    assert connect(ann, base=base).json("user-info")["userName"] == "ann"
+
+
+def test_subscriptions_have_all_that_some_app_needs(reader: Reader) -> None:
+    found = reader.json("subscription/list")["subscriptions"]
+    assert len(found) == 8
+    for each in found:
+        for name in ("id", "title", "url", "htmlUrl", "iconUrl"):
+            assert isinstance(each[name], str)
+        assert each["title"]
+        assert each["id"].startswith("feed/")
+        assert each["categories"] == []
+
+
+def test_items_are_read_starred_and_unread_again(reader: Reader) -> None:
+    unread = reader.ids(READING, xt=READ)
+    counts = reader.json("unread-count")["unreadcounts"]
+    assert {c["id"]: c["count"] for c in counts}[READING] == len(unread) > 20
+    first, second = unread[:2]
+    reader.do("edit-tag", i=[f"tag:google.com,2005:reader/item/{first:016x}", str(second)], a=READ)
+    assert reader.ids(READING, xt=READ) == unread[2:]
+    reader.do("edit-tag", i=str(first), r=READ, a="user/-/state/com.google/kept-unread")
+    assert sorted(reader.ids(READING, xt=READ)) == sorted([first, *unread[2:]])
+    reader.do("edit-tag", i=str(second), a=STARRED)
+    reader.do("edit-tag", i=str(second), a=STARRED)
+    assert reader.ids(STARRED) == [second]
+    assert {READING, READ, STARRED} <= set(reader.categories(second))
+    reader.do("edit-tag", i=str(second), r=STARRED)
+    assert reader.ids(STARRED) == []
+
+
+def test_contents_have_all_that_some_app_needs(reader: Reader) -> None:
+    stream = reader.json("stream/contents", n=50)
+    assert (stream["id"], type(stream["updated"])) == (READING, int)
+    assert len(stream["items"]) == 50
+    for item in stream["items"]:
+        assert item["categories"][0] == READING
+        assert "content" in item["summary"]
+        assert "content" not in item
+        assert item["canonical"][0]["href"].startswith("http")
+        assert item["origin"]["streamId"].startswith("feed/")
+        for name in ("crawlTimeMsec", "timestampUsec", "title"):
+            assert isinstance(item[name], str)
+        assert isinstance(item["published"], int)
+        assert isinstance(item["updated"], int)
+
+
+def test_pages_follow_each_other_to_the_end(reader: Reader) -> None:
+    whole = reader.ids()
+    found: list[int] = []
+    more: dict[str, str] = {}
+    while True:
+        page = reader.json("stream/items/ids", s=READING, n=7, **more)
+        found += [int(ref["id"]) for ref in page["itemRefs"]]
+        assert all(list(ref) == ["id"] for ref in page["itemRefs"])
+        if "continuation" not in page:
+            break
+        more = {"c": page["continuation"]}
+    assert found == whole
+    assert len(set(found)) == len(found) > 50
+    assert reader.ids(r="o") == whole[::-1]
+
+
+def test_nobody_comes_in_without_a_good_token(reader: Reader) -> None:
+    good, reader.auth = reader.auth, "0" * 64
+    answer = reader.get("subscription/list")
+    assert (answer.status_code, answer.text) == (401, "Unauthorized")
+    reader.auth = good
+    assert reader.client.get(f"{API}/tag/list").status_code == 401
+    wrong = reader.post("edit-tag", i="1", a=READ, T="wrong")
+    assert (wrong.status_code, wrong.headers["X-Reader-Google-Bad-Token"]) == (401, "true")
+    token = reader.get("token").text
+    for sent in ("", "x", good, token, f"{token}\n"):
+        reader.do("edit-tag", i="1", a=READ, T=sent)
+
+
+def test_a_bad_id_is_400_and_a_bad_address_404(reader: Reader) -> None:
+    assert reader.post("edit-tag", i="what", a=READ).status_code == 400
+    assert reader.post("mark-all-as-read", s="feed/12").status_code == 400
+    assert reader.get("stream/contents/user/-/label/none").status_code == 400
+    assert reader.get("no/such/thing").status_code == 404
+    assert reader.get("stream/contents", output="xml").status_code == 501
+
+
+def test_all_is_marked_up_to_what_the_app_has_seen(reader: Reader, services: Services, ann: Actor) -> None:
+    feed_id = services.subscriptions.subscribe(ann, "https://feeds.example/new").subscription.feed_id
+    pull(services, [feed_id], {"https://feeds.example/new": rss("New", [("one", "1"), ("two", "2")])})
+    (newest, oldest) = reader.ids(f"feed/{feed_id}")
+    later = max(newest, oldest)
+    reader.do("mark-all-as-read", s=f"feed/{feed_id}", ts=str(later - 1))
+    assert reader.ids(f"feed/{feed_id}", xt=READ) == [later]
+    reader.do("mark-all-as-read", s=READING)
+    assert reader.ids(READING, xt=READ) == []
+    (only,) = reader.json("unread-count")["unreadcounts"]
+    assert (only["id"], only["count"]) == (READING, 0)
+
+
+def test_an_app_asks_what_has_changed(
+    reader: Reader, services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came before it last asked is told again when its state changed since, and nothing else is."""
+    whole = reader.ids()
+    assert reader.ids(ot=1) == whole
+    later = clock.now() + dt.timedelta(hours=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    ot = int(later.timestamp()) - 10
+    assert reader.ids(ot=ot) == []
+    old, starred = whole[-1], whole[-2]
+    reader.do("edit-tag", i=str(old), a=READ)
+    her = services.gateways.accounts.user(ann.user_id)
+    assert her is not None
+    assert services.reading.star(her.actor, starred, True)
+    assert reader.ids(ot=ot) == [starred, old]
+    assert reader.ids(READ, ot=ot) == [i for i in (starred, old) if READ in reader.categories(i)]
+    services.subscriptions.subscribe(ann, "https://feeds.example/new")
+    (new,) = [f for f in reader.json("subscription/list")["subscriptions"] if f["url"].endswith("/new")]
+    feed_id = int(new["id"].removeprefix("feed/"))
+    pull(services, [feed_id], {"https://feeds.example/new": rss("New", [("one", "1")])})
+    (one,) = reader.ids(new["id"])
+    assert one in reader.ids(ot=ot)
+    assert one not in reader.ids(ot=ot, nt=ot)
