@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, request
 
-from app.errors import EventrError, ExistsError, InvalidError, NotFoundError
+from app.errors import EventrError, ExistsError, FeedError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.sync import PartKind
 from app.web.api.greader import names, shapes, streams
@@ -102,7 +102,7 @@ def _by_address(who: Actor, address: str) -> tuple[int, str, bool]:
     """Subscribe to what is found at an address; return the feed, its title, and whether it was there."""
     found = services().discovery.discover(who, address)
     if found.error:
-        raise NotFoundError(found.message or "No feed was found at this address.", url=address[:200])
+        raise FeedError(found.error)
     # Where the search takes long, the address itself is taken for a feed; the first fetch tells.
     first = next(iter(found.feeds), None)
     done = services().subscriptions.subscribe(

@@ -144,7 +144,7 @@ def new_label(text: str) -> str:
     name = " ".join(label_name(text).split())
     if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in _RESERVED:
         raise InvalidError(
-            "A label has 1 to %(most)s characters, without any of \"^<>?&\\/, and is no state's name.",
+            "Choose another name for the label: up to %(most)s characters, no quotes, slashes or commas.",
             most=LABEL_MAX,
         )
     return name
