@@ -38,7 +38,7 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
         render,
         sessions,
     )
-    from app.web.api import greader, programs
+    from app.web.api import fever, greader, programs
 
     app = Flask(__name__, static_folder=None, template_folder="web/templates")
     base_url = settings.own_origin
@@ -58,6 +58,6 @@ def create_app(settings: Settings, services: Services | None = None) -> Flask:
     i18n.install(app)
     errors.install(app)
     programs.install(app)
-    for blueprint in (*pages.BLUEPRINTS, *greader.blueprints()):
+    for blueprint in (*pages.BLUEPRINTS, *greader.blueprints(), fever.blueprint()):
         app.register_blueprint(blueprint)
     return app

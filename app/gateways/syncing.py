@@ -12,7 +12,7 @@ import datetime as dt
 from collections.abc import Collection
 
 from app.config import Settings
-from app.gateways.merge import KeyMerger, Wanted
+from app.gateways.merge import SEEK, KeyMerger, Wanted
 from app.gateways.sifting import Looking, Shelf, Sieve, micros
 from app.mappers.arrivals import ArrivalMapper
 from app.mappers.changes import ChangeMapper
@@ -29,6 +29,8 @@ from app.models.sync import Part, PartKind, Place, SyncQuery
 STRIDE = 1000
 #: Changes of one user that one question looks through.
 CHANGES = 20_000
+#: More stars than anybody has.
+ALL = 1_000_000
 
 
 class SyncGateway:
@@ -154,6 +156,20 @@ class SyncGateway:
             above, below = (above, some[-1].id) if newest_first else (some[-1].id, below)
         return found
 
+    def unread(self, shelf: Shelf) -> list[int]:
+        """Return the ids of all unread entries of a shelf, rising."""
+        feeds = {f: feed for f, feed in shelf.feeds.items() if feed.unread}
+        number, total = (sum(getattr(f, what) for f in feeds.values()) for what in ("unread", "total"))
+        if number * SEEK < total:
+            numbers = {f: feed.state.seqs(feed.first_seq, feed.last_seq) for f, feed in feeds.items()}
+            return sorted(key.id for key in self._keys.by_seqs(numbers))
+        keys = self._keys.window(list(feeds), Range(), 0) if feeds else []
+        return sorted(k.id for k in keys if _is_unread(feeds[k.feed_id], k.seq))
+
+    def starred(self, user_id: int) -> list[int]:
+        """Return the ids of all that a user starred, rising."""
+        return sorted(key.id for key in self._marks.page(user_id, Range(), newest_first=True, limit=ALL))
+
     def last_before(self, shelf: Shelf, feed_ids: Collection[int], when: dt.datetime) -> dict[int, int]:
         """Return the last number of each of these feeds that had arrived by a time."""
         mine = [f for f in feed_ids if f in shelf.feeds]
@@ -164,6 +180,10 @@ class SyncGateway:
         """Return what differs after each change of a feed's texts or of a user's marks."""
         revised = self._arrivals.last_revised(feed_id)
         return f"{revised and revised.timestamp()}.{self._changes.last(user_id)}"
+
+
+def _is_unread(feed: SourceFeed, seq: int) -> bool:
+    return _is_there(feed, seq) and not feed.state.is_read(seq)
 
 
 def _is_there(feed: SourceFeed, seq: int) -> bool:

@@ -228,6 +228,16 @@ class SyncService:
         keys = self._sync.arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
         return self._items.items(actor.user_id, keys, shelf.folders)
 
+    def unread_ids(self, actor: Actor) -> list[int]:
+        """Return all that is unread, rising: apps take everything else for read."""
+        require(actor, Permission.ENTRY_READ)
+        return self._sync.unread(self._shelf_of(actor, self._subscriptions.of_user(actor.user_id)))
+
+    def starred_ids(self, actor: Actor) -> list[int]:
+        """Return all that is starred, rising."""
+        require(actor, Permission.ENTRY_READ)
+        return self._sync.starred(actor.user_id)
+
     def total(self, actor: Actor) -> int:
         """Return how many entries the actor's feeds hold."""
         require(actor, Permission.ENTRY_READ)
@@ -261,13 +271,28 @@ class SyncService:
         feeds = self._markable(shelf, part)
         if feeds is None:
             return self._mark_listed(actor, shelf, part, when)
-        if not feeds:
-            return None
+        return self._mark_feeds(actor, shelf, feeds, _ref(shelf, part), when) if feeds else None
+
+    def mark_folder_before(self, actor: Actor, folder_id: int, when: dt.datetime | None) -> None:
+        """Mark what of a folder had come by a time as read, as :meth:`mark_before` does.
+
+        Raises:
+            NotFoundError: he has no such folder.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        if all(folder.id != folder_id for folder in self._folders.of_user(actor.user_id)):
+            raise NotFoundError(folder_id=folder_id)
+        shelf = self._shelf_of(actor, self._subscriptions.in_folders(actor.user_id, [folder_id]))
+        self._mark_feeds(actor, shelf, list(shelf.feeds), StreamRef(StreamKind.FOLDER, folder_id), when)
+
+    def _mark_feeds(
+        self, actor: Actor, shelf: Shelf, feeds: Sequence[int], ref: StreamRef, when: dt.datetime | None
+    ) -> MassMarked:
         now = clock.now()
         seen = None if when is None else self._sync.last_before(shelf, feeds, when)
         marked, cards = self._subscriptions.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
         self._feeds.touch(cards, now)
-        self._done(actor, _ref(shelf, part), marked, now)
+        self._done(actor, ref, marked, now)
         return marked
 
     def _markable(self, shelf: Shelf, part: Part) -> list[int] | None:

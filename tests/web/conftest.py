@@ -20,7 +20,7 @@ _CSRF = re.compile(r'name="csrf_token" value="([^"]+)"')
 
 
 #: Blueprints of native apps: no cookie counts there, and tests/api says who may do what.
-MACHINES = ("greader", "greader_php", "greader_api")
+MACHINES = ("greader", "greader_php", "greader_api", "fever")
 
 
 def is_for_apps(endpoint: str) -> bool:

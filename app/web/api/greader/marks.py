@@ -161,8 +161,7 @@ def _time(raw: str) -> dt.datetime | None:
         raise InvalidError("The field “%(field)s” must be a number.", field="ts")
     unit = next((unit for digits, unit in _UNITS if len(raw) <= digits), _NANO)
     try:
-        # A whole second is meant with all that came in it.
-        return dt.datetime.fromtimestamp((int(raw) + (unit == 1)) / unit, dt.UTC)
+        return dt.datetime.fromtimestamp(int(raw) / unit, dt.UTC)
     except (ValueError, OverflowError, OSError) as e:
         raise InvalidError("The field “%(field)s” must be a number.", field="ts") from e
 

@@ -1,0 +1,254 @@
+"""The Fever API, for apps that speak nothing newer: one address, everything in the query or the body.
+
+Format: Fever's own public API document, version 3, as today's apps understand it. A mark says
+what is to be, never the opposite of what is; several questions may come in one request.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from flask import Blueprint, Response, g, request
+from werkzeug.datastructures import MultiDict
+
+from app import clock, logs
+from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
+from app.models.actor import Actor
+from app.models.stream import MAX_ID
+from app.models.sync import Part, PartKind, SyncFeed, SyncItem
+from app.web import i18n
+from app.web.api import programs
+from app.web.api.greader import shapes
+from app.web.context import services
+from app.web.sessions import client, for_programs
+
+log = logs.get(__name__)
+
+VERSION: Final = 3
+PAGE: Final = 50
+#: Where apps look for it; each with and without a slash at its end.
+MOUNTS: Final = ("/fever", "/fever/fever", "/api/fever.php", "/api/fever.php/fever")
+#: Every feed's picture, as there is none of its own yet: what Fever shows itself where it has none.
+_ICON_ID, _ICON = 1, "image/gif;base64,R0lGODlhAQABAIAAAObm5gAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
+_ALL, _SPARKS = 0, -1
+_ID = re.compile(r"[0-9]{1,16}", re.ASCII)
+Json = dict[str, Any]
+
+
+def blueprint() -> Blueprint:
+    """Return the route below each of the addresses that apps try."""
+    made = Blueprint("fever", __name__)
+    made.after_request(programs.open_to_all)
+    made.register_error_handler(EventrError, _refused)
+    for rule in MOUNTS:
+        made.add_url_rule(
+            rule,
+            "answer",
+            answer,
+            methods=["GET", "POST", "OPTIONS"],
+            provide_automatic_options=False,
+            strict_slashes=False,
+        )
+    return made
+
+
+@for_programs
+def answer() -> Response:
+    """Answer all questions of a request."""
+    if request.method == "OPTIONS":
+        return Response(status=204)
+    programs.check_body(programs.limit())
+    asked = programs.parameters()
+    g.caller = services().tokens.fever(asked.get("api_key", "").strip(), client())
+    g.user = g.caller.user
+    return _json(_Questions(g.caller.actor, asked).answers())
+
+
+def _json(body: Json, status: int = 200) -> Response:
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return Response(text, status, content_type="application/json; charset=utf-8")
+
+
+def _refused(error: Exception) -> Response:
+    assert isinstance(error, EventrError)  # noqa: S101 — registered for it
+    log.info("fever_refused", error=error.word, status=error.http_status, **error.ids)
+    if isinstance(error, AuthRequiredError):
+        return _json({"api_version": VERSION, "auth": 0})
+    response = _json({"api_version": VERSION, "auth": 1, "error": i18n.said(error)}, error.http_status)
+    if isinstance(error, RateLimitedError | StoreError):
+        response.headers["Retry-After"] = str(error.ids.get("retry_after", 10))
+    return response
+
+
+class _Questions:
+    """One request's questions and marks."""
+
+    def __init__(self, actor: Actor, asked: MultiDict[str, str]) -> None:
+        self._actor, self._asked = actor, asked
+        self._sync = services().sync
+
+    def answers(self) -> Json:
+        """Return what all of them are answered, after what is to be marked was."""
+        found: Json = {
+            "api_version": VERSION,
+            "auth": 1,
+            "last_refreshed_on_time": int(clock.now().timestamp()),
+        }
+        marked = self._mark()
+        asked = self._asked
+        if "groups" in asked or "feeds" in asked:
+            feeds = self._sync.feeds(self._actor)
+            if "groups" in asked:
+                folders = self._sync.folders(self._actor)
+                found["groups"] = [{"id": f.id, "title": f.name} for f in folders]
+            if "feeds" in asked:
+                handles = self._sync.handles(self._actor, {f.card.owner for f in feeds if f.card.owner})
+                found["feeds"] = [_feed(f, handles.get(f.card.owner or 0)) for f in feeds]
+            found["feeds_groups"] = _members(feeds)
+        if "favicons" in asked:
+            found["favicons"] = [{"id": _ICON_ID, "data": _ICON}]
+        if "items" in asked:
+            found["items"] = [_item(each) for each in self._items()]
+            found["total_items"] = self._sync.total(self._actor)
+        if "links" in asked:
+            found["links"] = []
+        if "unread_item_ids" in asked or marked == "read":
+            found["unread_item_ids"] = _list(self._sync.unread_ids(self._actor))
+        if "saved_item_ids" in asked or marked == "saved":
+            found["saved_item_ids"] = _list(self._sync.starred_ids(self._actor))
+        return found
+
+    # -- items
+    def _items(self) -> list[SyncItem]:
+        if wanted := self._numbers("with_ids"):
+            return self._sync.items(self._actor, wanted[:PAGE], newest_first=False)
+        feeds = self._feed_ids()
+        below = self._number("max_id")
+        if "max_id" in self._asked and below is not None:
+            return self._sync.arrived(
+                self._actor, below=below or None, limit=PAGE, newest_first=True, feed_ids=feeds
+            )
+        above = self._number("since_id") or 0
+        return self._sync.arrived(self._actor, above=above, limit=PAGE, feed_ids=feeds)
+
+    def _feed_ids(self) -> list[int] | None:
+        """Return the feeds that are asked about; None: all."""
+        if not (self._asked.get("feed_ids", "").strip() or self._asked.get("group_ids", "").strip()):
+            return None
+        groups = set(self._numbers("group_ids"))
+        inside = [
+            f.card.id
+            for f in (self._sync.feeds(self._actor) if groups else [])
+            if not groups.isdisjoint(f.subscription.folder_ids)
+        ]
+        return [*self._numbers("feed_ids"), *inside]
+
+    def _number(self, name: str) -> int | None:
+        raw = self._asked.get(name, "").strip()
+        # Fluent begins with the largest number that JavaScript knows.
+        return min(int(raw), MAX_ID) if _ID.fullmatch(raw) else None
+
+    def _numbers(self, name: str) -> list[int]:
+        parts = (part.strip() for part in self._asked.get(name, "").split(","))
+        return [int(part) for part in parts if _ID.fullmatch(part)]
+
+    # -- marks
+    def _mark(self) -> str | None:
+        """Do what is to be marked; return which list that changed."""
+        what, how = self._asked.get("mark", ""), self._asked.get("as", "")
+        marks: dict[str, Callable[[str], str | None]] = {
+            "item": self._mark_item,
+            "feed": self._mark_feed,
+            "group": self._mark_group,
+        }
+        if what not in marks:
+            return None
+        try:
+            return marks[what](how)
+        except NotFoundError:
+            return (
+                "saved" if how in ("saved", "unsaved") else "read"
+            )  # gone meanwhile: nothing is left to mark
+
+    def _mark_item(self, how: str) -> str | None:
+        entry_id = self._number("id")
+        if entry_id is None:
+            return None
+        if how in ("read", "unread"):
+            services().reading.mark(self._actor, [entry_id], how == "read")
+            return "read"
+        if how in ("saved", "unsaved"):
+            services().reading.star(self._actor, entry_id, how == "saved")
+            return "saved"
+        return None
+
+    def _mark_feed(self, how: str) -> str | None:
+        feed_id = self._number("id")
+        if how != "read" or feed_id is None:
+            return None
+        self._sync.mark_before(self._actor, Part(PartKind.FEED, feed_id), self._before())
+        return "read"
+
+    def _mark_group(self, how: str) -> str | None:
+        raw = self._asked.get("id", "").strip()
+        if how != "read" or not re.fullmatch(r"-?[0-9]{1,16}", raw, re.ASCII):
+            return None
+        if int(raw) == _ALL:
+            self._sync.mark_before(self._actor, Part(PartKind.READING), self._before())
+        elif int(raw) != _SPARKS:
+            self._sync.mark_folder_before(self._actor, int(raw), self._before())
+        return "read"
+
+    def _before(self) -> dt.datetime | None:
+        seconds = self._number("before")
+        if not seconds:
+            return None
+        try:
+            return dt.datetime.fromtimestamp(seconds, dt.UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
+
+
+def _list(ids: Iterable[int]) -> str:
+    """Return ids as Fever lists them: one text, empty for none."""
+    return ",".join(map(str, ids))
+
+
+def _members(feeds: Iterable[SyncFeed]) -> list[Json]:
+    groups: dict[int, list[int]] = {}
+    for feed in feeds:
+        for folder in feed.subscription.folder_ids:
+            groups.setdefault(folder, []).append(feed.card.id)
+    return [{"group_id": folder, "feed_ids": _list(inside)} for folder, inside in groups.items()]
+
+
+def _feed(feed: SyncFeed, handle: str | None) -> Json:
+    shape = shapes.subscription(feed, handle)
+    return {
+        "id": feed.card.id,
+        "favicon_id": _ICON_ID,
+        "title": shape["title"],
+        "url": shape["url"],
+        "site_url": shape["htmlUrl"],
+        "is_spark": 0,
+        "last_updated_on_time": feed.card.newest // 1000,
+    }
+
+
+def _item(found: SyncItem) -> Json:
+    entry = found.entry
+    return {
+        "id": entry.id,
+        "feed_id": entry.feed_id,
+        "title": entry.title,
+        "author": entry.author,
+        "html": shapes.content(found),
+        "url": shapes.address(found),
+        "is_saved": int(found.starred),
+        "is_read": int(found.read),
+        "created_on_time": shapes.seconds(entry.published or entry.at),
+    }
