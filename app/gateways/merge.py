@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 
-from app.mappers.entrykeys import CHUNK, EntryKeyMapper, Range
+from app.mappers.entrykeys import CHUNK, EntryKeyMapper, Range, Row
 from app.models.entry import EntryKey
 from app.models.stream import SourceFeed
 
@@ -26,13 +26,16 @@ SEEK = 4
 FEW = 2000
 #: Feeds above which windows of time are cheaper than a merged walk (measured).
 FEEDS = 20
-#: Windows tried, how much longer each is than all before it, and keys that one may hold. A jump to a feed
-#: costs as much as a key: a window that is three times too long costs less than one that is too short.
-WINDOWS, GROWTH, BUSY = 4, 3, 5000
+#: Windows tried, how much longer each is than all before it, and keys that one may hold, at least and for
+#: each that is wanted. A jump to a feed costs as much as a key: a window that is three times too long costs
+#: less than one that is too short.
+WINDOWS, GROWTH, BUSY, BUSY_EACH = 4, 3, 5000, 10
 #: How much more than a page a guessed window is meant to hold, so that the first one mostly does.
 MARGIN = 1.3
 #: Keys walked in vain before named numbers are fetched after all.
 PATIENCE = 20_000
+#: A key's place in a stream, the oldest first: ``at``, then the id.
+_PLACE = itemgetter(3, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,17 +102,20 @@ class KeyMerger:
         start = high = wanted.after[0] if wanted.after else sources[0].newest
         span = _first_span(sources, wanted)
         found: list[EntryKey] = []
+        busy = max(BUSY, wanted.count * BUSY_EACH)
         for _ in range(WINDOWS):
             low = high - span
             live = [f.feed_id for f in sources if f.newest >= low]
-            keys = self._keys.window(live, Range(low, high), BUSY)
-            if len(keys) == BUSY:
+            taken, some = _fitting(feeds, self._keys.window(live, Range(low, high), busy), wanted)
+            if taken == busy:
                 break  # a burst: an order by the server is cheaper than all of it
-            found += [k for k in keys if _fits(feeds[k.feed_id], k, wanted) and wanted.is_after(k)]
-            high, span = low - 1, (start - low) * GROWTH
+            found += some
             if len(found) >= wanted.count:
-                return sorted(found, key=wanted.order)[: wanted.count]
-        found.sort(key=wanted.order)
+                return sorted(found, key=_PLACE, reverse=True)[: wanted.count]
+            # Of many rows that were found the rest is guessed better than by growing.
+            more = (wanted.count - len(found)) / len(found) * MARGIN if len(found) > BUSY else GROWTH
+            high, span = low - 1, int((start - low) * min(more, GROWTH)) + 1000
+        found.sort(key=_PLACE, reverse=True)
         # Below ``high`` nothing was taken yet: a row there comes after all that was found.
         after = wanted.after if wanted.after and wanted.after[0] <= high else (high + 1, 0)
         rest = dataclasses.replace(wanted, count=wanted.count - len(found), after=after)
@@ -181,6 +187,22 @@ def _first_span(sources: Sequence[SourceFeed], wanted: Wanted) -> int:
     middle = len(sources) // 2
     share = wanted.count * total / number / (middle + 1)
     return max(1000, int((newest - sources[middle].newest) * share * MARGIN))
+
+
+def _fitting(
+    feeds: Mapping[int, SourceFeed], rows: Iterable[Row], wanted: Wanted
+) -> tuple[int, list[EntryKey]]:
+    """Return how many keys there are, and those that are wanted.
+
+    One loop that makes nothing of the others: there are tens of thousands of them.
+    """
+    limits = {f: (feed.first_seq, feed.last_seq, feed.state.is_read) for f, feed in feeds.items()}
+    read, taken, found = wanted.read, 0, []
+    for taken, (feed_id, at, ident, seq) in enumerate(rows, 1):  # noqa: B007 — their number is wanted
+        first, last, is_read = limits[feed_id]
+        if first <= seq <= last and (read is None or is_read(seq) is read):
+            found.append(EntryKey(ident, feed_id, seq, at))
+    return taken, found if wanted.after is None else [key for key in found if wanted.is_after(key)]
 
 
 def _fits(feed: SourceFeed, key: EntryKey, wanted: Wanted) -> bool:

@@ -163,8 +163,8 @@ class SyncGateway:
         if number * SEEK < total:
             numbers = {f: feed.state.seqs(feed.first_seq, feed.last_seq) for f, feed in feeds.items()}
             return sorted(key.id for key in self._keys.by_seqs(numbers))
-        keys = self._keys.window(list(feeds), Range(), 0) if feeds else []
-        return sorted(k.id for k in keys if _is_unread(feeds[k.feed_id], k.seq))
+        rows = self._keys.window(list(feeds), Range(), 0) if feeds else []
+        return sorted(ident for feed_id, _, ident, seq in rows if _is_unread(feeds[feed_id], seq))
 
     def starred(self, user_id: int) -> list[int]:
         """Return the ids of all that a user starred, rising."""

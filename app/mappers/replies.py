@@ -48,6 +48,20 @@ def fetch(
         sort: field by which they come, the least first.
         limit: how many at most; 0: all.
     """
+    found = reply(collection, query, projection, hint=hint, sort=sort, limit=limit)
+    return cut(found) if isinstance(found, bytes) else found
+
+
+def reply(
+    collection: Collection[Doc],
+    query: Doc,
+    projection: Doc | None = None,
+    *,
+    hint: str | None = None,
+    sort: str | None = None,
+    limit: int = 0,
+) -> bytes | Iterator[bytes]:
+    """Return what :func:`fetch` does, as one BSON array; or one by one, where it does not fit into it."""
     command: Doc = {"find": collection.name, "filter": query, "batchSize": MOST}
     more = {"projection": projection, "hint": hint, "sort": {sort: 1} if sort else None, "limit": limit}
     command |= {name: value for name, value in more.items() if value}
@@ -58,7 +72,7 @@ def fetch(
     except AutoReconnect:
         return _by_cursor(collection, query, projection, hint, sort, limit)
     batch = _whole_batch(bytes(reply["cursor"].raw))
-    return _by_cursor(collection, query, projection, hint, sort, limit) if batch is None else cut(batch)
+    return _by_cursor(collection, query, projection, hint, sort, limit) if batch is None else batch
 
 
 def _by_cursor(
@@ -96,4 +110,29 @@ def cut(array: bytes) -> list[bytes]:
         start = offset + name
         offset = start + length(array, start)[0]
         add(array[start:offset])
+    return found
+
+
+def blocks(array: bytes, size: int) -> list[tuple[int, bytes]] | None:
+    """Return a BSON array of documents that are all of one size as blocks of equal steps.
+
+    A document stands behind a type, its place in decimal digits and a null: those with as many digits lie at
+    equal distances. So a struct can take a block apart in one go, which costs a fifth of cutting it.
+
+    Returns:
+        (bytes before each document, block) in order; None: they are not all of this size.
+    """
+    found: list[tuple[int, bytes]] = []
+    offset, end, digits, places = 4, len(array) - 1, 1, 10
+    length = _LENGTH.pack(size)
+    while offset < end:
+        step = digits + 2 + size
+        count = min(places, (end - offset) // step)
+        block = array[offset : offset + count * step]
+        if not count or any(
+            block[digits + 2 + i :: step] != length[i : i + 1] * count for i in range(_LENGTH.size)
+        ):
+            return None
+        found.append((digits + 2, block))
+        offset, digits, places = offset + count * step, digits + 1, 9 * 10**digits
     return found

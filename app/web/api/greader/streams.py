@@ -138,7 +138,7 @@ def _etag(streams: tuple[Part, ...]) -> str | None:
 
 
 def _unchanged(etag: str | None) -> Response | None:
-    if etag is None or etag not in request.if_none_match:
+    if etag is None or not request.if_none_match.contains_weak(etag):
         return None
     return tagged(Response(), etag)
 

@@ -56,7 +56,7 @@ def tagged(response: Response, etag: str) -> Response:
     """Let the app ask whether an answer is still the same."""
     response.set_etag(etag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
-    if etag in request.if_none_match:
+    if request.if_none_match.contains_weak(etag):
         response.set_data(b"")
         response.status_code = 304
     return response
