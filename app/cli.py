@@ -13,6 +13,7 @@ from app.errors import EventrError
 
 #: Command → module and attribute. Loaded only when called: `eventr feed parse` must not import Flask.
 COMMANDS: dict[str, str] = {
+    "check": "app.commands.check:check",
     "controller": "app.commands.processes:controller",
     "doctor": "app.commands.doctor:doctor",
     "manager": "app.commands.processes:manager",

@@ -29,6 +29,7 @@ SETTINGS_SECTIONS = (
     ("keys", "key", N_("Keys")),
     ("sharing", "feed", N_("Sharing")),
     ("notifications", "bell", N_("Notifications")),
+    ("apps", "device", N_("Apps")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )

@@ -41,6 +41,7 @@ class World:
     comment_id: int
     export_id: str
     device_id: int
+    token_id: int
 
 
 @pytest.fixture
@@ -72,6 +73,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
         comment.id,
         export.id,
         _device(services, bob),
+        _token(services, bob),
     )
 
 
@@ -89,6 +91,13 @@ def _device(services: Services, who: Actor) -> int:
         created=now,
     )
     return services.mappers.devices.put(new).id
+
+
+def _token(services: Services, who: Actor) -> int:
+    accounts = services.gateways.accounts
+    found = accounts.session(accounts.open_session(who.user_id, agent="", address=""))
+    assert found is not None
+    return services.tokens.make_app(who, found[0], "Bob's phone")[0].id
 
 
 #: (rule, method) → the form; ids are bob's. A new route fails here until it is listed.
@@ -265,6 +274,29 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/admin/jobs/dead/<any(retry, drop):act>", "POST"): {"": "hidden", "job": "x"},
     ("/admin/settings", "GET"): {"": "hidden"},
     ("/api/counts", "GET"): {},
+    ("/settings/apps", "GET"): {},
+    ("/settings/apps/clients", "GET"): {},
+    ("/settings/apps/password", "POST"): {"name": "x"},
+    ("/settings/apps/token", "POST"): {"name": "x", "read": "1", "days": "30"},
+    ("/settings/apps/revoke", "POST"): {"": "theirs", "token": "TOKEN"},
+    ("/check", "GET"): {},
+    ("/check/compatibility", "GET"): {},
+    **{
+        (f"/check/{name}", "GET"): {}
+        for name in (
+            "origin",
+            "secure",
+            "slash",
+            "query",
+            "authorization",
+            "body",
+            "etag",
+            "fresh",
+            "forwarded",
+        )
+    },
+    ("/check/path/<path:name>", "GET"): {},
+    ("/check/body", "POST"): {},
     ("/hub", "POST"): {},
     ("/websub/<token>", "GET"): {},
     ("/websub/<token>", "POST"): {},
@@ -280,7 +312,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 
 _PERSONAL = (
     *("subscriptions", "folders", "marks", "tags", "searches"),
-    *("shares", "profiles", "likes", "comments", "notifications", "devices"),
+    *("shares", "profiles", "likes", "comments", "notifications", "devices", "tokens"),
 )
 
 
@@ -351,6 +383,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "SNAPSHOT": snapshot,
         "UNDO": undo,
         "DEVICE": world.device_id,
+        "TOKEN": world.token_id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}
     for (rule, method), form in MATRIX.items():

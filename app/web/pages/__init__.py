@@ -8,6 +8,8 @@ from app.web.pages.account import bp as account
 from app.web.pages.add import bp as add
 from app.web.pages.admin import bp as admin
 from app.web.pages.api import bp as api
+from app.web.pages.apps import bp as apps
+from app.web.pages.check import bp as check
 from app.web.pages.devices import bp as devices
 from app.web.pages.discover import bp as discover
 from app.web.pages.feeds import bp as feeds
@@ -66,6 +68,8 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     talk,
     notifications,
     devices,
+    apps,
+    check,
     websub,
     shared,
     sharedfeeds,

@@ -1,0 +1,98 @@
+"""``eventr check``: does the proxy in front let through what programs send?"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import sys
+from urllib.parse import SplitResult, urlsplit
+
+import click
+
+from app.commands import address
+from app.config import Settings
+from app.errors import InvalidError
+from app.models.probes import PROBES, Probe
+
+PATIENCE = 20
+#: No answer of a probe is longer; what is longer comes from somebody else.
+_LONGEST = 1 << 16
+_SCHEMES = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+
+
+@click.command()
+@click.argument("url", required=False)
+def check(url: str | None) -> None:
+    """Try out what the way to this server lets through: slashes, headers, large requests, HTTPS.
+
+    URL is the address that apps use (EVENTR_BASE_URL unless it is given). Prints one line per test, and
+    what to change where one failed; exit 1 then. The page /check does the same from a browser.
+    """
+    settings = Settings.from_env()
+    base = urlsplit((url or address.public(settings)).rstrip("/"))
+    if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query:
+        raise InvalidError("Give an address like https://reader.example.org, without a path.")
+    failed = 0
+    for probe in PROBES:
+        why = fails(probe, base, min(probe.size, settings.api_max_bytes))
+        failed += why is not None
+        click.echo(f"{'ok  ' if why is None else 'FAIL'}  {probe.name:13}  {probe.title}")
+        if why is not None:
+            click.echo("\n".join(f"      {line}" for line in _advice(probe, why)))
+    sys.exit(1 if failed else 0)
+
+
+def _advice(probe: Probe, why: str) -> list[str]:
+    lines = [f"{why}. {probe.wrong}", probe.fix]
+    for server, text in probe.lines:
+        lines += [f"{server}: {line}" for line in text.splitlines()]
+    return lines
+
+
+def fails(probe: Probe, base: SplitResult, size: int) -> str | None:
+    """Make a probe's request; return what is wrong with the answer, None when all is well.
+
+    Args:
+        base: scheme, host and port of the server. size: bytes of the body.
+    """
+    origin = f"{base.scheme}://{base.netloc}"
+    try:
+        answers = [_answer(probe, base, probe.target(origin), size) for _ in range(1 + probe.twice)]
+    except (OSError, http.client.HTTPException, ValueError) as e:
+        return f"No answer that can be read ({_plain(e)})"
+    status, said = answers[0]
+    if status == http.client.BAD_REQUEST and probe.name == PROBES[0].name:
+        return f"Status {status}: the server does not know the name {base.hostname}"
+    if status != probe.status:
+        return f"Status {status} instead of {probe.status}"
+    if status == http.client.NOT_MODIFIED:
+        return None
+    if said.get("ok") is not True:
+        return "It did not arrive as it was sent"
+    if probe.twice and answers[0] == answers[1]:
+        return "The same answer came twice"
+    return None
+
+
+def _answer(probe: Probe, base: SplitResult, target: str, size: int) -> tuple[int, dict[str, object]]:
+    connection = _SCHEMES[base.scheme](base.hostname or "", base.port, timeout=PATIENCE)
+    with contextlib.closing(connection):
+        # As it is: nothing of urllib, which would make it nicer.
+        headers = {"Accept": "application/json", "User-Agent": "eventr check", **dict(probe.headers)}
+        connection.request(probe.method, target, b"x" * size if size else None, headers)
+        response = connection.getresponse()
+        body = response.read(_LONGEST)
+        if response.status != http.client.OK:
+            return response.status, {}
+        said = json.loads(body)
+        if not isinstance(said, dict):
+            raise ValueError("no JSON object")
+        return response.status, said
+
+
+def _plain(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

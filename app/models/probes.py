@@ -1,0 +1,198 @@
+"""What a proxy in front must let through for programs: requests to be tried out, and what to change.
+
+The page ``/check`` has a browser make them, ``eventr check`` makes them itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from urllib.parse import quote
+
+from app.errors import N_
+
+#: Bytes of a form with 9,999 ids, as RSS Guard sends them, and some more.
+BODY = 700 * 1024
+#: What the probe of that name sends; it opens nothing.
+AUTHORIZATION = "GoogleLogin auth=eventr-check"
+ETAG = "eventr-check"
+PATH = "feed/17"
+QUERY = "a+b c&d e"
+#: An address of nobody (RFC 5737), which no proxy can have seen.
+FORGED = "203.0.113.7"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Probe:
+    """One request.
+
+    Attributes:
+        path: with ``{origin}`` for the address that the client uses, escaped.
+        size: bytes of the body. status: of the answer when all is well; but for 304 it says ``ok`` in JSON.
+        twice: made two times; the answers must differ.
+        by_hand: a link or a button can make it, without a script.
+        title, wrong, fix: what is tried, what a failure does, what to change.
+        lines: (server, what to write into its configuration).
+    """
+
+    name: str
+    path: str
+    title: str
+    wrong: str
+    fix: str
+    lines: tuple[tuple[str, str], ...] = ()
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    size: int = 0
+    status: int = 200
+    twice: bool = False
+    by_hand: bool = True
+
+    def target(self, origin: str) -> str:
+        """Return the path for a client that uses this origin."""
+        return self.path.replace("{origin}", quote(origin, safe=""))
+
+
+_BACKEND = "127.0.0.1:8080"
+_WHOLE = f"proxy_pass http://{_BACKEND};  # nothing after the port"
+_NOCANON = f'AllowEncodedSlashes NoDecode\nProxyPass "/" "http://{_BACKEND}/" nocanon'
+
+PROBES: tuple[Probe, ...] = (
+    Probe(
+        "origin",
+        "/check/origin?origin={origin}",
+        N_("The address is the one that the server was given"),
+        N_("Forms are refused, and addresses that are shown lead elsewhere."),
+        N_(
+            "Set EVENTR_BASE_URL to the address in the browser's bar and EVENTR_TRUSTED_PROXIES to the "
+            "number of proxies, and have the proxy pass on host and scheme."
+        ),
+        (
+            ("nginx", "proxy_set_header Host $host;\nproxy_set_header X-Forwarded-Proto $scheme;"),
+            ("Apache", 'ProxyPreserveHost On\nRequestHeader set X-Forwarded-Proto "https"'),
+            ("Caddy", f"reverse_proxy {_BACKEND}"),
+        ),
+    ),
+    Probe(
+        "secure",
+        "/check/secure?origin={origin}",
+        N_("Nobody on the way can read: HTTPS, or this very machine"),
+        N_("Whoever is on the way reads passwords."),
+        N_("Give the proxy a certificate, and have EVENTR_BASE_URL begin with https://."),
+        (
+            ("nginx", "listen 443 ssl;\nssl_certificate …;\nssl_certificate_key …;"),
+            ("Apache", "SSLEngine on\nSSLCertificateFile …\nSSLCertificateKeyFile …"),
+            ("Caddy", f"reader.example.org {{\n    reverse_proxy {_BACKEND}\n}}"),
+        ),
+    ),
+    Probe(
+        "slash",
+        "//check/slash",
+        N_("Two slashes at the beginning are taken for one"),
+        N_("newsboat and others fail when the address was typed with a slash at its end."),
+        N_("Let the proxy pass addresses on as they are."),
+        (
+            ("nginx", f"merge_slashes on;\n{_WHOLE}"),
+            ("Apache", f'MergeSlashes On\nProxyPass "/" "http://{_BACKEND}/" nocanon'),
+            ("Caddy", f"reverse_proxy {_BACKEND}  # no handle_path, no uri"),
+        ),
+    ),
+    Probe(
+        "path",
+        f"/check/path/{quote(PATH, safe='')}",
+        N_("An escaped slash arrives as it was sent"),
+        N_("Apps that ask for a feed by its id find nothing: newsboat, Liferea, Vienna."),
+        N_("Let the proxy neither refuse nor decode nor escape again what is escaped."),
+        (
+            ("nginx", _WHOLE),
+            ("Apache", _NOCANON),
+            ("Caddy", f"reverse_proxy {_BACKEND}  # no handle_path, no uri"),
+        ),
+    ),
+    Probe(
+        "query",
+        f"/check/query?q={quote(QUERY, safe='').replace('%20e', '+e')}&n=2",
+        N_("Plus signs, blanks and ampersands in a query arrive"),
+        N_("Apps get other lists than they ask for."),
+        N_("Let no rule of the proxy rewrite the address."),
+        (
+            ("nginx", _WHOLE),
+            ("Apache", "RewriteEngine Off"),
+            ("Caddy", f"reverse_proxy {_BACKEND}  # no rewrite"),
+        ),
+    ),
+    Probe(
+        "authorization",
+        "/check/authorization",
+        N_("The header Authorization arrives"),
+        N_("Apps log in, and then each of their requests is refused."),
+        N_("Let the proxy pass it on, and ask for no password of its own."),
+        (
+            ("nginx", "proxy_set_header Authorization $http_authorization;\nauth_basic off;"),
+            ("Apache", "SetEnv proxy-chain-auth On"),
+            ("Caddy", f"reverse_proxy {_BACKEND}  # no basic_auth"),
+        ),
+        headers=(("Authorization", AUTHORIZATION),),
+        by_hand=False,
+    ),
+    Probe(
+        "body",
+        "/check/body",
+        N_("A request of 700 KB arrives"),
+        N_("Apps that mark or fetch many entries at once fail: RSS Guard sends 10,000 ids."),
+        N_("Let the proxy take larger bodies; of Eventr itself it is EVENTR_API_MAX_BYTES."),
+        (
+            ("nginx", "client_max_body_size 6m;"),
+            ("Apache", "LimitRequestBody 6291456"),
+            ("Caddy", "request_body {\n    max_size 6MB\n}"),
+        ),
+        method="POST",
+        headers=(("Content-Type", "application/x-www-form-urlencoded"),),
+        size=BODY,
+    ),
+    Probe(
+        "etag",
+        "/check/etag",
+        N_("What has not changed is not sent again (ETag, 304)"),
+        N_("Each app loads everything with each look, which costs data and time."),
+        N_("Let the proxy pass on If-None-Match and answers of the status 304."),
+        (
+            ("nginx", "proxy_set_header If-None-Match $http_if_none_match;"),
+            ("Apache", "DeflateAlterETag NoChange"),
+            ("Caddy", "# no header -ETag"),
+        ),
+        headers=(("If-None-Match", f'"{ETAG}"'),),
+        status=304,
+        by_hand=False,
+    ),
+    Probe(
+        "fresh",
+        "/check/fresh",
+        N_("The proxy keeps no answers"),
+        N_("People see what was true some minutes ago, or what belongs to others."),
+        N_("Switch its cache off for this server."),
+        (
+            ("nginx", "proxy_cache off;"),
+            ("Apache", "CacheDisable /"),
+            ("Caddy", "# no cache"),
+        ),
+        twice=True,
+    ),
+    Probe(
+        "forwarded",
+        "/check/forwarded",
+        N_("Nobody can pretend to come from another network"),
+        N_("Limits for wrong passwords are worth nothing: each try has another address."),
+        N_(
+            "Set EVENTR_TRUSTED_PROXIES to the number of proxies in front, 0 for none, and let nobody reach "
+            "Eventr past them."
+        ),
+        (
+            ("nginx", "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"),
+            ("Apache", "ProxyAddHeaders On"),
+            ("Caddy", f"reverse_proxy {_BACKEND}  # no trusted_proxies"),
+        ),
+        headers=(("X-Forwarded-For", FORGED),),
+        by_hand=False,
+    ),
+)
+BY_NAME = {probe.name: probe for probe in PROBES}

@@ -1,0 +1,176 @@
+"""Apps that people read with, and what each wants typed in: a page of all, and part of a new password.
+
+What apps do with an address differs: some add ``/api/greader.php`` by themselves, some want it typed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from app.errors import N_
+
+
+class Protocol(enum.StrEnum):
+    """What an app speaks."""
+
+    READER = "Google Reader API"
+    FEVER = "Fever API"
+
+
+#: Where the APIs answer, below the address of the server; the page names nothing else.
+READER_MOUNTS = ("", "/api/greader.php", "/api/greader")
+FEVER_MOUNTS = ("/fever/", "/fever", "/api/fever.php")
+#: What an app asks first, below its mount point.
+FIRST_CALL = {Protocol.READER: "/accounts/ClientLogin", Protocol.FEVER: ""}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """One way to connect an app.
+
+    Attributes:
+        kind: type of account, as the app calls it; not translated.
+        mount: what follows the server's address in the app's field.
+        notes: sentences on what is special.
+        config: lines of a file, with ``{server}``, ``{user}`` and ``{password}``.
+    """
+
+    kind: str
+    mount: str = ""
+    protocol: Protocol = Protocol.READER
+    notes: tuple[str, ...] = ()
+    config: str = ""
+
+    @property
+    def is_fever(self) -> bool:
+        """Whether it wants a password that was made for the Fever API too."""
+        return self.protocol is Protocol.FEVER
+
+    def address(self, base: str) -> str:
+        """Return what is typed as the server."""
+        return base + self.mount
+
+    def lines(self, base: str, user: str, password: str) -> str:
+        """Return the lines of the app's file."""
+        return self.config.format(server=self.address(base), user=user, password=password)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReadingApp:
+    """An app; ``ways``: the best first."""
+
+    slug: str
+    name: str
+    systems: str
+    ways: tuple[Way, ...]
+
+    @property
+    def needs_fever(self) -> bool:
+        """Whether the best way is the Fever API."""
+        return self.ways[0].is_fever
+
+
+_GREADER = "/api/greader.php"
+_FEVER = "/fever/"
+_ADDS_ITSELF = N_("The app adds the rest of the address by itself.")
+_NEWSBOAT = """\
+urls-source "feedhq"
+feedhq-url "{server}"
+feedhq-login "{user}"
+feedhq-password "{password}"
+feedhq-show-special-feeds no
+"""
+
+
+def _fever(mount: str = _FEVER) -> Way:
+    return Way("Fever", mount, Protocol.FEVER)
+
+
+APPS: tuple[ReadingApp, ...] = (
+    ReadingApp(
+        "capy-reader",
+        "Capy Reader",
+        "Android",
+        (Way("FreshRSS", _GREADER, notes=(N_("With this type the app shows folders too."),)),),
+    ),
+    ReadingApp(
+        "feedme",
+        "FeedMe",
+        "Android",
+        (
+            Way("FreshRSS", _GREADER, notes=(N_("Choose the sync mode “Everything”."),)),
+            _fever(),
+        ),
+    ),
+    ReadingApp(
+        "fluent-reader",
+        "Fluent Reader",
+        "Windows, macOS, Linux",
+        (Way("Google Reader API", _GREADER), _fever()),
+    ),
+    ReadingApp(
+        "liferea",
+        "Liferea",
+        "Linux",
+        (
+            Way(
+                "Google Reader API",
+                notes=(N_("The app tells Eventr what you read, and never asks what you read elsewhere."),),
+            ),
+        ),
+    ),
+    ReadingApp("netnewswire", "NetNewsWire", "macOS, iOS", (Way("FreshRSS", _GREADER),)),
+    ReadingApp(
+        "newsboat",
+        "newsboat",
+        "Linux, macOS",
+        (
+            Way(
+                "feedhq",
+                notes=(
+                    N_("Put these lines into the file “config” of newsboat."),
+                    N_("The flag for sharing (feedhq-flag-share) shares an article here too."),
+                ),
+                config=_NEWSBOAT,
+            ),
+        ),
+    ),
+    ReadingApp("newsflash", "NewsFlash", "Linux", (Way("FreshRSS", _GREADER), _fever())),
+    ReadingApp("readkit", "ReadKit", "macOS, iOS", (Way("FreshRSS", notes=(_ADDS_ITSELF,)), _fever())),
+    ReadingApp(
+        "readrops",
+        "Readrops",
+        "Android",
+        (Way("FreshRSS", notes=(_ADDS_ITSELF,)), _fever()),
+    ),
+    ReadingApp("readyou", "Read You", "Android", (Way("FreshRSS", _GREADER), _fever("/api/fever.php"))),
+    ReadingApp(
+        "reeder",
+        "Reeder Classic",
+        "macOS, iOS",
+        (Way("FreshRSS", notes=(_ADDS_ITSELF,)), _fever()),
+    ),
+    ReadingApp(
+        "rss-guard",
+        "RSS Guard",
+        "Windows, macOS, Linux",
+        (
+            Way("FreshRSS", notes=(_ADDS_ITSELF,)),
+            Way("Other services", notes=(N_("Works as well."),)),
+        ),
+    ),
+    ReadingApp(
+        "unread",
+        "Unread",
+        "macOS, iOS",
+        (_fever(), Way("FreshRSS", _GREADER, notes=(N_("From version 5 on."),))),
+    ),
+    ReadingApp(
+        "vienna",
+        "Vienna",
+        "macOS",
+        (Way("FreshRSS", _GREADER, notes=(N_("In the settings under “Syncing”."),)),),
+    ),
+)
+BY_SLUG = {app.slug: app for app in APPS}

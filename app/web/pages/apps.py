@@ -1,0 +1,141 @@
+"""Keys of programs: passwords of reading apps, tokens of the API, and what to type into which app."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
+
+from app.errors import N_, EventrError, InvalidError, RateLimitedError, TooLargeError
+from app.models.token import Scope, Token
+from app.models.user import Notice
+from app.services.tokens import DAYS
+from app.web import schemas
+from app.web.clients import APPS, BY_SLUG, Protocol
+from app.web.context import actor, services, session, web
+from app.web.pages.settings import section
+from app.web.render import template
+from app.web.schemas import text
+
+bp = Blueprint("apps", __name__, url_prefix="/settings/apps")
+
+#: What a form shows beside itself; all else is an error page.
+Shown = (InvalidError, RateLimitedError, TooLargeError)
+BEARER = "Authorization: Bearer evt_…"
+#: Scope → its words in a list, and what it lets a program do.
+SCOPES = {
+    Scope.READ: (N_("read"), N_("See your feeds, folders and entries.")),
+    Scope.MARK: (N_("mark"), N_("Mark entries as read, star and tag them.")),
+    Scope.SUBSCRIBE: (N_("subscribe"), N_("Add and remove feeds and folders.")),
+    Scope.SHARE: (N_("share"), N_("Share, like and comment in your name.")),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """``app``: for which of the known ones."""
+
+    app: str = text(max=64, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewPassword:
+    name: str = text(max=256, default="")
+    fever: bool = False
+    app: str = text(max=64, default="")
+    proof: str = text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    name: str = text(max=256, default="")
+    read: bool = False
+    mark: bool = False
+    subscribe: bool = False
+    share: bool = False
+    days: int | None = None
+    proof: str = text(max=2048, default="")
+
+    @property
+    def scopes(self) -> list[str]:
+        """The words of those that are ticked."""
+        return [scope.value for scope in Scope if getattr(self, scope.value)]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class One:
+    token: int
+
+
+@bp.get("")
+def page() -> str:
+    """All there are, and how new ones are made; ``?app=`` fills the form for one of the known apps."""
+    known = BY_SLUG.get(schemas.query(request, Wish).app)
+    form = NewPassword(name=known.name, fever=known.needs_fever, app=known.slug) if known else NewPassword()
+    return _page(form=form)
+
+
+def _page(wrong: str = "", error: EventrError | None = None, **values: object) -> str:
+    """Render the page; ``wrong`` is the form that ``error`` belongs to."""
+    given: dict[str, object] = {"form": NewPassword(), "wish": NewToken(read=True, days=90)}
+    given |= {"proved": services().tokens.is_proved(session()), **values}
+    return section(
+        "apps",
+        wrong=wrong,
+        error=error,
+        tokens=services().tokens.all(actor()),
+        scopes=SCOPES,
+        days=DAYS,
+        base=web().base_url,
+        bearer=BEARER,
+        fever=Protocol.FEVER.value,
+        **given,
+    )
+
+
+def _made(made: Token, secret: str, slug: str = "") -> Response:
+    """Show what was made, this once: in this answer alone, which nobody keeps, and nowhere else (W08)."""
+    response = make_response(_page(made=made, secret=secret, known=BY_SLUG.get(slug), proved=True))
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@bp.post("/password")
+def make_password() -> Response | tuple[str, int]:
+    """Make a password for an app."""
+    form = schemas.form(request, NewPassword)
+    try:
+        made, secret = services().tokens.make_app(
+            actor(), session(), form.name, fever=form.fever, proof=form.proof
+        )
+    except Shown as e:
+        return _page("password", e, form=form), e.http_status
+    return _made(made, secret, form.app)
+
+
+@bp.post("/token")
+def make_token() -> Response | tuple[str, int]:
+    """Make a token for the API."""
+    form = schemas.form(request, NewToken)
+    try:
+        made, secret = services().tokens.make_api(
+            actor(), session(), form.name, form.scopes, days=form.days, proof=form.proof
+        )
+    except Shown as e:
+        return _page("token", e, wish=form), e.http_status
+    return _made(made, secret)
+
+
+@bp.post("/revoke")
+def revoke() -> Response:
+    """Let one open nothing any more."""
+    services().tokens.revoke(actor(), schemas.form(request, One).token)
+    services().accounts.notify(actor(), session(), Notice(_("Revoked")))
+    return make_response(redirect("/settings/apps", 303))
+
+
+@bp.get("/clients")
+def clients() -> str:
+    """What to type into which app."""
+    return template("pages/settings/clients.html", section="apps", apps=APPS, base=web().base_url)

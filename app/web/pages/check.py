@@ -1,0 +1,190 @@
+"""The self-test of the proxy in front: what of a request arrives, asked by a browser, a script or a person.
+
+Nothing is looked up or stored here, and no answer says what was sent but whether it came as it should.
+"""
+
+from __future__ import annotations
+
+import secrets
+from urllib.parse import urlsplit
+
+from flask import Blueprint, Response, jsonify, make_response, request
+
+from app.models.probes import AUTHORIZATION, BODY, BY_NAME, ETAG, FORGED, PATH, PROBES, QUERY, Probe
+from app.web.context import web
+from app.web.headers import LOOPBACK
+from app.web.render import template
+from app.web.sessions import for_programs, public
+
+bp = Blueprint("check", __name__, url_prefix="/check")
+
+_CHUNK = 1 << 16
+_PORTS = {"http": 80, "https": 443}
+#: What proxies add; a request without any of them came straight here, or through one that tells nothing.
+_FORWARDED = ("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via")
+
+
+@bp.get("")
+@public
+def page() -> str:
+    """What the server saw of this request, and all probes."""
+    return template("pages/check.html", seen=_seen(), probes=PROBES, size=size, targets=_targets())
+
+
+@bp.get("/compatibility")
+@for_programs
+def compatibility() -> Response:
+    """Say the same for scripts: what was seen, and which requests to try."""
+    probes = [
+        {
+            "name": probe.name,
+            "method": probe.method,
+            "path": target,
+            "headers": dict(probe.headers),
+            "bytes": size(probe),
+            "status": probe.status,
+            "twice": probe.twice,
+        }
+        for probe, target in _targets()
+    ]
+    seen = _seen()
+    return jsonify(ok=seen["agrees"], **seen, probes=probes)
+
+
+def size(probe: Probe) -> int:
+    """Return how many bytes a probe sends: not more than programs may."""
+    return min(probe.size, web().settings.api_max_bytes)
+
+
+def _targets() -> list[tuple[Probe, str]]:
+    # A person without scripts has the address that he came by.
+    origin = f"{request.scheme}://{request.host}"
+    return [(probe, probe.target(origin)) for probe in PROBES]
+
+
+def _seen() -> dict[str, object]:
+    settings = web().settings
+    return {
+        "scheme": request.scheme,
+        "host": request.host,
+        "base_url": web().base_url,
+        "agrees": _same(f"{request.scheme}://{request.host}", web().base_url),
+        "secure_cookies": web().secure,
+        "trusted_proxies": settings.trusted_proxies,
+        "forwarded": any(name in request.headers for name in _FORWARDED),
+    }
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two origins are the same place; the names of this machine are all one."""
+    return _place(one) == _place(other)
+
+
+def _place(origin: str) -> tuple[str, str, int | None] | None:
+    try:
+        parts = urlsplit(origin)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    name = parts.hostname or ""
+    return parts.scheme, "localhost" if name in LOOPBACK else name, port
+
+
+@bp.get("/origin")
+@for_programs
+def origin() -> Response:
+    """Whether the client's address, the given one and what arrived are one; some proxies drop the port."""
+    named = request.args.get("origin", "")
+    wanted, arrived = _place(named), _place(f"{request.scheme}://{request.host}")
+    if wanted is None or arrived is None:
+        return _said("origin", False)
+    return _said("origin", _same(named, web().base_url) and wanted[:2] == arrived[:2])
+
+
+@bp.get("/secure")
+@for_programs
+def secure() -> Response:
+    """Whether cookies are sent by HTTPS alone; on this very machine nobody is on the way."""
+    place = _place(request.args.get("origin", ""))
+    local = place is not None and place[1] == "localhost" and not web().secure
+    https = place is not None and place[0] == "https" and request.is_secure and web().secure
+    return _said("secure", local or https)
+
+
+@bp.get("/slash")
+@for_programs
+def slash() -> Response:
+    """It came."""
+    return _said("slash", True)
+
+
+@bp.get("/path/<path:name>")
+@for_programs
+def path(name: str) -> Response:
+    """Whether an escaped slash is one."""
+    return _said("path", name == PATH)
+
+
+@bp.get("/query")
+@for_programs
+def query() -> Response:
+    """Whether a query is what it was."""
+    return _said("query", request.args.getlist("q") == [QUERY] and request.args.get("n") == "2")
+
+
+@bp.get("/authorization")
+@for_programs
+def authorization() -> Response:
+    """Whether the header came; what it holds is never said again."""
+    return _said("authorization", request.headers.get("Authorization") == AUTHORIZATION)
+
+
+@bp.get("/body")
+@for_programs
+def button() -> str:
+    """Give a button that sends so much, for browsers without scripts."""
+    return template("pages/check_body.html", probe=BY_NAME["body"], filling="x" * size(BY_NAME["body"]))
+
+
+@bp.post("/body")
+@for_programs
+def body() -> Response:
+    """Whether all of it came; it is counted and thrown away."""
+    request.max_content_length = web().settings.api_max_bytes + _CHUNK
+    count = 0
+    while chunk := request.stream.read(_CHUNK):
+        count += len(chunk)
+    return _said("body", count >= min(BODY, web().settings.api_max_bytes))
+
+
+@bp.get("/etag")
+@for_programs
+def etag() -> Response:
+    """Not changed, for whoever says that he has it; proxies that compress make the tag a weak one."""
+    if request.if_none_match.contains_weak(ETAG):
+        response = Response(status=304)
+    else:
+        response = _said("etag", False)
+    response.set_etag(ETAG)
+    return response
+
+
+@bp.get("/fresh")
+@for_programs
+def fresh() -> Response:
+    """Another answer each time."""
+    return _said("fresh", True, token=secrets.token_hex(8))
+
+
+@bp.get("/forwarded")
+@for_programs
+def forwarded() -> Response:
+    """Whether an address that somebody made up is believed."""
+    return _said("forwarded", request.remote_addr != FORGED)
+
+
+def _said(name: str, ok: bool, token: str = "") -> Response:
+    """Answer as JSON; as a page to a person who followed a link."""
+    if "text/html" in request.headers.get("Accept", ""):
+        return make_response(template("pages/check_one.html", probe=BY_NAME[name], ok=ok, token=token))
+    return jsonify({"ok": ok, **({"token": token} if token else {})})

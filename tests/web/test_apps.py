@@ -1,0 +1,256 @@
+"""Keys of programs in the settings: made, shown once, listed, revoked; and what to type into which app."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import html
+import io
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from flask import Flask
+
+from app import clock, logs
+from app.bootstrap import Services
+from app.models.token import Scope, TokenKind
+from app.services.sign_in import Client
+from app.web.clients import APPS, BY_SLUG, FEVER_MOUNTS, READER_MOUNTS, Protocol
+from tests.support.reader import PASSWORD, add_user
+from tests.web.conftest import Visitor
+
+Make = Callable[[], Visitor]
+HERE = Client("192.0.2.7", "NewsFlash/3.0")
+_SECRET = re.compile(r'<code id="v-secret"[^>]*>([^<]+)</code>')
+
+
+def secret_of(page: str) -> str:
+    found = _SECRET.search(page)
+    assert found, "no secret is shown"
+    return html.unescape(found[1])
+
+
+def make(who: Visitor, name: str = "Phone", **more: str) -> str:
+    done = who.post("/settings/apps/password", {"name": name, **more})
+    assert done.status_code == 200, done.text
+    return secret_of(done.text)
+
+
+def test_a_password_is_made_and_shown_with_what_to_type(ann: Visitor, services: Services) -> None:
+    done = ann.post("/settings/apps/password", {"name": "Phone"})
+    assert (done.status_code, done.headers["Cache-Control"]) == (200, "no-store")
+    secret = secret_of(done.text)
+    assert services.tokens.log_in("ann", secret, HERE).token.name == "Phone"
+    base = services.settings.own_origin
+    for typed in (base, f"{base}/api/greader.php", "ann"):
+        assert f">{typed}</code>" in done.text
+    assert f"{base}/fever/" not in done.text, "it would not be let in there"
+
+
+@pytest.mark.parametrize(
+    "again", ["/settings/apps", "/settings", "/settings/apps/clients", "/settings/sessions"]
+)
+def test_W08_the_secret_is_on_no_later_page(ann: Visitor, again: str) -> None:
+    secret = make(ann)
+    page = ann.get(again)
+    assert secret not in page.text
+    assert secret not in str(page.headers)
+
+
+def test_W08_V14_the_secret_is_in_no_store_no_log_and_no_cookie(
+    ann: Visitor, services: Services, redis_client: redis.Redis, db: Any
+) -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(logs._Json())
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        app = make(ann, fever="1")
+        made = ann.post("/settings/apps/token", {"name": "Script", "read": "1", "days": "30"})
+        api = secret_of(made.text)
+        # A refused one says what is wrong, and does not say the password again.
+        refused = ann.post("/settings/apps/token", {"name": "", "read": "1", "proof": "canary-of-proof"})
+        assert refused.status_code == 400
+        assert "canary-of-proof" not in refused.text
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before)
+    assert "token_made" in written.getvalue()
+    stored = str([list(db[name].find()) for name in db.list_collection_names()])
+    held = str([(key, _value(redis_client, key)) for key in redis_client.scan_iter()])
+    cookies = str(ann.client._cookies)
+    for canary in (app, api, "canary-of-proof"):
+        for place in (written.getvalue(), stored, held, cookies, str(made.headers)):
+            assert canary not in place
+
+
+def _value(client: redis.Redis, key: bytes) -> object:
+    return client.dump(key)
+
+
+def test_the_list_says_what_each_is_and_who_used_it(ann: Visitor, services: Services) -> None:
+    secret = make(ann, name="Phone & tablet", fever="1")
+    ann.post("/settings/apps/token", {"name": "Script", "read": "1", "share": "1", "days": "30"})
+    page = ann.get("/settings/apps").text
+    assert "Phone &amp; tablet" in page
+    assert page.count("never used") == 2
+    for words in ("API token", "Fever", "read, share", "ends "):
+        assert words in page, words
+    services.tokens.log_in("ann", secret, HERE)
+    page = ann.get("/settings/apps").text
+    assert page.count("never used") == 1
+    assert "NewsFlash/3.0" in page
+
+
+def test_a_revoked_one_opens_nothing_and_is_gone(ann: Visitor, services: Services) -> None:
+    make(ann)
+    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    (token,) = services.tokens.all(actor)
+    page = ann.get("/settings/apps").text
+    assert f'name="token" value="{token.id}"' in page, "a form that works without a script"
+    done = ann.post("/settings/apps/revoke", {"token": str(token.id)})
+    assert (done.status_code, done.headers["Location"]) == (303, "/settings/apps")
+    assert services.tokens.all(actor) == []
+    page = ann.get("/settings/apps").text
+    assert "Revoked" in page
+    assert "Nothing yet." in page
+    assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 404
+
+
+def test_W04_what_is_anothers_is_not_there(ann: Visitor, services: Services, visitor: Make) -> None:
+    bob = add_user(services, "bob")
+    other = visitor()
+    other.log_in("bob")
+    make(other, name="Bob's phone")
+    (token,) = services.tokens.all(bob)
+    assert "Bob&#39;s phone" not in ann.get("/settings/apps").text
+    assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 404
+    assert services.tokens.all(bob) == [token]
+
+
+def test_W11_the_password_is_asked_for(ann: Visitor, services: Services, db: Any) -> None:
+    before = clock.now() - dt.timedelta(seconds=services.settings.proof_ttl + 1)
+    db.sessions.update_many({}, {"$set": {"created": before}})
+    assert ann.get("/settings/apps").text.count('name="proof"') == 2, "each form asks"
+    for path, form in (("password", {"name": "Phone", "fever": "1"}), ("token", {"name": "x", "share": "1"})):
+        for proof in ("", "wrong"):
+            refused = ann.post(f"/settings/apps/{path}", {**form, "proof": proof})
+            assert refused.status_code == 400
+            assert not _SECRET.search(refused.text)
+            assert f'value="{form["name"]}"' in refused.text, "what was typed is still there"
+            assert refused.text.count(" checked") == len(form) - 1 + (path == "password")
+    done = ann.post("/settings/apps/password", {"name": "Phone", "proof": PASSWORD})
+    assert done.status_code == 200
+    assert 'name="proof"' not in done.text, "for some minutes once is enough"
+    make(ann, name="Tablet")
+
+
+def test_a_token_has_the_scopes_and_the_end_that_were_chosen(ann: Visitor, services: Services) -> None:
+    actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
+    ann.post("/settings/apps/token", {"name": "a", "read": "1", "subscribe": "1", "days": "365"})
+    ann.post("/settings/apps/token", {"name": "b", "mark": "1", "days": ""})
+    second, first = services.tokens.all(actor)
+    assert (first.kind, first.scopes) == (TokenKind.API, (Scope.READ, Scope.SUBSCRIBE))
+    assert first.expires is not None
+    assert (first.expires - first.created).days == 365
+    assert (second.scopes, second.expires) == ((Scope.MARK,), None)
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "words"),
+    [
+        ("password", {"name": " "}, "Say what it is for"),
+        ("password", {"name": "x" * 65}, "64"),
+        ("token", {"name": "x"}, "Choose what the token may be used for."),
+        ("token", {"name": "x", "read": "1", "days": "31"}, "Choose how long the token is good for."),
+        ("token", {"name": "", "read": "1"}, "Say what it is for"),
+    ],
+)
+def test_what_does_not_fit_is_said_beside_the_form(
+    ann: Visitor, services: Services, path: str, form: dict[str, str], words: str
+) -> None:
+    refused = ann.post(f"/settings/apps/{path}", form)
+    assert refused.status_code == 400
+    assert words in refused.text
+    assert "Nothing yet." in refused.text
+
+
+def test_one_may_have_so_many(ann: Visitor, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dataclasses.replace(services.settings, tokens_max=3)
+    monkeypatch.setattr(services.tokens, "_settings", few)
+    for n in range(few.tokens_max):
+        make(ann, name=f"App {n}")
+    refused = ann.post("/settings/apps/password", {"name": "One more"})
+    assert refused.status_code == 413
+    assert "that is the most" in refused.text
+
+
+# -- the page of all apps
+def test_every_app_that_people_asked_for_is_there(ann: Visitor) -> None:
+    named = {
+        *("Reeder", "NetNewsWire", "FeedMe", "ReadKit", "NewsFlash", "Capy Reader", "Read You", "Unread"),
+        *("newsboat", "Liferea", "RSS Guard", "Fluent Reader", "Readrops", "Vienna"),
+    }
+    assert {app.name.removesuffix(" Classic") for app in APPS} == named
+    page = ann.get("/settings/apps/clients").text
+    for app in APPS:
+        assert f'id="{app.slug}"' in page
+        assert f'href="/settings/apps?app={app.slug}#password"' in page
+
+
+def test_every_address_is_one_that_answers(ann: Visitor, services: Services) -> None:
+    base = services.settings.own_origin
+    allowed = {
+        *(base + mount for mount in READER_MOUNTS),
+        *(base + mount for mount in FEVER_MOUNTS),
+    }
+    for app in APPS:
+        for way in app.ways:
+            mounts = FEVER_MOUNTS if way.protocol is Protocol.FEVER else READER_MOUNTS
+            assert way.mount in mounts, app.name
+    page = html.unescape(ann.get("/settings/apps/clients").text)
+    shown = set(re.findall(r"https?://[^<\"\s]+", page))
+    assert shown <= allowed
+    assert base in shown
+
+
+def test_newsboat_gets_its_lines_with_the_password_that_was_just_made(
+    ann: Visitor, services: Services
+) -> None:
+    done = ann.post("/settings/apps/password", {"name": "newsboat", "app": "newsboat"})
+    base, secret = services.settings.own_origin, secret_of(done.text)
+    lines = html.unescape(done.text)
+    for line in (
+        'urls-source "feedhq"',
+        f'feedhq-url "{base}"',
+        'feedhq-login "ann"',
+        f'feedhq-password "{secret}"',
+        "feedhq-show-special-feeds no",
+    ):
+        assert f"{line}\n" in lines, line
+
+
+def test_the_button_of_an_app_fills_the_form(ann: Visitor) -> None:
+    page = ann.get("/settings/apps?app=unread").text
+    assert 'value="Unread"' in page
+    assert 'name="fever" value="1" checked' in page
+    page = ann.get("/settings/apps?app=netnewswire").text
+    assert 'value="NetNewsWire"' in page
+    assert 'name="fever" value="1" checked' not in page
+    assert ann.get("/settings/apps?app=nothing").status_code == 200
+    assert BY_SLUG["unread"].needs_fever
+
+
+def test_a_fever_password_comes_with_its_address(app: Flask, ann: Visitor, services: Services) -> None:
+    done = ann.post("/settings/apps/password", {"name": "Unread", "fever": "1", "app": "unread"})
+    base = services.settings.own_origin
+    assert f">{base}/fever/</code>" in done.text
+    without = ann.post("/settings/apps/password", {"name": "Unread", "app": "unread"})
+    assert f">{base}/fever/</code>" not in without.text
