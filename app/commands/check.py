@@ -32,8 +32,9 @@ def check(url: str | None) -> None:
     """
     settings = Settings.from_env()
     base = urlsplit((url or address.public(settings)).rstrip("/"))
-    if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query:
+    if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query or base.username:
         raise InvalidError("Give an address like https://reader.example.org, without a path.")
+    _meet(base)
     failed = 0
     for probe in PROBES:
         why = fails(probe, base, min(probe.size, settings.api_max_bytes))
@@ -42,6 +43,27 @@ def check(url: str | None) -> None:
         if why is not None:
             click.echo("\n".join(f"      {line}" for line in _advice(probe, why)))
     sys.exit(1 if failed else 0)
+
+
+def _meet(base: SplitResult) -> None:
+    """Make sure that an Eventr is there, so that not every test says the same.
+
+    Raises:
+        click.ClickException: none is.
+    """
+    hello = Probe("", "/check/compatibility", "", "", "")
+    origin = f"{base.scheme}://{base.netloc}"
+    try:
+        status, said = _answer(hello, base, hello.path, 0)
+    except (OSError, http.client.HTTPException, ValueError) as e:
+        raise click.ClickException(f"{origin} gives no answer that can be read: {_plain(e)}.") from e
+    if status == http.client.BAD_REQUEST:
+        raise click.ClickException(
+            f"The server does not know the name {base.hostname}: set EVENTR_BASE_URL={origin}, "
+            "and have the proxy pass on the header Host."
+        )
+    if "probes" not in said:
+        raise click.ClickException(f"There is no Eventr at {origin}, or an older one: status {status}.")
 
 
 def _advice(probe: Probe, why: str) -> list[str]:
@@ -63,8 +85,6 @@ def fails(probe: Probe, base: SplitResult, size: int) -> str | None:
     except (OSError, http.client.HTTPException, ValueError) as e:
         return f"No answer that can be read ({_plain(e)})"
     status, said = answers[0]
-    if status == http.client.BAD_REQUEST and probe.name == PROBES[0].name:
-        return f"Status {status}: the server does not know the name {base.hostname}"
     if status != probe.status:
         return f"Status {status} instead of {probe.status}"
     if status == http.client.NOT_MODIFIED:

@@ -1,5 +1,7 @@
 """``make screens``: a picture of every screen, wide and light, and of a phone in the dark, for docs/screens.
 
+``python -m tests.browser.pictures NAME …`` draws some of them.
+
 Pictures of entries come from their own sites in life; here each is replaced by a drawn one, as nothing is
 fetched from outside.
 """
@@ -10,8 +12,10 @@ import contextlib
 import dataclasses
 import io
 import shutil
+import sys
 import tempfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +42,8 @@ LOOKS: dict[str, dict[str, Any]] = {
 COLOURS = 200
 
 
-def main() -> None:
-    """Draw all of them anew."""
+def main(names: Sequence[str] = ()) -> None:
+    """Draw all of them anew, or those of these names."""
     FOLDER.mkdir(exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with contextlib.ExitStack() as stack:
@@ -63,10 +67,10 @@ def main() -> None:
             filled = demo.fill(services)
             site = stack.enter_context(serve(services))
             contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
-            _draw(contexts, filled, suffix)
+            _draw(contexts, filled, suffix, names)
 
 
-def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str) -> None:
+def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str, names: Sequence[str]) -> None:
     pages = []
     for context in contexts:
         context.route("**/*", _answer)
@@ -74,6 +78,8 @@ def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str) -> Non
     stranger, known = pages
     log_in(known, "ann")
     for screen in SCREENS:
+        if names and screen.name not in names:
+            continue
         page = stranger if screen.stranger else known
         screen.show(page, filled)
         page.wait_for_load_state("networkidle")
@@ -112,4 +118,4 @@ def _drawing(url: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

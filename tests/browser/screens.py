@@ -50,6 +50,29 @@ def _two_strokes(page: Page) -> None:
     page.locator(".chord").evaluate("(hint) => { hint.hidden = false; }")
 
 
+def _made(page: Page) -> None:
+    page.locator("form[action$='/apps/password'] .btn").click()
+    # Another one each time: in pictures it is always the same.
+    page.locator("#v-secret").evaluate("(code) => { code.textContent = 'k7m2pqxw4znhd93tvbr6ysca'; }")
+    _calm(page)
+
+
+def _tried(page: Page) -> None:
+    expect(page.locator("#verdict [data-when=busy]")).to_be_hidden()
+
+
+def _in_the_way(page: Page) -> None:
+    """As behind a proxy that takes headers away."""
+    page.route("**/check/authorization", lambda route: route.fulfill(json={"ok": False}))
+    page.reload()
+    _tried(page)
+    page.unroute("**/check/authorization")
+
+
+def _calm(page: Page) -> None:
+    page.evaluate("() => { document.activeElement?.blur(); }")
+
+
 def _jump(page: Page) -> None:
     page.keyboard.press("Control+k")
     page.get_by_role("combobox").fill("t")
@@ -207,8 +230,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")
-        for name in ("reading", "display", "keys", "sharing", "notifications", "account", "sessions")
+        for name in ("reading", "display", "keys", "sharing", "notifications", "apps", "account", "sessions")
     ),
+    Screen("apps-made", "/settings/apps?app=unread", _made),
+    Screen("apps-clients", "/settings/apps/clients"),
+    Screen("check", "/check", _tried),
+    Screen("check-failed", "/check", _in_the_way, stranger=True),
     Screen("admin", "/admin", _live),
     Screen("admin-feeds", "/admin/feeds"),
     Screen("admin-users", "/admin/users"),

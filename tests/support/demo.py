@@ -12,6 +12,7 @@ from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
+from app.models.token import Scope, Token, TokenKind
 from tests.support import operations
 from tests.support.reader import add_user, follow
 
@@ -73,6 +74,7 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         _troubles(services, feeds)
         bob = add_user(services, "bob").user_id
         services.people.invite(Actor(ann.user_id, Role.ADMIN))
+        _keys_of_programs(services, ann)
         dead = operations.fill(services, NOW)
     return Demo(services, ann, feeds, folders, some[0], bob, dead)
 
@@ -80,6 +82,25 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
 def _follow(services: Services, ann: Actor, paths: tuple[str, ...], folder: int | None) -> dict[str, int]:
     names = [path.rpartition("/")[2].removesuffix(".xml") for path in paths]
     return dict(zip(names, follow(services, ann, paths, folder_id=folder), strict=True))
+
+
+def _keys_of_programs(services: Services, ann: Actor) -> None:
+    """An app that was used this morning, another for Fever, a script whose token ends."""
+    user = services.gateways.accounts.user(ann.user_id)
+    assert user is not None
+    made = NOW - dt.timedelta(days=20)
+    for n, (name, agent, more) in enumerate(
+        (
+            ("Report of the week", "", {"kind": TokenKind.API, "scopes": (Scope.READ, Scope.MARK)}),
+            ("Unread on the tablet", "Unread/4.5", {"fever": True}),
+            ("NetNewsWire", "NetNewsWire (RSS Reader; https://netnewswire.com/)", {}),
+        )
+    ):
+        ends = made + dt.timedelta(days=90) if more.get("kind") is TokenKind.API else None
+        new = Token(0, ann.user_id, TokenKind.APP, name, made + dt.timedelta(days=n), expires=ends)
+        token, _ = services.gateways.tokens.make(dataclasses.replace(new, **more), user)
+        if agent:
+            services.mappers.tokens.touch(token.id, NOW - dt.timedelta(hours=30 // n**3), agent)
 
 
 def _troubles(services: Services, feeds: dict[str, int]) -> None:
