@@ -27,8 +27,9 @@ class Probe:
 
     Attributes:
         path: with ``{origin}`` for the address that the client uses, escaped.
-        size: bytes of the body. status: of the answer when all is well; but for 304 it says ``ok`` in JSON.
+        size: bytes of the body. The answer is 200 and says ``ok`` in JSON when all is well.
         twice: made two times; the answers must differ.
+        again: made again with the ``ETag`` of the answer as ``If-None-Match``, which must be answered by 304.
         by_hand: a link or a button can make it, without a script.
         title, wrong, fix: what is tried, what a failure does, what to change.
         lines: (server, what to write into its configuration).
@@ -43,8 +44,8 @@ class Probe:
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     size: int = 0
-    status: int = 200
     twice: bool = False
+    again: bool = False
     by_hand: bool = True
 
     def target(self, origin: str) -> str:
@@ -128,7 +129,7 @@ PROBES: tuple[Probe, ...] = (
         N_("Let the proxy pass it on, and ask for no password of its own."),
         (
             ("nginx", "proxy_set_header Authorization $http_authorization;\nauth_basic off;"),
-            ("Apache", "SetEnv proxy-chain-auth On"),
+            ("Apache", '<Location "/">\n    AuthType None\n    Require all granted\n</Location>'),
             ("Caddy", f"reverse_proxy {_BACKEND}  # no basic_auth"),
         ),
         headers=(("Authorization", AUTHORIZATION),),
@@ -160,8 +161,7 @@ PROBES: tuple[Probe, ...] = (
             ("Apache", "DeflateAlterETag NoChange"),
             ("Caddy", "# no header -ETag"),
         ),
-        headers=(("If-None-Match", f'"{ETAG}"'),),
-        status=304,
+        again=True,
         by_hand=False,
     ),
     Probe(

@@ -111,6 +111,19 @@ def _changing(name: str, old: str, new: str) -> Callable[[Wsgi], Wsgi]:
     return proxy
 
 
+def _tagging(app: Wsgi) -> Wsgi:
+    """As Apache's mod_deflate does where nobody forbids it."""
+
+    def proxy(environ: dict[str, Any], start: Any) -> Any:
+        def head(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            tagged = [(k, f'{v[:-1]}-gzip"' if k == "ETag" else v) for k, v in headers]
+            return start(status, tagged, *rest)
+
+        return app(environ, head)
+
+    return proxy
+
+
 def _keeping(app: Wsgi) -> Wsgi:
     kept: dict[str, tuple[Any, list[bytes]]] = {}
 
@@ -163,6 +176,7 @@ def _served(
         ("", lambda app: app, {}),
         ("authorization", _without("HTTP_AUTHORIZATION"), {}),
         ("etag", _without("HTTP_IF_NONE_MATCH"), {}),
+        ("etag", _tagging, {}),
         ("slash", _refusing(lambda e: e["REQUEST_URI"].startswith("//"), "404 Not Found"), {}),
         ("slash", _refusing(lambda e: e["REQUEST_URI"].startswith("//"), "301 Moved"), {}),
         ("path", _refusing(lambda e: "%2F" in e["REQUEST_URI"].partition("?")[0], "404 Not Found"), {}),

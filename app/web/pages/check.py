@@ -42,8 +42,8 @@ def compatibility() -> Response:
             "path": target,
             "headers": dict(probe.headers),
             "bytes": size(probe),
-            "status": probe.status,
             "twice": probe.twice,
+            "again": probe.again,
         }
         for probe, target in _targets()
     ]
@@ -164,7 +164,7 @@ def etag() -> Response:
     if request.if_none_match.contains_weak(ETAG):
         response = Response(status=304)
     else:
-        response = _said("etag", False)
+        response = _said("etag", True)
     response.set_etag(ETAG)
     return response
 

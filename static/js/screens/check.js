@@ -6,30 +6,30 @@ function show(place, word) {
   for (const part of place.querySelectorAll("[data-when]")) part.hidden = part.dataset.when !== word;
 }
 
-async function ask({ method, path, headers, bytes, status }) {
+async function ask({ method, path, headers, bytes }, more = {}) {
   const size = Number(bytes);
   const url = location.origin + path.replace("{origin}", encodeURIComponent(location.origin));
-  const response = await fetch(url, {
+  return fetch(url, {
     method,
-    headers: { Accept: "application/json", ...JSON.parse(headers) },
+    headers: { Accept: "application/json", ...JSON.parse(headers), ...more },
     body: size ? "x".repeat(size) : undefined,
     cache: "no-store",
     credentials: "omit",
     redirect: "error",
     signal: AbortSignal.timeout(PATIENCE),
   });
-  if (response.status !== Number(status)) return null;
-  if (response.status === 304) return {};
-  const answer = await response.json();
-  return answer.ok ? answer : null;
 }
 
 async function passes(probe) {
   try {
-    const first = await ask(probe);
-    if (!first || probe.twice === undefined) return first !== null;
-    const second = await ask(probe);
-    return second !== null && second.token !== first.token;
+    const response = await ask(probe);
+    const first = response.status === 200 ? await response.json() : {};
+    if (first.ok !== true) return false;
+    if ("again" in probe) {
+      const tag = response.headers.get("ETag");
+      return tag !== null && (await ask(probe, { "If-None-Match": tag })).status === 304;
+    }
+    return !("twice" in probe) || (await (await ask(probe)).json()).token !== first.token;
   } catch {
     return false;
   }
