@@ -228,7 +228,6 @@ def test_H16_web_addresses_stay_as_they_are() -> None:
 def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visitor]) -> None:
     views = {name: view for name, view in app.view_functions.items() if not is_for_apps(name)}
     public = {name for name, view in views.items() if getattr(view, "public", False)}
-    public = {name for name, view in app.view_functions.items() if getattr(view, "public", False)}
     probes = ("origin", "secure", "slash", "path", "query", "authorization", "etag", "fresh", "forwarded")
     assert public == {
         *(f"check.{name}" for name in (*probes, "page", "compatibility", "button", "body")),
