@@ -164,6 +164,7 @@ class Services:
             g.tags,
             g.streams,
             g.gathering,
+            g.sight,
             g.sync,
             g.sync_items,
             g.undos,

@@ -99,6 +99,12 @@ class SightGateway:
         found = self._profiles.some(list(set(owners.values()))) if owners else {}
         return {f: found[owner] for f, owner in owners.items() if owner in found}
 
+    def open_streams(self, viewer: int, feed_ids: Sequence[int]) -> list[int]:
+        """Return those of these feeds that are the stream of somebody whose page a viewer may see."""
+        found = {f: p for f, p in self.streamers(feed_ids).items() if p.feed_id == f}
+        ties = self.ties(viewer, found.values()) if found else {}
+        return [f for f, profile in found.items() if profile.has_page(ties[profile.user_id])]
+
     def may_follow(self, whom: Profile, tie: Tie) -> bool:
         """Return whether one of this tie follows somebody without asking; False: he has to ask.
 

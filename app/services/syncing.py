@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Collection, Sequence
 
@@ -13,6 +14,7 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.gathering import ALL_READ, GatheringGateway
 from app.gateways.sifting import Shelf
+from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.syncing import SyncGateway
@@ -56,6 +58,7 @@ class SyncService:
         tags: TagGateway,
         streams: StreamGateway,
         gathering: GatheringGateway,
+        sight: SightGateway,
         sync: SyncGateway,
         items: SyncItemGateway,
         undos: UndoGateway,
@@ -66,7 +69,7 @@ class SyncService:
     ) -> None:
         self._subscriptions, self._feeds, self._accounts = subscriptions, feeds, accounts
         self._folders, self._tags = folders, tags
-        self._streams, self._gathering = streams, gathering
+        self._streams, self._gathering, self._sight = streams, gathering, sight
         self._sync, self._items = sync, items
         self._undos, self._changes, self._events = undos, changes, events
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -171,7 +174,16 @@ class SyncService:
             InvalidError: too many streams at once.
         """
         require(actor, Permission.ENTRY_READ)
-        return self._sync.page(self._shelf(actor, query), query)
+        shelf = self._shelf(actor, query)
+        keys, end = self._sync.page(shelf, query)
+        return self._shown(shelf, keys), end
+
+    def _shown(self, shelf: Shelf, keys: list[EntryKey]) -> list[EntryKey]:
+        """Leave out what in the stream of somebody whom the user does not follow is for followers alone."""
+        mine = shelf.sources.subscriptions
+        strange = [k.id for k in keys if mine[k.feed_id].person and not mine[k.feed_id].id] if keys else []
+        hidden = self._sight.hidden(shelf.user_id, strange) if strange else set()
+        return [k for k in keys if k.id not in hidden] if hidden else keys
 
     def contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], Place | None]:
         """Return the items of a page, and its end where another one may follow.
@@ -192,7 +204,12 @@ class SyncService:
         """
         require(actor, Permission.ENTRY_READ)
         shelf = self._shelf(actor, query)
-        return self._sync.count(shelf, query)
+        if not any(s.person and not s.id for s in shelf.sources.subscriptions.values()):
+            return self._sync.count(shelf, query)
+        keys, _ = self._sync.page(shelf, dataclasses.replace(query, limit=KEYS_MAX))
+        shown = self._shown(shelf, keys)
+        newest = dt.datetime.fromtimestamp(shown[0].at / 1000, dt.UTC) if shown else None
+        return len(shown), newest
 
     def items(self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True) -> list[SyncItem]:
         """Return items by id, sorted; ids that are gone or not for him are left out.
@@ -251,8 +268,13 @@ class SyncService:
         card = self._feeds.cards([feed_id]).get(feed_id)
         if not found or card is None:
             return None
+        if card.owner is not None:
+            return None  # what others say of shares is in it too
         mine = found[0]
-        parts = (mine.rev, mine.title, mine.folder_ids, card.first_seq, card.last_seq, card.title, card.gone)
+        labels = [f.name for f in self._folders.of_user(actor.user_id) if f.id in mine.folder_ids]
+        tags = [tag.name for tag in self._tags.of_user(actor.user_id)]
+        numbers = (mine.rev, card.first_seq, card.last_seq)
+        parts = (numbers, mine.title, card.title, card.site_url, labels, tags)
         return f"{parts}.{self._sync.stamp(actor.user_id, feed_id)}"
 
     # -- marks
@@ -359,12 +381,8 @@ class SyncService:
     ) -> list[Subscription]:
         """Return what stands for subscriptions to people whose streams are looked at without following."""
         missing = set(feed_ids) - {s.feed_id for s in mine}
-        owners = self._feeds.cards(list(missing)) if missing else {}
-        return [
-            Subscription(0, actor.user_id, f, state=ALL_READ, person=True)
-            for f, card in owners.items()
-            if card.owner is not None
-        ]
+        seen = self._sight.open_streams(actor.user_id, list(missing)) if missing else []
+        return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
 
     def _shelf_of(self, actor: Actor, mine: Sequence[Subscription]) -> Shelf:
         sources = self._streams.sources(mine)
