@@ -81,6 +81,7 @@ class BelongingsGateway:
                 for s in sessions
             ],
             "devices": self._belongings.devices(user.id),
+            "apps": self._belongings.programs(user.id),
             "profile": self._profile(user.id),
             "reports": self._belongings.reports(user.id),
         }

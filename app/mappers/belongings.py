@@ -122,6 +122,13 @@ class BelongingsMapper:
         return list(self._database["devices"].find({"user_id": user_id}, shown).sort("created", 1))
 
     @translated
+    def programs(self, user_id: int) -> list[dict[str, Any]]:
+        """Return the apps and programs that may read for somebody; nothing that would let others."""
+        shown = dict.fromkeys(("kind", "name", "scopes", "created", "used", "agent", "expires"), 1)
+        found = self._database["tokens"].find({"user_id": user_id}, {"_id": 0, **shown})
+        return list(found.sort("created", 1))
+
+    @translated
     def reports(self, user_id: int) -> list[dict[str, Any]]:
         """Return what somebody has reported and nobody has decided on; in his words alone."""
         shown = {"_id": 0, "about": 1, "reason": 1, "text": 1, "at": 1}

@@ -25,6 +25,7 @@ from app.models.jobs import State, Task
 from app.models.moderation import Reason
 from app.models.personal import ExportState, PersonalExport
 from app.models.sharing import Audience
+from app.models.token import Token, TokenKind
 from app.services.personal import job_of
 from tests.social.conftest import People
 from tests.social.visiting import Doors
@@ -129,6 +130,11 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     services.reading.mark(ann, [five], True)
     services.gateways.accounts.open_session(ann.user_id, agent="Firefox of ann", address="192.0.2.0/24")
     services.gateways.accounts.open_session(bob.user_id, agent=f"{SECRET} agent", address="198.51.100.0/24")
+    for who, name in ((ann, "Phone of ann"), (bob, f"{SECRET} phone")):
+        user = services.gateways.accounts.user(who.user_id)
+        assert user is not None
+        token = Token(0, user.id, TokenKind.APP, name, clock.now(), fever=True)
+        services.gateways.tokens.make(token, user)
 
 
 def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
@@ -138,6 +144,12 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     assert (account["name"], account["email"]) == ("ann", "ann@example.org")
     assert account["settings"]["density"] == "cozy"
     assert [(s["agent"], s["network"]) for s in account["sessions"]] == [("Firefox of ann", "192.0.2.0/24")]
+    (app,) = account["apps"]
+    assert (app["kind"], app["name"], sorted(app)) == (
+        "app",
+        "Phone of ann",
+        ["created", "kind", "name", "scopes"],
+    )
     profile = account["profile"]
     assert (profile["display"], profile["bio"], profile["followers"]) == ("Ann E.", "I read.", 2)
     (feed,) = (s for s in found.json("subscriptions") if s["kind"] == "feed")
