@@ -13,7 +13,7 @@ from app.gateways.changes import ChangeGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.gathering import ALL_READ, GatheringGateway
-from app.gateways.sifting import Shelf
+from app.gateways.sifting import Shelf, micros
 from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -25,7 +25,7 @@ from app.models.actor import Actor, Permission
 from app.models.entry import EntryKey
 from app.models.folder import Folder
 from app.models.history import ActionKind, MassAction
-from app.models.stream import MassMarked, StreamKind, StreamRef
+from app.models.stream import MAX_ID, MassMarked, StreamKind, StreamRef
 from app.models.subscription import Subscription
 from app.models.sync import Part, PartKind, Place, SyncFeed, SyncItem, SyncQuery, Unread
 from app.models.tag import Tag
@@ -40,6 +40,8 @@ KEYS_MAX, ITEMS_MAX = 10_000, 1_000
 IDS_MAX = 10_000
 #: Streams that one question may join or sift by.
 PARTS_MAX = 50
+#: Microseconds within which an entry that has an id can be seen, and within which a place is new.
+SETTLE, RECENT = 5_000_000, 60_000_000
 
 
 class SyncService:
@@ -241,7 +243,7 @@ class SyncService:
         require(actor, Permission.ENTRY_READ)
         wanted = None if feed_ids is None else list(feed_ids)
         shelf = self._shelf_of(actor, self._subscriptions.of_user(actor.user_id, wanted))
-        most = (1 << 53) if below is None else below
+        most = _settled(above) if below is None else below
         keys = self._sync.arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
         return self._items.items(actor.user_id, keys, shelf.folders)
 
@@ -391,6 +393,17 @@ class SyncService:
 
     def _has(self, shelf: Shelf, name: str) -> bool:
         return shelf.tag(name) is not None or any(f.name == name for f in shelf.folders)
+
+
+def _settled(above: int) -> int:
+    """Return up to which id entries are told of to who goes on after one.
+
+    Ids are given a little before entries can be seen, by many processes. Who was told of one would never hear
+    of a smaller one that came to light after it; so the very newest wait until he asks the next time. Not for
+    who is reading page after page, whose place is new itself.
+    """
+    now = micros(clock.now())
+    return now - SETTLE if 0 < above < now - RECENT else MAX_ID
 
 
 def _added(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:

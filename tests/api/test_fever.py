@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor
 from tests.api.conftest import password_of
+from tests.support.reader import pull, rss
 
 
 class Fever:
@@ -116,3 +119,17 @@ def test_feeds_and_groups_are_read_up_to_a_time(fever: Fever, services: Services
     assert fever.ids()
     fever.mark("group", "read", 0, before=later)
     assert fever.ids() == []
+
+
+def test_what_came_to_light_late_is_told_of_too(
+    fever: Fever, services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two writers took ids, and who took the smaller one was the slower: its entry is not lost."""
+    last = fever.ids()[-1]
+    feed = services.subscriptions.subscribe(ann, "https://feeds.example/new").subscription.feed_id
+    later = clock.now() + dt.timedelta(hours=1)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    pull(services, [feed], {"https://feeds.example/new": rss("New", [("one", "1")])})
+    assert fever.ask(f"items&since_id={last}")["items"] == [], "another one may still be on its way"
+    monkeypatch.setattr(clock, "now", lambda: later + dt.timedelta(seconds=6))
+    assert len(fever.ask(f"items&since_id={last}")["items"]) == 1
