@@ -191,8 +191,9 @@ class EntryGateway:
         Raises:
             NotFoundError: as for :meth:`get`.
         """
-        key = self.key(user_id, entry_id)
-        return self._marks.like(user_id, key, now) if on else self._marks.unlike(user_id, key.id)
+        if not on:
+            return self._marks.unlike(user_id, self.kept_key(user_id, entry_id).id)
+        return self._marks.like(user_id, self.key(user_id, entry_id), now)
 
     def liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
         """Return those of these entries, which nobody shared, that the user likes."""
@@ -204,8 +205,7 @@ class EntryGateway:
         Raises:
             NotFoundError: as for :meth:`get`.
         """
-        kept = None if on else self._kept(user_id, entry_id)
-        key = kept or self.key(user_id, entry_id)
+        key = self.key(user_id, entry_id) if on else self.kept_key(user_id, entry_id)
 
         def work(session: Session) -> bool:
             if on:
@@ -223,6 +223,14 @@ class EntryGateway:
             return self._store.transaction(work)
         except ExistsError:
             return False
+
+    def kept_key(self, user_id: int, entry_id: int) -> EntryKey:
+        """Return what a user may take his marks from: what he marked, or may see.
+
+        Raises:
+            NotFoundError: as for :meth:`get`.
+        """
+        return self._kept(user_id, entry_id) or self.key(user_id, entry_id)
 
     def _kept(self, user_id: int, entry_id: int) -> EntryKey | None:
         """Return what a user's mark of an entry is about, also of one that he may not see any more.

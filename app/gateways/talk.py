@@ -93,6 +93,10 @@ class TalkGateway:
         """Like a share, or no more; return whether that changed anything."""
         return self._likes.add(user_id, share, now) if on else self._likes.remove(user_id, share.id)
 
+    def unlike(self, user_id: int, share_id: int) -> bool:
+        """Take back that somebody likes a share, whether he may still see it or not; False: he does not."""
+        return self._likes.remove(user_id, share_id)
+
     def likers(self, viewer: int, share: Share, after: str, limit: int) -> tuple[list[Face], str | None]:
         """Return who likes a share, the last ones first, and the place to go on from."""
         found = self._likes.people(share.id, limit + 1, after)

@@ -60,7 +60,8 @@ class TagService:
             TooLargeError: more tags than the entry or the user may have.
         """
         require(actor, Permission.TAG_EDIT)
-        entry = self._entries.key(actor.user_id, an_id(entry_id, "entry_id"))
+        find = self._entries.key if add else self._entries.kept_key
+        entry = find(actor.user_id, an_id(entry_id, "entry_id"))
         names = tuple({key_of(name): self._name(name) for name in add}.values())
         gone = some_ids(remove, "remove", 1000)
         if actor.synced:

@@ -75,6 +75,8 @@ class TalkService:
         share = self._talk.find(actor.user_id, entry_id)
         if actor.synced:
             self._changes.note(actor.user_id, {}, [entry_id])
+        if share is None and not on and self._talk.unlike(actor.user_id, entry_id):
+            return  # it was closed, or taken back, since he liked it
         if share is None:
             self._entries.like(actor.user_id, entry_id, on, now)
         elif self._talk.like(actor.user_id, share, on, now):

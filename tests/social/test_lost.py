@@ -150,6 +150,25 @@ def test_a_star_on_what_is_gone_can_be_taken_away(
     assert stars(people, post.id) == 0
 
 
+def test_tags_and_likes_of_what_was_closed_can_be_taken_away(people: People, ann: Actor, bob: Actor) -> None:
+    """What one put on somebody's post is one's own to take off, also when the post cannot be seen."""
+    sharing, tags, talk = people.services.sharing, people.services.tags, people.services.talk
+    people.open(ann)
+    post = sharing.post(ann, "", "A post of ann")
+    people.follow(bob, "ann")
+    (tag,) = tags.change(bob, post.id, add=["later"])
+    talk.like(bob, post.id)
+    sharing.edit(ann, post.id, note="A post of ann", audience=Audience.PRIVATE)
+    with pytest.raises(NotFoundError):
+        tags.change(bob, post.id, add=["more"])
+    with pytest.raises(NotFoundError):
+        talk.like(bob, post.id)
+    assert tags.change(bob, post.id, remove=[tag.id]) == ()
+    assert [t.count for t in tags.all(bob)] == [0]
+    talk.like(bob, post.id, False)
+    assert people.services.store.database["likes"].count_documents({}) == 0
+
+
 def test_what_is_brought_back_or_moved_keeps_its_stars(people: People, ann: Actor, bob: Actor) -> None:
     services = people.services
     post = services.sharing.post(ann, "A post", "Words of Ann.")

@@ -65,6 +65,7 @@ def open_to_all(response: Response) -> Response:
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Access-Control-Allow-Methods"] = "GET, POST, OPTIONS"
     response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, If-None-Match"
+    response.headers["Access-Control-Expose-Headers"] = "Date, ETag, Retry-After, X-Reader-Google-Bad-Token"
     response.headers["Access-Control-Max-Age"] = "86400"
     return response
 

@@ -42,12 +42,11 @@ def tags() -> Response:
     """Starred, folders and tags."""
     who = actor()
     found: dict[str, dict[str, Any]] = {}
-    counts = services().sync.unread(who).labels
+    # Only for who asks for it: an answer that changes with each entry that is read spares nobody anything.
+    counts = services().sync.unread(who).labels if one("types") else None
     for folder in services().sync.folders(who):
-        unread = counts.get(folder.name, (0, 0))[0]
-        found.setdefault(
-            folder.name, {"id": names.label(folder.name), "type": "folder", "unread_count": unread}
-        )
+        more = {} if counts is None else {"unread_count": counts.get(folder.name, (0, 0))[0]}
+        found.setdefault(folder.name, {"id": names.label(folder.name), "type": "folder", **more})
     if _TAGLESS not in request.headers.get("User-Agent", ""):
         for tag in services().sync.tags(who):
             found.setdefault(tag.name, {"id": names.label(tag.name), "type": "tag"})
