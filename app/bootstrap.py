@@ -39,6 +39,7 @@ from app.services.finding import Finder
 from app.services.folders import FolderService
 from app.services.following import FollowingService
 from app.services.hub import HubService
+from app.services.idempotency import IdempotencyService
 from app.services.importing import ImportRunner
 from app.services.imports import ImportService
 from app.services.indexing import IndexService
@@ -434,6 +435,11 @@ class Services:
         """Passwords of apps and tokens of programs."""
         g = self.gateways
         return TokenService(g.tokens, g.accounts, self.people, self.limiter, self.settings)
+
+    @once
+    def idempotency(self) -> IdempotencyService:
+        """Requests of programs that come twice and run once."""
+        return IdempotencyService(self.gateways.idempotency)
 
     @once
     def erasing(self) -> ErasingService:

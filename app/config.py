@@ -316,6 +316,14 @@ class Settings:
     )
     api_per_minute: int = _row(6000, "Requests of one user's programs within a minute", _between(1, 1e6))
     api_max_bytes: int = _row(1 << 20, "Largest request body of a program", _between(1 << 16, 1 << 24))
+    idempotency_ttl: int = _row(
+        86400, "How long the answer to a request with an Idempotency-Key is kept", _between(60, 1e7)
+    )
+    idempotency_lease: int = _row(
+        120,
+        "A request with an Idempotency-Key that gave no answer for so long may run again",
+        _between(1, 3600),
+    )
     reports_per_hour: int = _row(20, "Reports of one user to the administrators", _between(1, 1e6))
 
     # -- the hub for what people share

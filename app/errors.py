@@ -9,6 +9,9 @@
     ├── NotFoundError             no such thing, or not yours (404)
     ├── ExistsError               it is there already (409)
     ├── ConflictError             somebody else changed it first (409)
+    │   ├── ChangedError          … as the If-Match of a program told (412)
+    │   └── KeyBusyError          the first request with this Idempotency-Key still runs (409)
+    ├── KeyReusedError            another request came with this Idempotency-Key before (422)
     ├── TooLargeError             more than a named limit allows (413)
     ├── RateLimitedError          too often (429)
     ├── StoreError                MongoDB or Redis does not answer (503)
@@ -115,6 +118,23 @@ class ConflictError(EventrError):
     code = "conflict"
     http_status = 409
     default = N_("Somebody else changed this first. Reload and try again.")
+
+
+class ChangedError(ConflictError):
+    code = "changed"
+    http_status = 412
+    default = N_("This was changed since you read it. Read it again and decide anew.")
+
+
+class KeyBusyError(ConflictError):
+    code = "key_busy"
+    default = N_("The first request with this Idempotency-Key is still running. Try again in a moment.")
+
+
+class KeyReusedError(EventrError):
+    code = "key_reused"
+    http_status = 422
+    default = N_("This Idempotency-Key came with another request before. Take a new one.")
 
 
 class TooLargeError(EventrError):

@@ -67,6 +67,12 @@ class MemoryLimiter:
         if len(self._tries) > 10_000:
             self._tries = {k: v for k, v in self._tries.items() if v[1] > now}
 
+    def left(self, who: str, limit: int, window: int) -> tuple[int, int]:
+        now = time.monotonic()
+        with self._lock:
+            tries, end, _gate = self._tries.get(who, (0, 0.0, 0.0))
+        return (max(0, limit - tries), int(end - now) + 1) if end > now else (limit, window)
+
     def reset(self, who: str) -> None:
         with self._lock:
             self._tries.pop(who, None)
@@ -93,6 +99,17 @@ class RedisLimiter:
         except redis.RedisError as e:
             log.warning("limiter_without_redis", error=type(e).__name__)
             return self._fallback.wait(who, limit, window)
+
+    def left(self, who: str, limit: int, window: int) -> tuple[int, int]:
+        try:
+            with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(_names(who)[0])
+                pipe.ttl(_names(who)[0])
+                tries, seconds = pipe.execute()
+        except redis.RedisError as e:
+            log.warning("limiter_without_redis", error=type(e).__name__)
+            return self._fallback.left(who, limit, window)
+        return max(0, limit - int(tries or 0)), seconds if seconds > 0 else window
 
     def reset(self, who: str) -> None:
         self._fallback.reset(who)

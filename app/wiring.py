@@ -25,6 +25,7 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.gathering import GatheringGateway
+from app.gateways.idempotency import IdempotencyGateway
 from app.gateways.imports import ImportGateway
 from app.gateways.indexing import IndexingGateway
 from app.gateways.merge import KeyMerger
@@ -66,6 +67,7 @@ from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
 from app.mappers.folders import FolderMapper
 from app.mappers.hubs import HubMapper
+from app.mappers.idempotency import IdempotencyMapper
 from app.mappers.imports import ImportMapper
 from app.mappers.indexmarks import IndexMarkMapper
 from app.mappers.invites import InviteMapper
@@ -142,6 +144,7 @@ class Mappers:
         self.notes = NoteMapper(database)
         self.devices = DeviceMapper(database)
         self.tokens = TokenMapper(database)
+        self.idempotency = IdempotencyMapper(database)
         self.belongings = BelongingsMapper(database)
         self.personal_exports = PersonalExportMapper(database)
 
@@ -240,6 +243,11 @@ class Gateways:
         self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, settings)
         self.tokens = TokenGateway(m.tokens, m.users)
+        self.idempotency = IdempotencyGateway(
+            m.idempotency,
+            ttl=dt.timedelta(seconds=settings.idempotency_ttl),
+            lease=dt.timedelta(seconds=settings.idempotency_lease),
+        )
         self.people = PeopleGateway(
             store, m.people, m.users, m.sessions, m.invites, m.resets, reset_ttl=settings.reset_ttl
         )

@@ -267,8 +267,8 @@ class TagGateway:
         """Return a user's saved searches by name."""
         return self._searches.of_user(user_id)
 
-    def save_search(self, user_id: int, name: str, query: str) -> None:
-        """Keep a search; the same name again changes its query.
+    def save_search(self, user_id: int, name: str, query: str) -> SavedSearch:
+        """Keep a search and return it; the same name again changes its query.
 
         Raises:
             TooLargeError: he has as many as he may.
@@ -276,7 +276,7 @@ class TagGateway:
         mine = self._searches.of_user(user_id)
         if name not in {s.name for s in mine}:
             self._check_searches(len(mine))
-        self._searches.put(user_id, name, query)
+        return self._searches.put(user_id, name, query)
 
     def forget_search(self, user_id: int, search_id: int, now: dt.datetime) -> str | None:
         """Delete a saved search.

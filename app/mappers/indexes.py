@@ -173,6 +173,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN), ("_id", _DOWN)], name="user"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "idempotency": [
+        # One run for each key of a user; erasure.
+        IndexModel([("user_id", _UP), ("key", _UP)], name="key", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "tokens": [
         # Whatever a program comes with leads to one token.
         IndexModel([("secret", _UP)], name="secret", unique=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from pymongo import ReturnDocument
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -94,16 +95,17 @@ class SavedSearchMapper:
         return [_saved(doc) for doc in found]
 
     @translated
-    def put(self, user_id: int, name: str, query: str) -> None:
-        """Store a search; one with the same name gets another query."""
+    def put(self, user_id: int, name: str, query: str) -> SavedSearch:
+        """Store a search and return it; one with the same name gets another query."""
         while True:
             try:
-                self._searches.update_one(
+                doc: Any = self._searches.find_one_and_update(
                     {"user_id": user_id, "name": name},
                     {"$set": {"query": query}, "$setOnInsert": {"_id": ids.take()}},
                     upsert=True,
+                    return_document=ReturnDocument.AFTER,
                 )
-                return
+                return _saved(doc)
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
                     raise

@@ -88,6 +88,16 @@ class Secrets:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Quota:
+    """How many requests a user's programs may still send: ``left`` of ``limit`` within ``reset`` seconds."""
+
+    limit: int
+    window: int
+    left: int
+    reset: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
     """A program that has shown its token, and on whose behalf it comes."""
 

@@ -30,6 +30,9 @@ class Limiter(Protocol):
     def refund(self, who: str, limit: int) -> None:
         """Take one try back, after a success that says nothing about the other tries."""
 
+    def left(self, who: str, limit: int, window: int) -> tuple[int, int]:
+        """Return how many tries are left, and in how many seconds all are there again; counts nothing."""
+
 
 def throttle(limiter: Limiter, who: str, *, limit: int, window: int) -> None:
     """Let a try go on or not.

@@ -18,9 +18,10 @@ from app.models.jobs import Job, Queue, Task
 from app.models.manager import LOOSE, Condition, ManagerPage, ManagerQuery, ManagerRow, Order, parse_cursor
 from app.models.removal import Returned
 from app.models.stream import MassMarked
+from app.models.subscription import Subscription
 from app.ports import EventPort, JobPort
 from app.services.access import require
-from app.services.checks import a_text, some_ids
+from app.services.checks import a_text, an_id, some_ids
 from app.services.notifying import Notifier
 
 log = logs.get(__name__)
@@ -93,8 +94,22 @@ class ManagerService:
         now = clock.now()
         return [row.feed_id for row in self._rows(actor) if _fits(row, query, now)]
 
+    def one(self, actor: Actor, feed_id: int) -> ManagerRow:
+        """Return the row of one subscription.
+
+        Raises:
+            NotFoundError: he is not subscribed to this feed.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        mine = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+        (row,) = self._rated(self._made([mine]))
+        return row
+
     def _rows(self, actor: Actor) -> list[ManagerRow]:
-        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        return self._made(self._subscriptions.of_user(actor.user_id))
+
+    def _made(self, subscriptions: Sequence[Subscription]) -> list[ManagerRow]:
+        sources = self._streams.sources(subscriptions)
         counts = self._streams.counts(sources)
         rows = []
         for feed_id, card in sources.cards.items():

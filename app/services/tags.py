@@ -128,8 +128,8 @@ class TagService:
         require(actor, Permission.ENTRY_READ)
         return self._tags.searches(actor.user_id)
 
-    def save_search(self, actor: Actor, name: str, query: str) -> None:
-        """Keep a search under a name, which is the query itself when it is empty.
+    def save_search(self, actor: Actor, name: str, query: str) -> SavedSearch:
+        """Keep a search, and return it, under a name, which is the query itself when it is empty.
 
         Raises:
             InvalidError: the query asks for nothing.
@@ -140,7 +140,7 @@ class TagService:
         if parse(query).is_empty:
             raise InvalidError("Enter something to search for.", field="query")
         name = a_text(name, "name", most=NAME_MAX, empty=True) or query[:NAME_MAX]
-        self._tags.save_search(actor.user_id, name, query)
+        return self._tags.save_search(actor.user_id, name, query)
 
     def forget_search(self, actor: Actor, search_id: int) -> str | None:
         """Delete a saved search; twice is the same as once.

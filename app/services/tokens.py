@@ -11,7 +11,7 @@ from app.errors import N_, AuthRequiredError, InvalidError, NotFoundError, TooLa
 from app.gateways.accounts import AccountGateway
 from app.gateways.tokens import TokenGateway, auth_of
 from app.models.actor import Actor, Permission
-from app.models.token import Caller, Scope, Token, TokenKind
+from app.models.token import Caller, Quota, Scope, Token, TokenKind
 from app.models.user import Session
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id
@@ -166,6 +166,11 @@ class TokenService:
             RateLimitedError: too many requests within a minute.
         """
         return self._known(self._tokens.bearer(secret, client.agent))
+
+    def quota(self, caller: Caller) -> Quota:
+        """Return how many requests are left to all programs of this user."""
+        limit = self._settings.api_per_minute
+        return Quota(limit, _MINUTE, *self._limiter.left(f"api:{caller.user.id}", limit, _MINUTE))
 
     def reader(self, auth: str, client: Client) -> Caller:
         """Return who comes with what his app got when it logged in.

@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from app import logs
 from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
-from app.web import i18n
+from app.web import i18n, problems
 from app.web.render import template
 
 log = logs.get(__name__)
@@ -23,19 +23,24 @@ TITLES = {
     404: N_("Nothing here"),
     405: N_("Not this way"),
     409: N_("Already there"),
+    412: N_("Changed meanwhile"),
     410: N_("Gone"),
     411: N_("Length missing"),
     413: N_("Too large"),
+    415: N_("Not this type"),
     422: N_("The site is at fault"),
     429: N_("Slow down"),
     503: N_("Back in a moment"),
 }
+#: Where the status alone says something else.
+_TITLES_OF = {"key_reused": N_("Key used before")}
 _SENTENCES = {
     400: N_("The request could not be understood."),
     404: N_("There is nothing at this address, or it is not yours to see."),
     405: N_("This address does not work like that."),
     411: N_("Send this in one piece, with its length."),
     413: N_("That is larger than this server accepts."),
+    415: N_("Send this as the type that is asked for."),
 }
 
 
@@ -48,14 +53,19 @@ def install(app: Flask) -> None:
 
 def _ours(error: Exception) -> Response:
     assert isinstance(error, EventrError)  # noqa: S101 — registered for it
-    log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
-    response = answer(error.http_status, error.word, i18n.said(error), error)
+    response = refused(error)
     if isinstance(error, AuthRequiredError) and not wants_json():
         if for_script():
             response.headers["HX-Redirect"] = "/login"
         elif request.method == "GET":
             return make_response(redirect(f"/login?next={quote(_here())}", 303))
     return response
+
+
+def refused(error: EventrError) -> Response:
+    """Return the answer for an error of ours, and note it."""
+    log.info("request_refused", error=error.word, status=error.http_status, path=_rule(), **error.ids)
+    return answer(error.http_status, error.word, i18n.said(error), error)
 
 
 def _http(error: Exception) -> Response:
@@ -82,10 +92,12 @@ def _unexpected(error: Exception) -> Response:
 
 def answer(status: int, word: str, message: str, error: EventrError | None = None) -> Response:
     """Return an error as JSON or as a page, whichever the client asked for."""
-    if wants_json():
+    title = _(_TITLES_OF.get(word) or TITLES.get(status, N_("Something went wrong")))
+    if problems.here():
+        response = problems.problem(status, word, title, message, error)
+    elif wants_json():
         response = make_response(jsonify(error=word, message=message), status)
     else:
-        title = _(TITLES.get(status, N_("Something went wrong")))
         name = "parts/problem.html" if for_script() else "pages/error.html"
         page = template(name, status=status, title=title, message=message)
         response = make_response(page, status)

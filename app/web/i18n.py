@@ -21,6 +21,7 @@ from app import catalogues
 from app.catalogues import FOLDER, LANGUAGES, PSEUDO, pseudo
 from app.errors import EventrError, feed_sentence, filled
 from app.models.preferences import time_zones
+from app.web import problems
 from app.web.context import user
 
 __all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudo"]
@@ -115,6 +116,8 @@ def known(code: str | None) -> bool:
 
 
 def _chosen() -> str | None:
+    if problems.here():
+        return None  # programs say it with each request, and their cookies are not looked at
     person = user()
     for code in (person.preferences.language if person else "", request.cookies.get(COOKIE)):
         if known(code):

@@ -11,7 +11,7 @@ from flask import Flask, Response, g, request
 
 from app.errors import AuthRequiredError, InvalidError
 from app.services.sign_in import Client
-from app.web import csrf, hosts
+from app.web import csrf, hosts, problems
 from app.web.context import web
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -78,7 +78,8 @@ def _guard() -> None:
 
 
 def _is_for_programs() -> bool:
-    return bool(getattr(web_view(), "for_programs", False))
+    # Below the API's address also where no route fits: what is answered there depends on no cookie either.
+    return bool(getattr(web_view(), "for_programs", False)) or problems.here()
 
 
 def web_view() -> Callable[..., object] | None:

@@ -297,6 +297,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     },
     ("/check/path/<path:name>", "GET"): {},
     ("/check/body", "POST"): {},
+    ("/api/docs", "GET"): {},
     ("/hub", "POST"): {},
     ("/websub/<token>", "GET"): {},
     ("/websub/<token>", "POST"): {},

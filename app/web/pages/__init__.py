@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from flask import Blueprint
 
+from app.web.api.rest import bp as rest
+from app.web.api.rest.docs import bp as restdocs
 from app.web.pages.account import bp as account
 from app.web.pages.add import bp as add
 from app.web.pages.admin import bp as admin
@@ -74,4 +76,6 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     shared,
     sharedfeeds,
     hub,
+    rest,
+    restdocs,
 )

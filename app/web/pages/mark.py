@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from functools import partial
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -18,6 +16,7 @@ from app.web.context import actor, services, session
 from app.web.errors import wants_json
 from app.web.redirects import safe_next
 from app.web.schemas import text
+from app.web.undoing import restored
 
 bp = Blueprint("mark", __name__)
 
@@ -114,13 +113,8 @@ def _marked(done: MassMarked, goal: str) -> Response:
 def undo() -> Response:
     """Take a mass action back, or what was removed: those tokens say of which kind they are."""
     form = schemas.form(request, Undo)
-    kind, _dot, token = form.token.rpartition(".")
-    restore = _undos().get(kind)
-    if restore is None:
-        services().reading.undo(actor(), form.token)
-        words = _("Taken back")
-    else:
-        words = _back(kind, restore(token))
+    done = restored(services(), actor(), form.token)
+    words = _back(form.token.rpartition(".")[0], done)
     if not wants_json():
         services().accounts.notify(actor(), session(), Notice(words))
     return _done(form.next, text=words)
@@ -143,19 +137,3 @@ def _back(kind: str, done: object) -> str:
                 )
             )
     return " · ".join(map(str, words))
-
-
-def _undos() -> Mapping[str, Callable[[str], object]]:
-    """Return what takes back what a token of this kind stands for."""
-    found, who = services(), actor()
-    return {
-        "feed": partial(found.subscriptions.restore, who),
-        "feeds": partial(found.manager.restore, who),
-        "folder": partial(found.folders.restore, who),
-        "tag": lambda token: found.tags.restore(who, schemas.an_id(token)),
-        "search": partial(found.tags.restore_search, who),
-        "share": partial(found.sharing.restore, who),
-        "comment": partial(found.talk.restore, who),
-        "keys": lambda _token: found.accounts.undo_keys(who),
-        "place": partial(found.folders.undo_move, who),
-    }

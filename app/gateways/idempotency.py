@@ -1,0 +1,46 @@
+"""Keys of requests: the first one with a key runs, the same again gets its answer."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+
+from app.errors import KeyBusyError, KeyReusedError
+from app.mappers.idempotency import IdempotencyMapper
+from app.models.idempotency import Answer, Kept
+
+
+class IdempotencyGateway:
+    """Takes and gives keys.
+
+    Args:
+        ttl: how long an answer is kept. lease: after so long without an answer a run counts as dead.
+    """
+
+    def __init__(self, kept: IdempotencyMapper, *, ttl: dt.timedelta, lease: dt.timedelta) -> None:
+        self._kept, self._ttl, self._lease = kept, ttl, lease
+
+    def begin(self, user_id: int, key: str, digest: bytes, now: dt.datetime) -> str | Answer:
+        """Return the name of the run that begins, or the answer of the one that was.
+
+        Raises:
+            KeyReusedError: another request came with this key.
+            KeyBusyError: the first one still runs.
+        """
+        turn = secrets.token_urlsafe(12)
+        if self._kept.begin(user_id, key, Kept(digest, turn), now, now + self._lease, now + self._ttl):
+            return turn
+        was = self._kept.get(user_id, key)
+        if was is not None and was.digest != digest:
+            raise KeyReusedError
+        if was is None or was.answer is None:
+            raise KeyBusyError
+        return was.answer
+
+    def end(self, user_id: int, key: str, turn: str, answer: Answer) -> None:
+        """Keep a run's answer."""
+        self._kept.end(user_id, key, turn, answer)
+
+    def drop(self, user_id: int, key: str, turn: str) -> None:
+        """Let the same request run again."""
+        self._kept.drop(user_id, key, turn)

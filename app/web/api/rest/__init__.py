@@ -1,0 +1,59 @@
+"""The REST API, version 1: ``/api/v1/…``, its document and the page to try it.
+
+One table (:mod:`app.web.api.rest.table`) drives routes, checks and document; a module per resource fills it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, Response
+
+from app.web.api.rest import (  # noqa: F401 — importing them fills the table
+    account,
+    comments,
+    discoveries,
+    docs,
+    entries,
+    events,
+    folders,
+    imports,
+    notifications,
+    people,
+    run,
+    shares,
+    streams,
+    subscriptions,
+    tags,
+)
+from app.web.api.rest.table import OPERATIONS, Operation
+from app.web.sessions import for_programs
+
+bp = Blueprint("rest", __name__, url_prefix="/api/v1")
+bp.before_request(run.preflight)
+bp.after_app_request(run.finish)
+
+_PART = re.compile(r"\{(\w+)\}")
+
+
+def _rule(operation: Operation) -> str:
+    """Return the path as Flask writes it: what is no id at all is no address."""
+
+    def part(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"<int(max=9007199254740991):{name}>" if name.endswith("_id") else f"<{name}>"
+
+    return _PART.sub(part, operation.path)
+
+
+def _view(operation: Operation) -> Callable[..., Response]:
+    def view(**path: Any) -> Response:
+        return run.answer(operation, path)
+
+    return for_programs(view)
+
+
+for _each in OPERATIONS:
+    bp.add_url_rule(_rule(_each), _each.name, _view(_each), methods=[_each.method])

@@ -1,0 +1,72 @@
+"""Who the token belongs to, and what is unread."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from flask import g
+
+from app.models.actor import Actor
+from app.models.token import Caller, Scope
+from app.web import views
+from app.web.api.rest.shapes import FEED, FOLDER, USER, Id, Shape
+from app.web.api.rest.table import example, operation
+from app.web.context import services
+
+TAG = "Account"
+
+
+class Me(Shape, frozen=True):
+    """Whose token this is, and what it may be used for; `expires`: null, never."""
+
+    id: Id
+    name: str
+    language: str
+    token: str
+    scopes: tuple[Scope, ...]
+    expires: dt.datetime | None
+
+
+class Counts(Shape, frozen=True):
+    """What is unread, by feed and folder; those that have nothing unread are left out.
+
+    `following`: of those whom you follow, null when you follow nobody. `notifications`: up to 99.
+    """
+
+    unread: int
+    following: int | None
+    notifications: int
+    feeds: dict[str, int]
+    folders: dict[str, int]
+
+
+_NAME = "A script"
+example(Me(id=USER, name="ann", language="en", token=_NAME, scopes=(Scope.READ,), expires=None))
+example(Counts(unread=12, following=3, notifications=1, feeds={str(FEED): 12}, folders={str(FOLDER): 12}))
+
+
+@operation("GET", "/me", "Whose token this is", scope=None, tag=TAG)
+def get_me(who: Actor) -> Me:
+    """Any token may ask this."""
+    caller: Caller = g.caller
+    return Me(
+        id=who.user_id,
+        name=caller.user.name,
+        language=caller.user.preferences.language or "en",
+        token=caller.token.name,
+        scopes=caller.token.scopes,
+        expires=caller.token.expires,
+    )
+
+
+@operation("GET", "/counts", "Unread counts", scope=Scope.READ, tag=TAG)
+def get_counts(who: Actor) -> Counts:
+    """Ask with `If-None-Match` as often as you like; better, listen to the events."""
+    tree = services().reading.tree(who)
+    return Counts(
+        unread=tree.unread,
+        following=tree.following,
+        notifications=services().notifications.unread(who),
+        feeds={str(f.feed_id): f.unread for f in views.feeds(tree) if f.unread},
+        folders={str(f.id): f.unread for f in views.folders(tree) if f.unread},
+    )

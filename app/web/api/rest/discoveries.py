@@ -1,0 +1,101 @@
+"""Finding the feeds behind an address."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from msgspec import Meta
+
+from app.models.actor import Actor
+from app.models.discovery import Discovery as Stored
+from app.models.token import Scope
+from app.web import i18n
+from app.web.api.rest.shapes import DISCOVERY, FEED, FEED_URL, Body, Id, Id0, Shape
+from app.web.api.rest.table import Reply, example, operation
+from app.web.context import services
+
+TAG = "Subscriptions"
+
+
+class NewDiscovery(Body, frozen=True):
+    """The address of a site, a page or a feed, as a person types it."""
+
+    address: Annotated[str, Meta(min_length=1, max_length=2048)]
+
+
+class FoundFeed(Shape, frozen=True):
+    """A feed that was found; `feed_id`: it is read here already, by so many `readers`, and by you: `mine`."""
+
+    url: str
+    title: str
+    site_url: str | None
+    entries: int
+    last_published: dt.datetime | None
+    per_week: float | None
+    feed_id: Id | None
+    readers: int
+    mine: bool
+
+
+class Discovery(Shape, frozen=True):
+    """What was found so far. `wait`: ask again with `id`; it is 0 where all is known at once."""
+
+    id: Id0
+    wait: bool
+    step: str
+    feeds: tuple[FoundFeed, ...]
+    error: str | None
+    message: str | None
+
+
+example(NewDiscovery(address=FEED_URL))
+_FOUND = example(
+    FoundFeed(
+        url=FEED_URL,
+        title="blog",
+        site_url="https://blog.example.org/",
+        entries=20,
+        last_published=dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC),
+        per_week=3.5,
+        feed_id=FEED,
+        readers=2,
+        mine=True,
+    )
+)
+example(Discovery(id=DISCOVERY, wait=False, step="", feeds=(_FOUND,), error=None, message=None))
+
+
+@operation("POST", "/discoveries", "Find feeds", scope=Scope.SUBSCRIBE, tag=TAG, status=(200, 202))
+def find_feeds(who: Actor, body: NewDiscovery) -> Reply[Discovery]:
+    """202: it takes a while; ask at `Location` a second later. The same address again joins the search."""
+    return _reply(services().discovery.discover(who, body.address, wait=0))
+
+
+@operation("GET", "/discoveries/{discovery_id}", "What was found", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=(200, 202))  # fmt: skip
+def get_discovery(who: Actor, discovery_id: int) -> Reply[Discovery]:
+    """202 as long as it waits."""
+    return _reply(services().discovery.look(who, discovery_id))
+
+
+def _reply(found: Stored) -> Reply[Discovery]:
+    feeds = tuple(
+        FoundFeed(
+            url=f.url,
+            title=f.title,
+            site_url=f.site_url,
+            entries=f.entries,
+            last_published=f.last_published,
+            per_week=f.per_week,
+            feed_id=f.feed_id,
+            readers=f.readers,
+            mine=f.mine,
+        )
+        for f in found.feeds
+    )
+    message = i18n.feed_said(found.error) if found.error else None
+    answer = Discovery(
+        id=found.key, wait=found.wait, step=found.step, feeds=feeds, error=found.error, message=message
+    )
+    return Reply(answer, 202 if found.wait else 200, f"/discoveries/{found.key}" if found.key else "")

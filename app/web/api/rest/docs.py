@@ -1,0 +1,50 @@
+"""The document of the API, and the page on which it is read and tried."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from flask import Blueprint, Response, request
+
+from app.web.api.rest import openapi
+from app.web.api.rest.shapes import PARTS
+from app.web.api.rest.table import OPERATIONS, Operation
+from app.web.context import web
+from app.web.render import template
+from app.web.sessions import for_programs, public
+
+bp = Blueprint("restdocs", __name__)
+
+
+@bp.get("/api/v1/openapi.json")
+@for_programs
+def document() -> Response:
+    """The document, for programs; anybody may read it."""
+    body = openapi.document()
+    response = Response(body, content_type="application/json")
+    response.set_etag(hashlib.sha256(body).hexdigest()[:32])
+    response.make_conditional(request)
+    return response
+
+
+@bp.get("/api/docs")
+@public
+def page() -> str:
+    """All operations with what they take and answer; with scripts each can be tried."""
+    groups: dict[str, list[Operation]] = {}
+    for each in OPERATIONS:
+        groups.setdefault(each.tag, []).append(each)
+    paths = json.loads(openapi.document())["paths"]
+    return template(
+        "pages/api_docs.html",
+        groups=groups,
+        paths=paths,
+        parts=PARTS,
+        errors=openapi.errors(),
+        base=web().base_url,
+        curl=f'curl -H "Authorization: Bearer evt_…" {web().base_url}/api/v1/me',
+        example_of=lambda kind: json.dumps(openapi.example_of(kind), ensure_ascii=False, indent=2),
+        statuses=openapi.statuses,
+        meanings=openapi.MEANINGS,
+    )

@@ -1,0 +1,47 @@
+"""What happens while you listen: a pass to the stream of events."""
+
+from __future__ import annotations
+
+import datetime as dt
+from urllib.parse import urlencode
+
+from app import clock
+from app.models.actor import Actor
+from app.models.token import Scope
+from app.web.api.rest.shapes import Shape
+from app.web.api.rest.table import Reply, example, operation
+from app.web.context import services, web
+
+TAG = "Events"
+
+
+class EventsPass(Shape, frozen=True):
+    """Where the stream is opened until `expires`; `token` is a part of `url`, and opens nothing else."""
+
+    url: str
+    token: str
+    expires: dt.datetime
+
+
+_TOKEN = "WzE3ODAwMDAwMDAwMDAwMTIsIjE3LTAiXQ.aQXg.signature"  # noqa: S105 — an example
+example(
+    EventsPass(
+        url=f"https://reader.example.org/events?pass={_TOKEN}",
+        token=_TOKEN,
+        expires=dt.datetime(2026, 11, 1, 8, 31, tzinfo=dt.UTC),
+    )
+)
+
+
+@operation("POST", "/events/pass", "Listen to events", scope=Scope.READ, tag=TAG, status=201)
+def make_events_pass(who: Actor) -> Reply[EventsPass]:
+    """GET the `url` within a minute: Server-Sent Events come for as long as the connection holds.
+
+    `counts`: something was marked; ask for the counts. `new`: feeds have new entries, `feeds` says how
+    many each. `import`: how far an import is. `reset`: ask for everything anew. `beat`: nothing happened.
+    After a break get a new pass, and send the last event's id as `Last-Event-ID` to miss nothing.
+    """
+    expires = clock.now() + dt.timedelta(seconds=int(web().settings.events_pass_ttl))
+    token = services().live.admit(who)
+    url = f"{web().base_url}/events?{urlencode({'pass': token})}"
+    return Reply(EventsPass(url=url, token=token, expires=expires), 201)

@@ -1,0 +1,247 @@
+"""Files of subscriptions: send one, start it, watch it; and yours to take along."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from msgspec import Meta
+
+from app import clock
+from app.models.actor import Actor
+from app.models.imports import Import as Stored
+from app.models.imports import ImportItem, ImportState, ItemState
+from app.models.token import Scope
+from app.services.imports import PAGE
+from app.web import i18n
+from app.web.api.rest.shapes import FEED, FEED_URL, IMPORT, UNSET, Body, Id, Query, Shape, UnsetType
+from app.web.api.rest.table import OPML, Reply, example, operation
+from app.web.context import services
+
+TAG = "Imports"
+
+
+class Import(Shape, frozen=True):
+    """An import. `preview`: it waits to be started. `counts`: outlines by what became of them.
+
+    `goal` and `done`: outlines of this run; `seconds`: how long it will still take.
+    """
+
+    id: Id
+    name: str
+    title: str
+    state: ImportState
+    created: dt.datetime
+    ended: dt.datetime | None
+    total: int
+    goal: int
+    done: int
+    counts: dict[str, int]
+    seconds: int | None
+
+
+class ImportList(Shape, frozen=True):
+    """Your last imports, the newest first."""
+
+    items: tuple[Import, ...]
+
+
+class NewImport(Body, frozen=True):
+    """The text of an OPML file, and what you call it."""
+
+    opml: Annotated[str, Meta(min_length=1)]
+    name: Annotated[str, Meta(max_length=256)] = ""
+
+
+class ImportOutline(Shape, frozen=True):
+    """One outline; `error` with its sentence in `message` when it failed."""
+
+    index: int
+    line: int
+    url: str
+    title: str
+    state: ItemState
+    feed_id: Id | None
+    error: str | None
+    message: str | None
+
+
+class OutlinePage(Shape, frozen=True):
+    """Some of the outlines, in the file's order."""
+
+    items: tuple[ImportOutline, ...]
+    next: str | None
+    total: int
+
+
+class OutlineQuery(Query, frozen=True):
+    """Which page: `next` of the one before."""
+
+    cursor: Annotated[int, Meta(ge=0, le=1000, description="As it was answered.")] = 0
+
+
+class ImportStart(Body, frozen=True):
+    """`keep_folders`: as the file has them; else all go to one folder `into`, empty: to none.
+
+    `chosen`: only these outlines, by `index`; left out: all that you have not got.
+    """
+
+    keep_folders: bool = True
+    into: Annotated[str, Meta(max_length=128)] = ""
+    chosen: (
+        Annotated[tuple[Annotated[int, Meta(ge=0, le=1_000_000)], ...], Meta(max_length=50_000)] | UnsetType
+    ) = UNSET
+
+
+class ImportRetry(Body, frozen=True):
+    """One outline, by `index`; left out: all that failed."""
+
+    index: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+
+
+_AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
+_OPML = (
+    '<opml version="2.0"><head><title>Mine</title></head><body>'
+    '<outline type="rss" text="A site" xmlUrl="https://site.example.org/atom.xml"/></body></opml>'
+)
+_ONE = example(
+    Import(
+        id=IMPORT,
+        name="mine.opml",
+        title="Mine",
+        state=ImportState.PREVIEW,
+        created=_AT,
+        ended=None,
+        total=1,
+        goal=0,
+        done=0,
+        counts={"waiting": 1},
+        seconds=None,
+    )
+)
+example(ImportList(items=(_ONE,)))
+example(NewImport(opml=_OPML, name="mine.opml"))
+_LINE = example(
+    ImportOutline(
+        index=0,
+        line=1,
+        url=FEED_URL,
+        title="blog",
+        state=ItemState.ADDED,
+        feed_id=FEED,
+        error=None,
+        message=None,
+    )
+)
+example(OutlinePage(items=(_LINE,), next=None, total=1))
+example(ImportStart())
+example(ImportRetry())
+
+
+def _shape(found: Stored) -> Import:
+    return Import(
+        id=found.id,
+        name=found.name,
+        title=found.title,
+        state=found.state,
+        created=found.created,
+        ended=found.ended,
+        total=found.total,
+        goal=found.goal,
+        done=found.done,
+        counts=dict(found.counts),
+        seconds=found.seconds_left(clock.now()),
+    )
+
+
+@operation("GET", "/imports", "List imports", scope=Scope.READ, tag=TAG)
+def list_imports(who: Actor) -> ImportList:
+    """The last fifty."""
+    return ImportList(items=tuple(map(_shape, services().imports.recent(who))))
+
+
+@operation("POST", "/imports", "Send a file of subscriptions", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
+           takes=(OPML, "application/xml", "text/xml"), raw="opml")  # fmt: skip
+def make_import(who: Actor, body: NewImport) -> Reply[Import]:
+    """OPML, as JSON or as the file itself. Nothing is subscribed before it is started."""
+    kept = services().imports.preview(who, body.opml.encode("utf-8", "surrogateescape"), body.name)
+    return Reply(_shape(kept), 201, f"/imports/{kept.id}")
+
+
+@operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)
+def get_import(who: Actor, import_id: int) -> Import:
+    """How far it is; events tell it too."""
+    return _shape(services().imports.get(who, import_id))
+
+
+@operation("GET", "/imports/{import_id}/items", "List an import's outlines", scope=Scope.READ, tag=TAG)
+def list_import_items(who: Actor, import_id: int, query: OutlineQuery) -> OutlinePage:
+    """Five hundred at a time."""
+    found = services().imports.get(who, import_id)
+    items = services().imports.page(who, import_id, query.cursor)
+    more = (query.cursor + 1) * PAGE < found.total
+    return OutlinePage(
+        items=tuple(map(_outline, items)), next=str(query.cursor + 1) if more else None, total=found.total
+    )
+
+
+def _outline(item: ImportItem) -> ImportOutline:
+    return ImportOutline(
+        index=item.index,
+        line=item.line,
+        url=item.url,
+        title=item.title,
+        state=item.state,
+        feed_id=item.feed_id,
+        error=item.error,
+        message=i18n.feed_said(item.error) if item.error else None,
+    )
+
+
+@operation("POST", "/imports/{import_id}/start", "Start an import", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=202, errors=(409,))  # fmt: skip
+def start_import(who: Actor, import_id: int, body: ImportStart) -> Reply[Import]:
+    """It runs by itself, whoever listens."""
+    if body.chosen is not UNSET:
+        imports = services().imports
+        imports.choose_all(who, import_id, False)
+        for page in sorted({index // PAGE for index in body.chosen}):
+            imports.choose(who, import_id, page, [i for i in body.chosen if i // PAGE == page])
+    started = services().imports.start(who, import_id, keep_folders=body.keep_folders, into=body.into)
+    return Reply(_shape(started), 202, f"/imports/{import_id}")
+
+
+@operation(
+    "POST", "/imports/{import_id}/cancel", "Stop an import", scope=Scope.SUBSCRIBE, tag=TAG, errors=(409,)
+)
+def cancel_import(who: Actor, import_id: int) -> Import:
+    """What is subscribed stays."""
+    return _shape(services().imports.cancel(who, import_id))
+
+
+@operation("POST", "/imports/{import_id}/continue", "Take a cancel back", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=202, errors=(409,))  # fmt: skip
+def continue_import(who: Actor, import_id: int) -> Reply[Import]:
+    """It goes on where it stopped."""
+    return Reply(_shape(services().imports.go_on(who, import_id)), 202, f"/imports/{import_id}")
+
+
+@operation("POST", "/imports/{import_id}/retry", "Try again what failed", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=202, errors=(409,))  # fmt: skip
+def retry_import(who: Actor, import_id: int, body: ImportRetry) -> Reply[Import]:
+    """One outline, or all that failed."""
+    return Reply(_shape(services().imports.retry(who, import_id, body.index)), 202, f"/imports/{import_id}")
+
+
+@operation("DELETE", "/imports/{import_id}", "Forget an import", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=204, errors=(409,))  # fmt: skip
+def delete_import(who: Actor, import_id: int) -> None:
+    """Subscriptions stay."""
+    services().imports.remove(who, import_id)
+
+
+@operation("GET", "/export.opml", "Take your subscriptions along", scope=Scope.READ, tag=TAG,
+           gives=f"{OPML}; charset=utf-8")  # fmt: skip
+def export_opml(who: Actor) -> bytes:
+    """OPML 2.0: a feed in several folders is in each of them."""
+    return services().imports.export(who)

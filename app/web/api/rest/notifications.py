@@ -1,0 +1,100 @@
+"""What you are told of."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from app import notewords
+from app.models.actor import Actor
+from app.models.talk import Note, NoteKind
+from app.models.token import Scope
+from app.web import i18n
+from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, Id0, NoteRef, Shape, UnsetType
+from app.web.api.rest.shares import CursorQuery
+from app.web.api.rest.table import example, operation
+from app.web.context import services
+
+TAG = "Notifications"
+
+
+class Notification(Shape, frozen=True):
+    """One row; what is alike comes together in it.
+
+    `ref`: its name, for marking it. `people`: the last ones. `goal`: where it leads to on this server.
+    """
+
+    ref: str
+    kind: NoteKind
+    text: str
+    at: dt.datetime
+    count: int
+    read: bool
+    people: tuple[str, ...]
+    subject: Id0
+    goal: str
+
+
+class NotificationPage(Shape, frozen=True):
+    """Some of them, the newest first; feeds that fail come before all. `unread`: up to 99."""
+
+    items: tuple[Notification, ...]
+    next: str | None
+    unread: int
+
+
+class NotificationsRead(Body, frozen=True):
+    """Which row; all where it is left out."""
+
+    ref: NoteRef | UnsetType = UNSET
+
+
+_ONE = example(
+    Notification(
+        ref=f"like.{SHARE}",
+        kind=NoteKind.LIKE,
+        text="Cleo likes what you shared",
+        at=dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC),
+        count=1,
+        read=False,
+        people=(PERSON,),
+        subject=SHARE,
+        goal=f"/shares/{SHARE}/comments",
+    )
+)
+example(NotificationPage(items=(_ONE,), next=None, unread=1))
+example(NotificationsRead(ref=f"like.{SHARE}"))
+
+
+@operation("GET", "/notifications", "List notifications", scope=Scope.READ, tag=TAG)
+def list_notifications(who: Actor, query: CursorQuery) -> NotificationPage:
+    """In the language that is asked for with `Accept-Language`."""
+    page = services().notifications.page(who, query.cursor or None)
+    unread = services().notifications.unread(who)
+    return NotificationPage(items=tuple(map(_shape, page.notes)), next=page.cursor, unread=unread)
+
+
+def _shape(note: Note) -> Notification:
+    told = (
+        i18n.feed_said(note.detail) if note.kind is NoteKind.FEED else notewords.sentence(note, i18n.words())
+    )
+    return Notification(
+        ref=note.ref,
+        kind=note.kind,
+        text=told,
+        at=note.at,
+        count=note.count,
+        read=note.read,
+        people=tuple(face.handle for face in note.faces),
+        subject=note.subject,
+        goal=notewords.goal(note),
+    )
+
+
+@operation("POST", "/notifications/mark-read", "Mark notifications as read", scope=Scope.MARK, tag=TAG,
+           status=204, errors=(404,))  # fmt: skip
+def mark_notifications_read(who: Actor, body: NotificationsRead) -> None:
+    """One row, or all. Twice is the same as once."""
+    if body.ref is UNSET:
+        services().notifications.read_all(who)
+    else:
+        services().notifications.read(who, body.ref)

@@ -1,0 +1,224 @@
+"""The document of the API (OpenAPI 3.1), made of the table of operations and the types that check."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+
+from app.errors import EventrError
+from app.web.api.rest.shapes import PARTS
+from app.web.api.rest.table import EXAMPLES, JSON, OPERATIONS, Operation
+from app.web.problems import TYPE
+
+VERSION = "1.0.0"
+_REF = "#/components/schemas/{name}"
+#: What each status means that is no success.
+MEANINGS = {
+    400: "What was sent does not fit; `field` says what.",
+    401: "No token was sent, or it opens nothing.",
+    403: "The token lacks a scope, or this is allowed to nobody.",
+    404: "There is no such thing, or it is not yours to see.",
+    409: "It is there already, or something else stands in the way.",
+    411: "Send it in one piece, with its length.",
+    412: "`If-Match` names another version than the one that is there.",
+    413: "More than a limit of this server.",
+    415: "The body is of a type that is not taken.",
+    422: "This Idempotency-Key came with another request before.",
+    429: "Too many requests; `Retry-After` says how long to wait.",
+    500: "A fault of ours; it is noted.",
+    503: "MongoDB or Redis does not answer; try again in a moment.",
+}
+
+
+class Problem(msgspec.Struct, kw_only=True):
+    """What is wrong (RFC 9457). `word` never changes; `field`: where; `scope`: what the token lacks."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    word: str
+    field: str | msgspec.UnsetType = msgspec.UNSET
+    scope: str | msgspec.UnsetType = msgspec.UNSET
+    retry_after: int | msgspec.UnsetType = msgspec.UNSET
+
+
+EXAMPLES[Problem] = Problem(
+    type="/api/docs#error-not_found",
+    title="Nothing here",
+    status=404,
+    detail="There is nothing at this address.",
+    word="not_found",
+)
+
+
+@functools.cache
+def document() -> bytes:
+    """Return the document as JSON; it is the same for everybody."""
+    kinds: list[Any] = [Problem]
+    for operation in OPERATIONS:
+        kinds += [k for k in (operation.body, operation.query) if k]
+        if operation.answer is not None and operation.gives is None:
+            kinds.append(operation.answer)
+    kinds = list(dict.fromkeys(kinds))
+    refs, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    known = dict(zip(kinds, refs, strict=True))
+    queries = {
+        k: components.pop(k.__name__) for o in OPERATIONS if (k := o.query) and k.__name__ in components
+    }
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, known, queries)
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Eventr",
+                "version": VERSION,
+                "description": "Everything that can be done on the pages of Eventr. Ids are whole numbers "
+                "below 2^53, times are RFC 3339 in UTC.",
+                "license": {"name": "MIT", "identifier": "MIT"},
+            },
+            "servers": [{"url": "/api/v1"}],
+            "security": [{"token": []}],
+            "tags": [{"name": tag} for tag in dict.fromkeys(o.tag for o in OPERATIONS)],
+            "paths": paths,
+            "components": {
+                "schemas": components,
+                "responses": _problems(known),
+                "securitySchemes": {
+                    "token": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "bearerFormat": "evt_…",
+                        "description": "Made under Settings → Apps, with the scopes that it needs.",
+                    }
+                },
+            },
+        }
+    )
+
+
+def _operation(o: Operation, known: dict[Any, Any], queries: dict[Any, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": o.name,
+        "summary": o.summary,
+        "description": f"{o.about} Scope: {f'`{o.scope.value}`' if o.scope else 'any'}.".strip(),
+        "tags": [o.tag],
+        "security": [{"token": [o.scope.value] if o.scope else []}],
+        "responses": _responses(o, known),
+    }
+    if parameters := [*_path(o), *_query(o, queries), *_headers(o)]:
+        found["parameters"] = parameters
+    if o.body is not None:
+        content: dict[str, Any] = {JSON: {"schema": known[o.body], "example": example_of(o.body)}}
+        for kind in o.takes:
+            content[kind] = {"schema": {"type": "string"}, "example": example_of(o.body)[o.raw]}
+        found["requestBody"] = {"required": o.needs_body, "content": content}
+    return found
+
+
+def example_of(kind: Any) -> Any:
+    """Return the example of a type as JSON values."""
+    return msgspec.to_builtins(EXAMPLES[kind])
+
+
+def _path(o: Operation) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": PARTS[name][2],
+            "schema": _plain(msgspec.json.schema(PARTS[name][0])),
+            "example": PARTS[name][1],
+        }
+        for name in o.path_fields
+    ]
+
+
+def _query(o: Operation, queries: dict[Any, Any]) -> list[dict[str, Any]]:
+    if o.query is None:
+        return []
+    schema = queries[o.query]
+    required = set(schema.get("required", ()))
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": name in required,
+            "description": of.get("description", ""),
+            "schema": _plain(of),
+        }
+        for name, of in schema["properties"].items()
+    ]
+
+
+def _headers(o: Operation) -> list[dict[str, Any]]:
+    if not o.writes:
+        return [_header("If-None-Match", "An ETag of an answer that you have: 304, if it is still the same.")]
+    found = [_header("Idempotency-Key", "A name for this request: sent again it runs but once.", 64)]
+    if o.guarded:
+        found.append(
+            _header("If-Match", "The ETag that GET has answered here: 412, if it was changed since.")
+        )
+    return found
+
+
+def _header(name: str, about: str, most: int = 512) -> dict[str, Any]:
+    # Printable ASCII without quotes and blanks.
+    schema = {"type": "string", "pattern": "^[!#-~]+$", "maxLength": most, "minLength": 1}
+    return {"name": name, "in": "header", "required": False, "description": about, "schema": schema}
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name != "description"}
+
+
+def statuses(o: Operation) -> list[int]:
+    """Return the errors that an operation may answer, rising."""
+    found = {401, 403, 429, 500, 503, 400, *o.errors}
+    if o.path_fields:
+        found.add(404)
+    if o.writes:
+        found |= {409, 411, 413, 422}
+    if o.body is not None:
+        found.add(415)
+    if o.guarded:
+        found.add(412)
+    return sorted(found)
+
+
+def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for status in o.statuses:
+        found[str(status)] = {"description": "Done." if status != 202 else "It is being done."}
+        if o.gives:
+            found[str(status)]["content"] = {o.gives.partition(";")[0]: {"schema": {"type": "string"}}}
+        elif o.answer is not None:
+            shown = {"schema": known[o.answer], "example": example_of(o.answer)}
+            found[str(status)]["content"] = {JSON: shown}
+    if not o.writes:
+        found["304"] = {"description": "You have it already."}
+    for status in statuses(o):
+        found[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
+    return found
+
+
+def _problems(known: dict[Any, Any]) -> dict[str, Any]:
+    content = {TYPE: {"schema": known[Problem], "example": example_of(Problem)}}
+    return {
+        f"Problem{status}": {"description": said, "content": content} for status, said in MEANINGS.items()
+    }
+
+
+def errors() -> list[tuple[str, int, str]]:
+    """Return all words of problems with their status and sentence."""
+
+    def below(kind: type[EventrError]) -> list[type[EventrError]]:
+        return [kind, *(k for sub in kind.__subclasses__() for k in below(sub))]
+
+    ours = {k.code: (k.http_status, k.default) for k in below(EventrError) if k.http_status in MEANINGS}
+    return [(word, *what) for word, what in ours.items()]

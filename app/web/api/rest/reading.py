@@ -1,0 +1,144 @@
+"""Reads what programs send, strictly: types, lengths, unknown and double fields, depth (W14, W15, W16)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from werkzeug.datastructures import MultiDict
+
+from app.errors import InvalidError
+from app.web.api.rest.shapes import PARTS
+
+T = TypeVar("T")
+
+DEPTH = 32
+_WHERE = re.compile(r" - at `(?:key in )?\$(?:\.\.\.|\.)?([^`]*)`")
+_NAMED = re.compile(r"field `([^`]{1,64})`")
+
+
+def read(body: bytes, kind: type[T]) -> T:
+    """Return a JSON text as this type.
+
+    Raises:
+        InvalidError: it is no JSON, or does not fit; names the field.
+    """
+    try:
+        found = json.loads(
+            body.decode("utf-8") or "{}",
+            object_pairs_hook=_once,
+            parse_constant=_no_number,
+            parse_float=_finite,
+        )
+        _check(found)
+    except RecursionError:
+        raise InvalidError("This is nested too deeply. At most %(most)s levels.", most=DEPTH) from None
+    except ValueError as e:
+        raise InvalidError("The body is no JSON text. Send an object in UTF-8.") from e
+    return _converted(found, kind, strict=True)
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            # What it means would depend on who reads it (RFC 8259 section 4).
+            raise InvalidError("The field “%(field)s” came twice.", field=name[:64])
+        found[name] = value
+    return found
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _finite(text: str) -> float:
+    if (number := float(text)) in (float("inf"), float("-inf")):
+        raise ValueError(text)
+    return number
+
+
+def _check(found: Any) -> None:
+    """Refuse what is too deep, and texts that cannot be stored."""
+    level, rest = 0, [found]
+    while rest:
+        if (level := level + 1) > DEPTH + 1:
+            raise InvalidError("This is nested too deeply. At most %(most)s levels.", most=DEPTH)
+        inner: list[Any] = []
+        for value in rest:
+            if isinstance(value, str):
+                _storable(value)
+            elif isinstance(value, dict):
+                inner += [*value.keys(), *value.values()]
+            elif isinstance(value, list):
+                inner += value
+        rest = inner
+
+
+def _storable(text: str) -> None:
+    # Half of a pair of surrogates is no character (RFC 8259 section 8.2).
+    if "\x00" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidError("There is a character in it that cannot be stored.")
+
+
+def query(sent: MultiDict[str, str], kind: type[T]) -> T:
+    """Return the query part of an address as this type.
+
+    Raises:
+        InvalidError: a field is unknown, double or does not fit; names it.
+    """
+    for name, values in sent.lists():
+        if len(values) > 1:
+            raise InvalidError("The field “%(field)s” came twice.", field=name[:64])
+        _storable(values[0])
+    return _converted(sent.to_dict(), kind, strict=False)
+
+
+def nothing(sent: MultiDict[str, str]) -> None:
+    """Refuse a query where none is asked for: what a program thinks it says would be passed over.
+
+    Raises:
+        InvalidError: there is one; names its first field.
+    """
+    if sent:
+        raise InvalidError("There is no field “%(field)s” here.", field=next(iter(sent))[:64])
+
+
+def path(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a path.
+
+    Raises:
+        InvalidError: one does not fit; names it.
+    """
+    found = {}
+    for name, value in sent.items():
+        try:
+            if isinstance(value, str):
+                _storable(value)
+            found[name] = msgspec.convert(value, PARTS[name][0])
+        except (msgspec.ValidationError, InvalidError):
+            raise InvalidError("The field “%(field)s” has a value that does not fit.", field=name) from None
+    return found
+
+
+def _converted(found: Any, kind: type[T], *, strict: bool) -> T:
+    try:
+        return msgspec.convert(found, kind, strict=strict)
+    except msgspec.ValidationError as e:
+        raise _refusal(str(e)) from None
+
+
+def _refusal(words: str) -> InvalidError:
+    where, named = _WHERE.search(words), _NAMED.search(words)
+    inside = where[1] if where else ""
+    if named:
+        field = f"{inside}.{named[1]}" if inside else named[1]
+        if words.startswith("Object contains unknown"):
+            return InvalidError("There is no field “%(field)s” here.", field=field)
+        return InvalidError("The field “%(field)s” is missing.", field=field)
+    if not inside:
+        return InvalidError("The body must be an object.")
+    return InvalidError("The field “%(field)s” has a value that does not fit.", field=inside)

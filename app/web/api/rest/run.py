@@ -1,0 +1,203 @@
+"""The way of a request of the REST API: who comes, what he may, what he sends, once, and what goes out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import msgspec
+from flask import Response, current_app, g, request
+from werkzeug.exceptions import LengthRequired, UnsupportedMediaType
+
+from app.errors import AuthRequiredError, ChangedError, EventrError, ForbiddenError, TooLargeError
+from app.models.idempotency import Answer
+from app.models.token import Caller
+from app.web import errors, problems
+from app.web.api.rest import reading
+from app.web.api.rest.table import JSON, OPERATIONS, OPML, Operation, Reply
+from app.web.context import services, web
+from app.web.sessions import client
+
+_BEARER = re.compile(r"(?i:bearer) +(evt_[A-Za-z0-9_-]{43})")
+#: Headers that an answer keeps when it is given again.
+_LASTING = ("Content-Type", "Location", "Link", "WWW-Authenticate", "Retry-After")
+_ALLOWED = "Authorization, Content-Type, Accept-Language, Idempotency-Key, If-Match, If-None-Match"
+_EXPOSED = (
+    "ETag, Link, Location, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, WWW-Authenticate"
+)
+
+
+def _plain(value: object) -> object:
+    """Return the store's own kind of number as one that is written."""
+    if isinstance(value, int):
+        return int(value)
+    raise TypeError(type(value).__name__)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+
+
+def answer(operation: Operation, path: Mapping[str, Any]) -> Response:
+    """Answer a request for an operation; errors are raised, and rendered where all are."""
+    caller = _caller()
+    if operation.scope is not None and operation.scope not in caller.token.scopes:
+        raise ForbiddenError(user_id=caller.user.id, scope=operation.scope.value)
+    body = _body(operation)
+    work = _bound(operation, caller, path, body)
+    key = request.headers.get("Idempotency-Key")
+    if operation.writes and key is not None:
+        return _once(operation, caller, key, body, work)
+    response = work()
+    if not operation.writes and response.status_code == 200:
+        response.set_etag(_tag(response.get_data()))
+        response.make_conditional(request)
+    return response
+
+
+def _caller() -> Caller:
+    # Nothing else is looked at: no cookie, no part of the address (W08).
+    found = _BEARER.fullmatch(request.headers.get("Authorization", "").strip())
+    if found is None:
+        raise AuthRequiredError("Send a token of yours: Authorization: Bearer evt_…")
+    g.caller = caller = services().tokens.bearer(found[1], client())
+    return caller
+
+
+def _body(operation: Operation) -> bytes:
+    """Return what was sent, if that is of a type and length that is taken (W16)."""
+    if not operation.writes:
+        return b""
+    if "Transfer-Encoding" in request.headers:
+        raise LengthRequired  # a cut one would look whole
+    settings = web().settings
+    most = max(settings.api_max_bytes, settings.opml_max_bytes if OPML in operation.takes else 0)
+    if (request.content_length or 0) > most:
+        raise TooLargeError
+    request.max_content_length = most
+    body = request.get_data(cache=False)
+    if body and operation.body is not None and request.mimetype not in (JSON, *operation.takes):
+        raise UnsupportedMediaType
+    return body
+
+
+def _bound(
+    operation: Operation, caller: Caller, path: Mapping[str, Any], body: bytes
+) -> Callable[[], Response]:
+    """Read what was sent; return the call that does what is asked."""
+    given: dict[str, Any] = {"who": caller.actor, **reading.path(path)}
+    if operation.query is None:
+        reading.nothing(request.args)
+    else:
+        given["query"] = reading.query(request.args, operation.query)
+    if operation.body is not None:
+        given["body"] = _sent(operation, operation.body, body)
+
+    def work() -> Response:
+        _check_unchanged(operation, {name: given[name] for name in ("who", *path)})
+        return _made(operation, operation.handler(**given))
+
+    return work
+
+
+def _sent(operation: Operation, kind: type[msgspec.Struct], body: bytes) -> msgspec.Struct:
+    if body and request.mimetype in operation.takes:
+        # What is in which charset says the file itself: its bytes are kept.
+        return kind(**{operation.raw: body.decode("utf-8", "surrogateescape")})
+    return reading.read(body, kind)
+
+
+def _check_unchanged(operation: Operation, given: dict[str, Any]) -> None:
+    """Compare ``If-Match`` with what is there now (RFC 9110 section 13.1.1)."""
+    if not operation.guarded or "If-Match" not in request.headers:
+        return
+    now = next(o for o in OPERATIONS if o.path == operation.path and o.method == "GET")
+    tags = request.if_match
+    if tags.star_tag:
+        now.handler(**given)  # it is there, or this raises
+    elif not tags.contains(_tag(_made(now, now.handler(**given)).get_data())):
+        raise ChangedError
+
+
+def _made(operation: Operation, found: Any) -> Response:
+    """Return what a handler has returned as a response."""
+    reply = found if isinstance(found, Reply) else Reply(found, operation.statuses[0])
+    if reply.body is None:
+        return Response(status=204)
+    data = reply.body if isinstance(reply.body, bytes) else _ENCODER.encode(reply.body)
+    response = Response(data, reply.status, content_type=operation.gives or JSON)
+    if reply.location:
+        response.headers["Location"] = f"/api/v1{reply.location}"
+    if cursor := getattr(reply.body, "next", None):
+        query = urlencode({**request.args.to_dict(), "cursor": cursor})
+        response.headers["Link"] = f'<{web().base_url}{request.path}?{query}>; rel="next"'
+    return response
+
+
+def _tag(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:32]
+
+
+def _once(
+    operation: Operation, caller: Caller, key: str, body: bytes, work: Callable[[], Response]
+) -> Response:
+    if len(key) > 1 and key[0] == key[-1] == '"':
+        key = key[1:-1]  # as a string of structured fields (RFC 8941), which is the draft's form
+    parts = (
+        request.method,
+        request.full_path,
+        request.headers.get("If-Match", ""),
+        request.mimetype,
+    )
+    digest = hashlib.sha256("\0".join(parts).encode() + b"\0" + body).digest()
+
+    def run() -> Answer:
+        try:
+            response = work()
+        except EventrError as e:
+            response = errors.refused(e)
+        kept = [(name, response.headers[name]) for name in _LASTING if name in response.headers]
+        return Answer(response.status_code, tuple(kept), response.get_data())
+
+    found, again = services().idempotency.once(caller.actor, key, digest, run)
+    response = Response(found.body, found.status)
+    response.headers.pop("Content-Type", None)
+    for name, value in found.headers:
+        response.headers[name] = value
+    if again:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response
+
+
+def preflight() -> Response | None:
+    """Answer a browser that asks whether a page of another site may call; any may: no cookie counts."""
+    if request.method != "OPTIONS":
+        return None
+    here = str(request.url_rule)
+    rules = [rule for rule in current_app.url_map.iter_rules() if rule.rule == here]
+    methods = sorted({method for rule in rules for method in rule.methods or ()})
+    response = Response(status=204)
+    response.headers["Access-Control-Allow-Methods"] = ", ".join(methods)
+    response.headers["Access-Control-Allow-Headers"] = _ALLOWED
+    response.headers["Access-Control-Max-Age"] = "600"
+    return response
+
+
+def finish(response: Response) -> Response:
+    """Add what every answer of the API has, errors and unknown addresses too."""
+    if not problems.here():
+        return response
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+    response.vary.update(("Authorization", "Accept-Language"))
+    caller = cast("Caller | None", g.get("caller"))
+    if caller is not None:
+        quota = services().tokens.quota(caller)
+        response.headers["RateLimit-Policy"] = f'"user";q={quota.limit};w={quota.window}'
+        response.headers["RateLimit"] = f'"user";r={quota.left};t={quota.reset}'
+    elif response.status_code == 429:
+        response.headers["RateLimit-Policy"] = f'"user";q={web().settings.api_per_minute};w=60'
+        response.headers["RateLimit"] = f'"user";r=0;t={response.headers.get("Retry-After", "60")}'
+    return response

@@ -1,0 +1,102 @@
+"""What several resources have in common: kinds of values, parts of paths, small answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from app.models.stream import MAX_ID
+from app.web.api.rest.table import example
+
+__all__ = ["UNSET", "UnsetType"]
+
+#: What the document's examples are about.
+FEED: Final = 1_780_000_000_000_001
+FOLDER: Final = 1_780_000_000_000_002
+OTHER_FOLDER: Final = 1_780_000_000_000_003
+ENTRY: Final = 1_780_000_000_000_004
+TAG: Final = 1_780_000_000_000_005
+OTHER_TAG: Final = 1_780_000_000_000_006
+SEARCH: Final = 1_780_000_000_000_007
+SHARE: Final = 1_780_000_000_000_008
+COMMENT: Final = 1_780_000_000_000_009
+IMPORT: Final = 1_780_000_000_000_010
+DISCOVERY: Final = 1_780_000_000_000_011
+USER: Final = 1_780_000_000_000_012
+PERSON: Final = "cleo"
+UNDO: Final = "folder.Zk3vUqJ8mJv1yW2c0n5b3A"
+SNAPSHOT: Final = "9f2cQm1sT0eXb7Jd4nKw6A"
+FEED_URL: Final = "https://blog.example.org/feed"
+
+Id = Annotated[int, Meta(gt=0, lt=MAX_ID)]
+#: An id in a query; 0: none.
+Id0 = Annotated[int, Meta(ge=0, lt=MAX_ID)]
+Title = Annotated[str, Meta(max_length=512)]
+Url = Annotated[str, Meta(min_length=1, max_length=2048)]
+Opaque = Annotated[
+    str, Meta(max_length=8192, description="As it was answered; nothing is to be read from it.")
+]
+Limit = Annotated[int, Meta(ge=1, le=1000, description="Rows of a page.")]
+StreamName = Annotated[
+    str,
+    Meta(
+        pattern=r"^(all|following|starred|shares|search|(feed|folder|tag):[1-9][0-9]{0,15})$",
+        description="`all`, `following`, `starred`, `shares` (your own), `feed:ID`, `folder:ID`, `tag:ID`, "
+        "or `search` with a query `q`.",
+    ),
+]
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+NoteRef = Annotated[str, Meta(pattern=r"^[a-z]{1,16}\.[0-9]{1,16}$")]
+
+#: Parts of paths: their type, an example, and what they are.
+PARTS: dict[str, tuple[Any, Any, str]] = {
+    "feed_id": (Id, FEED, "A feed that you subscribe to."),
+    "folder_id": (Id, FOLDER, "A folder of yours."),
+    "entry_id": (Id, ENTRY, "An entry that you may see."),
+    "tag_id": (Id, TAG, "A tag of yours."),
+    "search_id": (Id, SEARCH, "A saved search of yours."),
+    "share_id": (Id, SHARE, "A share that you may see."),
+    "comment_id": (Id, COMMENT, "A comment that you may see."),
+    "import_id": (Id, IMPORT, "An import of yours."),
+    "discovery_id": (Id, DISCOVERY, "As answered when you asked for it."),
+    "stream": (StreamName, "all", "A list of entries."),
+    "name": (Name, PERSON, "Somebody's name on this server."),
+}
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is sent; a field that does not belong to it is refused."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What is answered; programs pass over fields that they do not know."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What stands behind the question mark."""
+
+
+class Undo(Shape, frozen=True):
+    """What was done can be taken back for a day by sending this token to `/undo`."""
+
+    undo: str | None
+
+
+class Undone(Shape, frozen=True):
+    """What became of it: people may want to be asked by now, or can no longer be followed."""
+
+    asked: int = 0
+    lost: int = 0
+
+
+class Token(Body, frozen=True):
+    """The token of an action that is to be taken back."""
+
+    undo: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+example(Undo(undo=UNDO))
+example(Undone())
+example(Token(undo=UNDO))

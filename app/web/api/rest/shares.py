@@ -1,0 +1,285 @@
+"""Sharing: what you pass on and write yourself, its chains, and how it is received."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated
+
+from msgspec import Meta
+
+from app.models.actor import Actor
+from app.models.moderation import Reason
+from app.models.sharing import Audience, Link
+from app.models.sharing import Share as Stored
+from app.models.talk import Talk
+from app.models.token import Scope
+from app.web.api.rest.shapes import (
+    ENTRY,
+    PERSON,
+    SHARE,
+    UNDO,
+    UNSET,
+    Body,
+    Id,
+    Name,
+    Opaque,
+    Query,
+    Shape,
+    Undo,
+    UnsetType,
+)
+from app.web.api.rest.table import Reply, example, operation
+from app.web.context import services
+
+TAG = "Shares"
+Note = Annotated[str, Meta(max_length=1_000_000, description="Plain text; how long it may be is a setting.")]
+
+
+class Share(Shape, frozen=True):
+    """One person's sharing of one entry. `of`: the entry that was shared first; of a post, itself.
+
+    `source`: the share that it was taken from.
+    """
+
+    id: Id
+    of: Id
+    at: dt.datetime
+    note: str
+    audience: Audience
+    edited: dt.datetime | None
+    source: Id | None
+
+
+class Reception(Shape, frozen=True):
+    """How a share is received; counts end at a limit, then `more`."""
+
+    likes: int
+    comments: int
+    more: bool
+    liked: bool
+
+
+class ShareView(Shape, frozen=True):
+    """A share with who shared it, what it is about, and how it is received."""
+
+    share: Share
+    name: str
+    display: str
+    title: str
+    url: str
+    reception: Reception
+
+
+class NewShare(Body, frozen=True):
+    """A note, and for whom it is; null: for whom your stream is."""
+
+    note: Note = ""
+    audience: Audience | None = None
+
+
+class NewPost(Body, frozen=True):
+    """Something of your own."""
+
+    note: Note
+    title: Annotated[str, Meta(max_length=256)] = ""
+    audience: Audience | None = None
+
+
+class ShareChange(Body, frozen=True):
+    """What is left out stays."""
+
+    note: Note | UnsetType = UNSET
+    audience: Audience | UnsetType = UNSET
+
+
+class ChainNode(Shape, frozen=True):
+    """A share in the tree of all shares of an entry; who made it is null unless `link` is `seen`."""
+
+    share_id: Id
+    depth: int
+    link: Link
+    name: str | None
+    display: str | None
+    note: str
+
+
+class Chain(Shape, frozen=True):
+    """A part of that tree, in the order of a nested list; `total`: those that you may see."""
+
+    of: Id
+    items: tuple[ChainNode, ...]
+    next: str | None
+    total: int
+    more: bool
+
+
+class CursorQuery(Query, frozen=True):
+    """Which page."""
+
+    cursor: Opaque = ""
+
+
+class Liker(Shape, frozen=True):
+    """Somebody who likes it."""
+
+    name: str
+    display: str
+
+
+class Likers(Shape, frozen=True):
+    """Who likes a share of yours, the last ones first."""
+
+    items: tuple[Liker, ...]
+    next: str | None
+
+
+class Report(Body, frozen=True):
+    """One of share, comment and person, for the administrators."""
+
+    reason: Reason
+    share_id: Id | None = None
+    comment_id: Id | None = None
+    name: Name | None = None
+    text: Annotated[str, Meta(max_length=4096)] = ""
+
+
+_AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
+_SHARE = example(
+    Share(id=SHARE, of=ENTRY, at=_AT, note="Worth it.", audience=Audience.PUBLIC, edited=None, source=None)
+)
+_RECEIVED = example(Reception(likes=2, comments=1, more=False, liked=False))
+example(
+    ShareView(
+        share=_SHARE,
+        name=PERSON,
+        display="Cleo",
+        title="A quiet day",
+        url="https://blog.example.org/1",
+        reception=_RECEIVED,
+    )
+)
+example(NewShare(note="Worth it.", audience=Audience.FOLLOWERS))
+example(NewPost(note="Good morning.", title="A post"))
+example(ShareChange(note="Well worth it."))
+_NODE = example(
+    ChainNode(share_id=SHARE, depth=0, link=Link.SEEN, name=PERSON, display="Cleo", note="Worth it.")
+)
+example(Chain(of=ENTRY, items=(_NODE,), next=None, total=1, more=False))
+_LIKER = example(Liker(name=PERSON, display="Cleo"))
+example(Likers(items=(_LIKER,), next=None))
+example(Report(reason=Reason.SPAM, share_id=SHARE))
+example(Undo(undo=UNDO))
+
+
+def _shape(share: Stored) -> Share:
+    return Share(
+        id=share.id,
+        of=share.of.entry_id,
+        at=share.at,
+        note=share.note,
+        audience=share.audience,
+        edited=share.edited,
+        source=share.source,
+    )
+
+
+def _received(talk: Talk) -> Reception:
+    return Reception(
+        likes=talk.likes.number,
+        comments=talk.comments.number,
+        more=talk.likes.more or talk.comments.more,
+        liked=talk.liked,
+    )
+
+
+@operation("POST", "/entries/{entry_id}/share", "Share an entry", scope=Scope.SHARE, tag=TAG,
+           status=(201, 200))  # fmt: skip
+def share_entry(who: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
+    """Twice is the same as once: what is shared already stays as it is (200)."""
+    done = services().sharing.share(who, entry_id, note=body.note, audience=body.audience)
+    return Reply(_shape(done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
+
+
+@operation("POST", "/posts", "Publish something of your own", scope=Scope.SHARE, tag=TAG, status=201)
+def make_post(who: Actor, body: NewPost) -> Reply[Share]:
+    """It is an entry in the streams of those who follow you."""
+    made = services().sharing.post(who, body.title, body.note, audience=body.audience)
+    return Reply(_shape(made), 201, f"/shares/{made.id}")
+
+
+@operation("GET", "/shares/{share_id}", "Get a share", scope=Scope.READ, tag=TAG)
+def get_share(who: Actor, share_id: int) -> ShareView:
+    """Yours, or one that you may see."""
+    topic = services().talk.topic(who, share_id)
+    return ShareView(
+        share=_shape(topic.share),
+        name=topic.by.handle,
+        display=topic.by.name,
+        title=topic.title,
+        url=topic.url,
+        reception=_received(services().talk.of(who, topic.share)),
+    )
+
+
+@operation("PATCH", "/shares/{share_id}", "Change a share", scope=Scope.SHARE, tag=TAG)
+def change_share(who: Actor, share_id: int, body: ShareChange) -> Share:
+    """Readers see that it was edited."""
+    note = services().sharing.get(who, share_id).note if body.note is UNSET else body.note
+    audience = None if body.audience is UNSET else body.audience
+    return _shape(services().sharing.edit(who, share_id, note=note, audience=audience))
+
+
+@operation("DELETE", "/shares/{share_id}", "Take a share back", scope=Scope.SHARE, tag=TAG)
+def delete_share(who: Actor, share_id: int) -> Undo:
+    """What others made of it stays."""
+    return Undo(undo=f"share.{services().sharing.remove(who, share_id)}")
+
+
+@operation("GET", "/shares/{share_id}/chain", "All shares of the same", scope=Scope.READ, tag=TAG)
+def get_chain(who: Actor, share_id: int, query: CursorQuery) -> Chain:
+    """The tree of who took it from whom, as far as you may see it."""
+    page = services().sharing.chain(who, share_id, query.cursor or None)
+    nodes = tuple(
+        ChainNode(
+            share_id=node.share_id,
+            depth=node.depth,
+            link=node.link,
+            name=node.by.handle if node.by else None,
+            display=node.by.name if node.by else None,
+            note=node.by.note if node.by else "",
+        )
+        for node in page.nodes
+    )
+    return Chain(of=page.origin.entry_id, items=nodes, next=page.cursor, total=page.total, more=page.more)
+
+
+@operation("PUT", "/shares/{share_id}/like", "Like a share", scope=Scope.MARK, tag=TAG)
+def like_share(who: Actor, share_id: int) -> Reception:
+    """Who shared it is told."""
+    return _received(services().talk.like_share(who, share_id, True))
+
+
+@operation("DELETE", "/shares/{share_id}/like", "Like a share no more", scope=Scope.MARK, tag=TAG)
+def unlike_share(who: Actor, share_id: int) -> Reception:
+    """Twice is the same as once."""
+    return _received(services().talk.like_share(who, share_id, False))
+
+
+@operation("GET", "/shares/{share_id}/likes", "Who likes a share of yours", scope=Scope.READ, tag=TAG)
+def list_likes(who: Actor, share_id: int, query: CursorQuery) -> Likers:
+    """Of what others shared nobody learns that."""
+    people, after = services().talk.likers(who, share_id, query.cursor)
+    return Likers(items=tuple(Liker(name=f.handle, display=f.name) for f in people), next=after)
+
+
+@operation("POST", "/reports", "Report something", scope=Scope.SHARE, tag=TAG, status=204, errors=(404, 409))
+def report(who: Actor, body: Report) -> None:
+    """A share, a comment or a person; `other` wants a text."""
+    find = services().moderation
+    if body.share_id is not None:
+        thing = find.share(who, body.share_id)
+    elif body.comment_id is not None:
+        thing = find.comment(who, body.comment_id)
+    else:
+        thing = find.person(who, body.name or "")
+    find.report(who, thing, body.reason, body.text)

@@ -1,0 +1,296 @@
+"""Lists of entries: page by page as they were at one moment, marked as read, and that taken back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.errors import InvalidError
+from app.models.actor import Actor
+from app.models.history import ActionKind
+from app.models.removal import Returned
+from app.models.search import QUERY_MAX, tidy
+from app.models.sharing import Sharer as StoredSharer
+from app.models.stream import EntryRow, Show, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.token import Scope
+from app.web.api.rest.shapes import (
+    ENTRY,
+    FEED,
+    PERSON,
+    SHARE,
+    SNAPSHOT,
+    UNDO,
+    Body,
+    Id,
+    Limit,
+    Opaque,
+    Query,
+    Shape,
+    Token,
+    Undone,
+)
+from app.web.api.rest.table import example, operation
+from app.web.context import services
+from app.web.present import http_only
+from app.web.undoing import restored
+
+TAG = "Streams"
+Snapshot = Annotated[str, Meta(max_length=128, description="As a page of the stream was answered.")]
+Words = Annotated[str, Meta(max_length=4 * QUERY_MAX, description="What to look for; of `search` alone.")]
+
+
+class Sharer(Shape, frozen=True):
+    """Somebody whom you follow and who shared it."""
+
+    share_id: Id
+    name: str
+    display: str
+    note: str
+
+
+class Label(Shape, frozen=True):
+    """A tag."""
+
+    id: Id
+    name: str
+
+
+class EntrySummary(Shape, frozen=True):
+    """An entry as a list shows it.
+
+    `html`: its text where `whole` was asked for, cleaned; null: too long for a list. `at`: what lists are
+    sorted by. `lost`: why nothing is shown of what was shared.
+    """
+
+    id: Id
+    feed_id: Id
+    feed_title: str
+    title: str
+    url: str
+    author: str
+    excerpt: str
+    at: dt.datetime
+    published: dt.datetime | None
+    read: bool
+    starred: bool
+    image: str | None
+    tags: tuple[Label, ...]
+    shared_by: tuple[Sharer, ...]
+    html: str | None
+    lost: str | None
+
+
+class EntryPage(Shape, frozen=True):
+    """Some of a stream as it was when its first page was asked for.
+
+    `next`: cursor of the next page, null at the end. `snapshot`: names that moment, for `mark-all-read`.
+    `unread` and `total`: of the whole stream, as far as they are known.
+    """
+
+    items: tuple[EntrySummary, ...]
+    next: str | None
+    snapshot: str
+    unread: int | None
+    total: int | None
+
+
+class EntryQuery(Query, frozen=True):
+    """Which page, and how; on later pages as on the first."""
+
+    q: Words = ""
+    sort: Sort = Sort.NEWEST
+    show: Show = Show.ALL
+    whole: Annotated[bool, Meta(description="With the texts.")] = False
+    limit: Limit = 50
+    cursor: Opaque = ""
+
+
+class WordsQuery(Query, frozen=True):
+    """The query of the stream `search`."""
+
+    q: Words = ""
+
+
+class MarkAll(Body, frozen=True):
+    """Up to what a page's snapshot held; without one, up to now. Searches and tags need one."""
+
+    snapshot: Snapshot = ""
+
+
+class MarkPart(Body, frozen=True):
+    """What stands above or below an entry in the list of a snapshot."""
+
+    snapshot: Snapshot
+    entry_id: Id
+    part: Literal["above", "below"]
+
+
+class Marked(Shape, frozen=True):
+    """How many became read; `undo` is null when none did."""
+
+    count: int
+    undo: str | None
+
+
+class Action(Shape, frozen=True):
+    """Something that can be taken back. `about`: a stream, or the name of what it was done to."""
+
+    undo: str
+    kind: ActionKind
+    about: str
+    count: int
+    at: dt.datetime
+
+
+class History(Shape, frozen=True):
+    """What can be taken back, the newest first."""
+
+    items: tuple[Action, ...]
+
+
+_AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
+_SHARER = example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth it."))
+_ROW = example(
+    EntrySummary(
+        id=ENTRY,
+        feed_id=FEED,
+        feed_title="blog",
+        title="A quiet day",
+        url="https://blog.example.org/1",
+        author="Ann",
+        excerpt="Nothing happened.",
+        at=_AT,
+        published=_AT,
+        read=False,
+        starred=False,
+        image=None,
+        tags=(),
+        shared_by=(_SHARER,),
+        html=None,
+        lost=None,
+    )
+)
+example(EntryPage(items=(_ROW,), next=None, snapshot=SNAPSHOT, unread=1, total=1))
+example(WordsQuery())
+example(MarkAll(snapshot=SNAPSHOT))
+example(MarkPart(snapshot=SNAPSHOT, entry_id=ENTRY, part="below"))
+example(Marked(count=12, undo=UNDO))
+_ACTION = example(Action(undo=UNDO, kind=ActionKind.FOLDER, about="News", count=0, at=_AT))
+example(History(items=(_ACTION,)))
+
+
+def ref_of(stream: str, words: str) -> StreamRef:
+    """Return the stream of a path.
+
+    Raises:
+        InvalidError: a search without words, or words without a search.
+    """
+    if (stream == StreamKind.SEARCH) != bool(words.strip()):
+        raise InvalidError("The stream “search” goes with a query, and no other.", field="q")
+    if stream == StreamKind.SEARCH:
+        if not (query := tidy(words)):
+            raise InvalidError("Enter something to search for.", field="q")
+        return StreamRef(StreamKind.SEARCH, query=query)
+    return StreamRef.parse(stream.replace(":", "/"))
+
+
+@operation("GET", "/streams/{stream}/entries", "List entries", scope=Scope.READ, tag=TAG, errors=(404,))
+def list_entries(who: Actor, stream: str, query: EntryQuery) -> EntryPage:
+    """Later pages neither repeat nor leave out an entry, whatever comes meanwhile; a list lasts for a day."""
+    snapshot, cursor = _unpacked(query.cursor)
+    page = services().reading.page(
+        who,
+        StreamQuery(
+            ref_of(stream, query.q), query.sort, cursor, snapshot, query.limit, query.show, whole=query.whole
+        ),
+    )
+    return EntryPage(
+        items=tuple(map(_row, page.rows)),
+        next=_packed(page.snapshot, page.cursor) if page.cursor else None,
+        snapshot=page.snapshot,
+        unread=page.unread,
+        total=page.total,
+    )
+
+
+def _packed(snapshot: str, cursor: str) -> str:
+    return base64.urlsafe_b64encode(f"{snapshot} {cursor}".encode()).decode()
+
+
+def _unpacked(text: str) -> tuple[str | None, str | None]:
+    if not text:
+        return None, None
+    try:
+        snapshot, _, cursor = base64.b64decode(text, altchars=b"-_", validate=True).decode().partition(" ")
+    except (binascii.Error, ValueError):
+        snapshot, cursor = "", ""
+    if not (snapshot and cursor):
+        raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+    return snapshot, cursor
+
+
+def _row(row: EntryRow) -> EntrySummary:
+    return EntrySummary(
+        id=row.id,
+        feed_id=row.feed_id,
+        feed_title=row.feed_title,
+        title=row.title,
+        url=http_only(row.url),
+        author=row.author,
+        excerpt=row.excerpt,
+        at=row.at,
+        published=row.published,
+        read=row.read,
+        starred=row.starred,
+        image=http_only(row.image) or None,
+        tags=tuple(Label(id=t.id, name=t.name) for t in row.tags),
+        shared_by=tuple(map(sharer, row.sharers)),
+        html=row.html,
+        lost=row.lost.value if row.lost else None,
+    )
+
+
+def sharer(one: StoredSharer) -> Sharer:
+    """Return somebody who shared something."""
+    return Sharer(share_id=one.share_id, name=one.handle, display=one.name, note=one.note)
+
+
+@operation("POST", "/streams/{stream}/mark-all-read", "Mark a stream as read", scope=Scope.MARK, tag=TAG,
+           errors=(404,))  # fmt: skip
+def mark_all_read(who: Actor, stream: str, query: WordsQuery, body: MarkAll) -> Marked:
+    """All of it, as far as a list has shown it."""
+    ref = ref_of(stream, query.q)
+    done = services().reading.mark_all(who, ref, snapshot=body.snapshot or None)
+    return Marked(count=done.count, undo=done.undo if done.count else None)
+
+
+@operation("POST", "/streams/{stream}/mark-part-read", "Mark a part of a list as read", scope=Scope.MARK,
+           tag=TAG, errors=(404,))  # fmt: skip
+def mark_part_read(who: Actor, stream: str, query: WordsQuery, body: MarkPart) -> Marked:
+    """What stands above or below one of its first entries."""
+    marking = services().marking
+    mark = marking.mark_above if body.part == "above" else marking.mark_below
+    done = mark(who, ref_of(stream, query.q), body.snapshot, body.entry_id)
+    return Marked(count=done.count, undo=done.undo if done.count else None)
+
+
+@operation("POST", "/undo", "Take something back", scope=None, tag=TAG, errors=(404, 409))
+def undo(who: Actor, body: Token) -> Undone:
+    """Any `undo` that was answered, for a day. The token needs the scope of what it was answered to."""
+    done = restored(services(), who, body.undo)
+    if isinstance(done, Returned):
+        return Undone(asked=len(done.asked), lost=done.lost)
+    return Undone(asked=1 if body.undo.startswith("feed.") and done is None else 0)
+
+
+@operation("GET", "/history", "What can be taken back", scope=Scope.MARK, tag=TAG)
+def list_history(who: Actor) -> History:
+    """The newest of the last day."""
+    found = services().marking.history(who).actions
+    return History(
+        items=tuple(Action(undo=a.undo, kind=a.kind, about=a.about, count=a.count, at=a.at) for a in found)
+    )

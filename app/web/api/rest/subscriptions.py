@@ -1,0 +1,391 @@
+"""Subscriptions: list, add, name, folders, pause, address, refresh, health, remove."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.errors import InvalidError, outside_word
+from app.models.actor import Actor, Permission
+from app.models.feed import FetchRecord
+from app.models.folder import PlaceMode
+from app.models.manager import Condition, ManagerQuery, ManagerRow, Order
+from app.models.token import Scope
+from app.web import i18n
+from app.web.api.rest.shapes import (
+    FEED,
+    FEED_URL,
+    FOLDER,
+    OTHER_FOLDER,
+    UNDO,
+    UNSET,
+    Body,
+    Id,
+    Id0,
+    Opaque,
+    Query,
+    Shape,
+    Title,
+    Undo,
+    UnsetType,
+    Url,
+)
+from app.web.api.rest.table import Reply, example, operation
+from app.web.context import services
+from app.web.ours import handle_in
+
+TAG = "Subscriptions"
+Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
+
+
+class Subscription(Shape, frozen=True):
+    """A feed that you read; `person`: somebody of this server.
+
+    `error`: the word of what fails, with its sentence in `message`; `newest`: when its last entry came.
+    """
+
+    feed_id: Id
+    title: str
+    url: str
+    unread: int
+    folder_ids: tuple[Id, ...]
+    paused: bool
+    person: bool
+    newest: dt.datetime | None
+    per_week: float
+    error: str | None
+    message: str | None
+
+
+class SubscriptionPage(Shape, frozen=True):
+    """Some of your subscriptions; `total`: how many the filter finds."""
+
+    items: tuple[Subscription, ...]
+    next: str | None
+    total: int
+
+
+class SubscriptionQuery(Query, frozen=True):
+    """Which subscriptions, and in which order; `folder_id` 0: those in no folder."""
+
+    q: Annotated[str, Meta(max_length=200, description="Words of the name or address.")] = ""
+    show: Condition = Condition.ALL
+    folder_id: Id0 | UnsetType = UNSET
+    sort: Order = Order.NAME
+    cursor: Opaque = ""
+
+
+class NewSubscription(Body, frozen=True):
+    """The address of a feed, with a name of your own and a folder, if you like."""
+
+    url: Url
+    title: Title = ""
+    folder_id: Id | None = None
+
+
+class Subscribed(Shape, frozen=True):
+    """`existed`: you had it already. `ticket`: its first entries are on their way."""
+
+    feed_id: Id
+    existed: bool
+    ticket: str | None
+
+
+class SubscriptionChange(Body, frozen=True):
+    """What is left out stays. `title`: empty, the feed's own name; `folder_ids`: all folders it lies in."""
+
+    title: Title | UnsetType = UNSET
+    folder_ids: Annotated[tuple[Id, ...], Meta(max_length=50)] | UnsetType = UNSET
+    paused: bool | UnsetType = UNSET
+
+
+class SubscriptionKept(Shape, frozen=True):
+    """What is yours of a subscription; `title` is empty where it is the feed's own."""
+
+    feed_id: Id
+    title: str
+    folder_ids: tuple[Id, ...]
+    paused: bool
+
+
+class Address(Body, frozen=True):
+    """Where the feed is read from now on."""
+
+    url: Url
+
+
+class Moved(Shape, frozen=True):
+    """The feed that is read now; `known`: it was here, and what you have read of the old one is read."""
+
+    feed_id: Id
+    known: bool
+    undo: str
+
+
+class FeedMove(Body, frozen=True):
+    """From one folder to another, null: outside of all; `after`: its new neighbour, 0: to the top."""
+
+    source: Id | None = None
+    target: Id | None = None
+    after: Id0 | None = None
+
+
+class Tickets(Shape, frozen=True):
+    """Feeds are being fetched; an event tells of what is new."""
+
+    tickets: tuple[str, ...]
+
+
+class Bulk(Body, frozen=True):
+    """One thing done to many feeds; `folder_id`: for what concerns a folder."""
+
+    feed_ids: Ids
+    do: Literal["add", "remove", "move", "refresh", "unsubscribe"]
+    folder_id: Id | None = None
+
+
+class BulkDone(Shape, frozen=True):
+    """To how many feeds it was done."""
+
+    count: int
+    undo: str | None
+
+
+class Fetch(Shape, frozen=True):
+    """One fetch; status, time and size are null where they would tell what listens where."""
+
+    at: dt.datetime
+    status: int | None
+    ms: int | None
+    bytes: int | None
+    new: int
+    error: str | None
+
+
+class Health(Shape, frozen=True):
+    """How a feed is doing; `pushed`: its hub tells of new entries."""
+
+    feed_id: Id
+    url: str
+    title: str
+    site_url: str | None
+    error: str | None
+    message: str | None
+    checked_at: dt.datetime | None
+    next_check_at: dt.datetime | None
+    per_week: float
+    pushed: bool
+    fetches: tuple[Fetch, ...]
+
+
+_AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
+_ROW = example(
+    Subscription(
+        feed_id=FEED,
+        title="blog",
+        url=FEED_URL,
+        unread=12,
+        folder_ids=(FOLDER,),
+        paused=False,
+        person=False,
+        newest=_AT,
+        per_week=3.5,
+        error=None,
+        message=None,
+    )
+)
+example(SubscriptionPage(items=(_ROW,), next=None, total=1))
+example(NewSubscription(url="https://site.example.org/atom.xml", title="A site", folder_id=FOLDER))
+example(Subscribed(feed_id=FEED, existed=False, ticket="c9d8a7"))
+example(SubscriptionChange(title="My blog", folder_ids=(FOLDER,)))
+example(SubscriptionKept(feed_id=FEED, title="My blog", folder_ids=(FOLDER,), paused=False))
+example(Address(url="https://blog.example.org/new-feed"))
+example(Moved(feed_id=FEED, known=False, undo="feed.Zk3vUqJ8mJv1yW2c0n5b3A"))
+example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
+example(Tickets(tickets=("c9d8a7",)))
+example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
+example(BulkDone(count=1, undo=UNDO))
+_FETCH = example(Fetch(at=_AT, status=200, ms=120, bytes=5_210, new=2, error=None))
+example(
+    Health(
+        feed_id=FEED,
+        url=FEED_URL,
+        title="blog",
+        site_url="https://blog.example.org/",
+        error=None,
+        message=None,
+        checked_at=_AT,
+        next_check_at=_AT,
+        per_week=3.5,
+        pushed=False,
+        fetches=(_FETCH,),
+    )
+)
+
+
+@operation("GET", "/subscriptions", "List subscriptions", scope=Scope.READ, tag=TAG)
+def list_subscriptions(who: Actor, query: SubscriptionQuery) -> SubscriptionPage:
+    """A hundred at a time."""
+    folder = None if query.folder_id is UNSET else query.folder_id
+    asked = ManagerQuery(query.q, query.show, folder, query.sort, _unpacked(query.cursor))
+    page = services().manager.page(who, asked)
+    after = base64.urlsafe_b64encode(page.after.encode()).decode() if page.after else None
+    return SubscriptionPage(items=tuple(_row(who, row) for row in page.rows), next=after, total=page.total)
+
+
+def _unpacked(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor") from None
+
+
+def _seen(who: Actor, word: str | None) -> str | None:
+    """Return the error word that this person may see (S13)."""
+    return outside_word(word, admin=who.may(Permission.ADMIN_SEE)) if word else None
+
+
+def _row(who: Actor, row: ManagerRow) -> Subscription:
+    error = _seen(who, row.error)
+    return Subscription(
+        feed_id=row.feed_id,
+        title=row.title,
+        url=row.url,
+        unread=row.unread,
+        folder_ids=row.folder_ids,
+        paused=row.paused,
+        person=row.person,
+        newest=row.newest,
+        per_week=round(row.rate, 2),
+        error=error,
+        message=i18n.feed_said(error) if error else None,
+    )
+
+
+@operation("POST", "/subscriptions", "Subscribe", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=(201, 200, 202), errors=(404, 413))  # fmt: skip
+def subscribe(who: Actor, body: NewSubscription) -> Reply[Subscribed]:
+    """The address of the feed itself; `/discoveries` finds those of a site. Twice is the same as once (200).
+
+    202: the feed is fetched for the first time.
+    """
+    if handle_in(body.url):
+        raise InvalidError("This is a person of this server. Follow him by his name.", field="url")
+    done = services().subscriptions.subscribe(who, body.url, title=body.title, folder_id=body.folder_id)
+    feed_id = done.subscription.feed_id
+    status = 200 if done.existed else 202 if done.ticket else 201
+    made = Subscribed(feed_id=feed_id, existed=done.existed, ticket=done.ticket)
+    return Reply(made, status, f"/subscriptions/{feed_id}")
+
+
+@operation("GET", "/subscriptions/{feed_id}", "Get a subscription", scope=Scope.READ, tag=TAG)
+def get_subscription(who: Actor, feed_id: int) -> Subscription:
+    """As in the list."""
+    return _row(who, services().manager.one(who, feed_id))
+
+
+@operation("PATCH", "/subscriptions/{feed_id}", "Change a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
+           guarded=True)  # fmt: skip
+def change_subscription(who: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
+    """Its name, its folders, or whether it is fetched for you."""
+    folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
+    title = None if body.title is UNSET else body.title
+    if body.paused is not UNSET:
+        services().subscriptions.pause(who, feed_id, body.paused)
+    now = services().subscriptions.edit(who, feed_id, title=title, folder_ids=folders)
+    paused = now.paused if body.paused is UNSET else body.paused
+    return SubscriptionKept(feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=paused)
+
+
+@operation("DELETE", "/subscriptions/{feed_id}", "Unsubscribe", scope=Scope.SUBSCRIBE, tag=TAG,
+           guarded=True)  # fmt: skip
+def unsubscribe(who: Actor, feed_id: int) -> Undo:
+    """Starred entries stay."""
+    return Undo(undo=f"feed.{services().subscriptions.unsubscribe(who, feed_id)}")
+
+
+@operation("POST", "/subscriptions/{feed_id}/address", "Change a feed's address", scope=Scope.SUBSCRIBE,
+           tag=TAG, errors=(409,))  # fmt: skip
+def change_address(who: Actor, feed_id: int, body: Address) -> Moved:
+    """Name and folders stay; the feed has another id from then on."""
+    done = services().subscriptions.change_address(who, feed_id, body.url)
+    return Moved(feed_id=done.feed_id, known=done.known, undo=f"feed.{done.undo}")
+
+
+@operation("POST", "/subscriptions/{feed_id}/move", "Move a feed", scope=Scope.SUBSCRIBE, tag=TAG)
+def move_feed(who: Actor, feed_id: int, body: FeedMove) -> Undo:
+    """Take it out of one folder and put it into another, or elsewhere among its neighbours."""
+    token = services().folders.move_feed(
+        who, feed_id, source=body.source, target=body.target, after=body.after
+    )
+    return Undo(undo=f"place.{token}")
+
+
+@operation("POST", "/subscriptions/{feed_id}/refresh", "Fetch a feed now", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=202)  # fmt: skip
+def refresh_feed(who: Actor, feed_id: int) -> Tickets:
+    """The answer does not wait for it."""
+    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who, feed_id)))
+
+
+@operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
+           status=202)  # fmt: skip
+def refresh_all(who: Actor) -> Tickets:
+    """The answer does not wait for it."""
+    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who)))
+
+
+@operation("POST", "/subscriptions/bulk", "Change many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
+           errors=(404,))  # fmt: skip
+def change_many(who: Actor, body: Bulk) -> BulkDone:
+    """`add`, `remove` and `move` are about a folder; `move` without one: outside of all."""
+    if body.do == "refresh":
+        return BulkDone(count=services().manager.refresh(who, body.feed_ids), undo=None)
+    if body.do == "unsubscribe":
+        token, count = services().manager.unsubscribe(who, body.feed_ids)
+        return BulkDone(count=count, undo=f"feeds.{token}")
+    mode = PlaceMode(body.do)
+    if body.folder_id is None and mode is not PlaceMode.MOVE:
+        raise InvalidError("Choose a folder first.", field="folder_id")
+    folders = [] if body.folder_id is None else [body.folder_id]
+    token, count = services().folders.place(who, body.feed_ids, folders, mode)
+    return BulkDone(count=count, undo=f"place.{token}")
+
+
+@operation("GET", "/subscriptions/{feed_id}/health", "A feed's health", scope=Scope.READ, tag=TAG)
+def get_health(who: Actor, feed_id: int) -> Health:
+    """Its error in words and its last fetches."""
+    found = services().subscriptions.health(who, feed_id)
+    feed, error = found.feed, _seen(who, found.feed.error)
+    return Health(
+        feed_id=feed_id,
+        url=feed.url,
+        title=feed.title,
+        site_url=feed.site_url,
+        error=error,
+        message=i18n.feed_said(error) if error else None,
+        checked_at=feed.checked_at,
+        next_check_at=found.next_check_at,
+        per_week=round(found.per_week, 2),
+        pushed=found.pushed_by is not None,
+        fetches=tuple(_fetch(who, fetch) for fetch in found.fetches),
+    )
+
+
+def _fetch(who: Actor, fetch: FetchRecord) -> Fetch:
+    # 0, 1 or 5,000 ms tell as much as the word that is not shown (S13).
+    word = _seen(who, fetch.error)
+    shown = word == fetch.error
+    return Fetch(
+        at=fetch.at,
+        status=fetch.status if shown else None,
+        ms=fetch.ms if shown else None,
+        bytes=fetch.bytes if shown else None,
+        new=fetch.new,
+        error=word,
+    )

@@ -1,0 +1,123 @@
+"""Tags and saved searches."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from app.models.actor import Actor
+from app.models.tag import Tag as Stored
+from app.models.token import Scope
+from app.web.api.rest.shapes import OTHER_TAG, SEARCH, TAG, Body, Id, Shape, Undo
+from app.web.api.rest.table import Reply, example, operation
+from app.web.context import services
+
+GROUP = "Tags and searches"
+
+
+class Tag(Shape, frozen=True):
+    """A tag of yours; `count`: entries that have it."""
+
+    id: Id
+    name: str
+    count: int
+
+
+class TagList(Shape, frozen=True):
+    """All your tags by name."""
+
+    items: tuple[Tag, ...]
+
+
+class TagChange(Body, frozen=True):
+    """Its new name."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class TagMerge(Body, frozen=True):
+    """The tag that all its entries get instead."""
+
+    into: Id
+
+
+class Search(Shape, frozen=True):
+    """A query that you keep."""
+
+    id: Id
+    name: str
+    query: str
+
+
+class SearchList(Shape, frozen=True):
+    """All your saved searches by name."""
+
+    items: tuple[Search, ...]
+
+
+class NewSearch(Body, frozen=True):
+    """A query to keep; without a name it is called as it is. The same name again changes its query."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=1024)]
+    name: Annotated[str, Meta(max_length=128)] = ""
+
+
+_TAG = example(Tag(id=TAG, name="to read", count=4))
+example(TagList(items=(_TAG,)))
+example(TagChange(name="later"))
+example(TagMerge(into=OTHER_TAG))
+_SEARCH = example(Search(id=SEARCH, name="Climate", query="climate -sport"))
+example(SearchList(items=(_SEARCH,)))
+example(NewSearch(query="climate -sport", name="Climate"))
+
+
+@operation("GET", "/tags", "List tags", scope=Scope.READ, tag=GROUP)
+def list_tags(who: Actor) -> TagList:
+    """A tag is made by giving it to an entry."""
+    return TagList(items=tuple(map(_tag, services().tags.all(who))))
+
+
+def _tag(tag: Stored) -> Tag:
+    return Tag(id=tag.id, name=tag.name, count=tag.count)
+
+
+@operation("PATCH", "/tags/{tag_id}", "Rename a tag", scope=Scope.MARK, tag=GROUP, errors=(409,))
+def change_tag(who: Actor, tag_id: int, body: TagChange) -> Tag:
+    """Its entries keep it."""
+    return _tag(services().tags.rename(who, tag_id, body.name))
+
+
+@operation("POST", "/tags/{tag_id}/merge", "Merge two tags", scope=Scope.MARK, tag=GROUP)
+def merge_tag(who: Actor, tag_id: int, body: TagMerge) -> Undo:
+    """All its entries get the other one, and it is gone."""
+    services().tags.merge(who, tag_id, body.into)
+    return Undo(undo=f"tag.{tag_id}")
+
+
+@operation("DELETE", "/tags/{tag_id}", "Delete a tag", scope=Scope.MARK, tag=GROUP)
+def delete_tag(who: Actor, tag_id: int) -> Undo:
+    """Its entries stay where they are."""
+    services().tags.delete(who, tag_id)
+    return Undo(undo=f"tag.{tag_id}")
+
+
+@operation("GET", "/searches", "List saved searches", scope=Scope.READ, tag=GROUP)
+def list_searches(who: Actor) -> SearchList:
+    """What one finds is read as the stream `search` with its query."""
+    found = services().tags.searches(who)
+    return SearchList(items=tuple(Search(id=s.id, name=s.name, query=s.query) for s in found))
+
+
+@operation("POST", "/searches", "Save a search", scope=Scope.MARK, tag=GROUP, status=201, errors=(413,))
+def save_search(who: Actor, body: NewSearch) -> Reply[Search]:
+    """What can be typed is told on the page of the search."""
+    kept = services().tags.save_search(who, body.name, body.query)
+    return Reply(Search(id=kept.id, name=kept.name, query=kept.query), 201)
+
+
+@operation("DELETE", "/searches/{search_id}", "Delete a saved search", scope=Scope.MARK, tag=GROUP)
+def delete_search(who: Actor, search_id: int) -> Undo:
+    """Twice is the same as once; then there is nothing to take back, and `undo` is null."""
+    token = services().tags.forget_search(who, search_id)
+    return Undo(undo=f"search.{token}" if token else None)

@@ -1,0 +1,38 @@
+"""What a token takes back: of which kind it is says its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.web import schemas
+
+
+def restored(services: Services, who: Actor, token: str) -> object:
+    """Take back what this token stands for; return what its service has returned.
+
+    Raises:
+        NotFoundError: it was too long ago, was taken back already, or was never his.
+    """
+    kind, _dot, rest = token.rpartition(".")
+    restore = _restorers(services, who).get(kind)
+    if restore is not None:
+        return restore(rest)
+    services.reading.undo(who, token)
+    return None
+
+
+def _restorers(services: Services, who: Actor) -> Mapping[str, Callable[[str], object]]:
+    return {
+        "feed": partial(services.subscriptions.restore, who),
+        "feeds": partial(services.manager.restore, who),
+        "folder": partial(services.folders.restore, who),
+        "tag": lambda token: services.tags.restore(who, schemas.an_id(token)),
+        "search": partial(services.tags.restore_search, who),
+        "share": partial(services.sharing.restore, who),
+        "comment": partial(services.talk.restore, who),
+        "keys": lambda _token: services.accounts.undo_keys(who),
+        "place": partial(services.folders.undo_move, who),
+    }
