@@ -102,6 +102,11 @@ class ContactService:
             blocked=self._laid(actor, TieKind.BLOCK),
         )
 
+    def laid(self, actor: Actor, kind: TieKind) -> tuple[Contact, ...]:
+        """Return whom the actor mutes, blocks or asked to follow: the first hundred."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._laid(actor, kind)
+
     def _shown(self, actor: Actor | None, handle: str) -> Person:
         person = self._people.at_name(actor, handle)
         if not (person.tie.own or person.profile.open_lists):

@@ -57,7 +57,7 @@ class PackService:
             InvalidError: nothing is chosen, or he has all of it.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        view = self.get(actor, slug)
+        view = self._view(self._packs.get(a_text(slug, "slug", most=SLUG_MAX)))
         feeds = tuple(f for n, f in enumerate(view.feeds) if chosen is None or n in chosen)
         if not feeds:
             raise InvalidError("Nothing is chosen. Tick at least one feed.")

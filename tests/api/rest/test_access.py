@@ -22,7 +22,7 @@ _PERSONAL = (
     *("shares", "likes", "comments", "notifications", "reports", "ties"),
 )
 #: Parts of a path that are nobody's own.
-_COMMON = {"stream", "name", "discovery_id"}
+_COMMON = {"stream", "name", "slug", "discovery_id"}
 #: To end what is gone already is no error; it looks done and changes nothing.
 _SILENT = {"deleteSearch"}
 

@@ -80,6 +80,25 @@ def test_W08_a_revoked_token_opens_nothing_at_once(mine: Program, ann: Actor, se
     assert mine.get("/me").status_code == 401
 
 
+def test_V14_no_token_and_nothing_that_was_sent_is_logged(
+    mine: Program, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("DEBUG", logger="app")
+    headers = {"Idempotency-Key": "canary-key"}
+    mine.post("/folders", {"name": "canary-name", "canary-field": 1}, headers=headers)
+    mine.post("/folders", {"name": "canary-name"}, headers=headers)
+    mine.get(f"/me?token={mine.secret}")
+    mine.get("/streams/search/entries?q=canary-words")
+    mine.post("/subscriptions", {"url": "canary-url"})
+    Program(mine.client.application, mine.secret[:-1] + "x").get("/me")
+    out = capfd.readouterr()
+    ours = [str(record.__dict__) for record in caplog.records if record.name.startswith("app.")]
+    assert ours
+    written = "".join([*ours, out.out, out.err])
+    for canary in (mine.secret, mine.secret[:-1], "canary-key", "canary-name", "canary-words"):
+        assert canary not in written
+
+
 def test_a_lacking_scope_is_named(program: Make, ann: Actor) -> None:
     reader = program(ann, "read")
     answer = reader.post("/folders", {"name": "x"})
@@ -97,8 +116,6 @@ def test_a_lacking_scope_is_named(program: Make, ann: Actor) -> None:
     ("method", "path", "status"),
     [
         ("GET", "/nothing", 404),
-        ("GET", "/folders/x", 404),
-        ("GET", "/folders/99999999999999999999", 404),
         ("PUT", "/folders", 405),
         ("TRACE", "/me", 405),
         ("POST", "/nothing", 404),
@@ -133,6 +150,13 @@ def test_sentences_come_in_the_language_that_is_asked_for(mine: Program) -> None
     said = mine.get("/folders/17", headers={"Accept-Language": "de"}).get_json()
     assert said["word"] == "not_found"
     assert "nichts" in said["detail"].lower()
+
+
+@pytest.mark.parametrize("part", ["x", "0", "017", "-1", "1.5", "9" * 20, "9" * 5000, "%31x", "1%00", "٣"])
+def test_W15_what_is_no_id_is_not_there(mine: Program, part: str) -> None:
+    for method in ("GET", "DELETE"):
+        answer = mine.send(method, f"/folders/{part}")
+        assert (answer.status_code, answer.get_json()["word"]) == (404, "not_found")
 
 
 # -- what is sent

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app import clock
 from app.models.actor import Actor
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People
@@ -83,6 +84,7 @@ def test_an_entry_is_marked_field_by_field(mine: Program, people: People, ann: A
 
 def test_a_search_is_a_stream(mine: Program, people: People, ann: Actor) -> None:
     people.blog([ann], entries=3)
+    people.services.indexing.run(clock.now(), 30)
     answer = mine.get("/streams/search/entries?q=is:unread&limit=2")
     assert (answer.status_code, len(answer.get_json()["items"])) == (200, 2)
     assert mine.get("/streams/search/entries").get_json()["field"] == "q"

@@ -14,14 +14,17 @@ from flask import Blueprint, Response
 from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     account,
     comments,
+    discover,
     discoveries,
     docs,
     entries,
     events,
     folders,
+    health,
     imports,
     notifications,
     people,
+    profiles,
     run,
     shares,
     streams,
@@ -39,13 +42,8 @@ _PART = re.compile(r"\{(\w+)\}")
 
 
 def _rule(operation: Operation) -> str:
-    """Return the path as Flask writes it: what is no id at all is no address."""
-
-    def part(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"<int(max=9007199254740991):{name}>" if name.endswith("_id") else f"<{name}>"
-
-    return _PART.sub(part, operation.path)
+    """Return the path as Flask writes it; what its parts may be is checked like all else that is sent."""
+    return _PART.sub(r"<\1>", operation.path)
 
 
 def _view(operation: Operation) -> Callable[..., Response]:

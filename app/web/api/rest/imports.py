@@ -15,6 +15,7 @@ from app.models.token import Scope
 from app.services.imports import PAGE
 from app.web import i18n
 from app.web.api.rest.shapes import FEED, FEED_URL, IMPORT, UNSET, Body, Id, Query, Shape, UnsetType
+from app.web.api.rest.subscriptions import BulkDone
 from app.web.api.rest.table import OPML, Reply, example, operation
 from app.web.context import services
 
@@ -138,7 +139,8 @@ example(ImportStart())
 example(ImportRetry())
 
 
-def _shape(found: Stored) -> Import:
+def import_shape(found: Stored) -> Import:
+    """Return an import as it is answered."""
     return Import(
         id=found.id,
         name=found.name,
@@ -157,7 +159,7 @@ def _shape(found: Stored) -> Import:
 @operation("GET", "/imports", "List imports", scope=Scope.READ, tag=TAG)
 def list_imports(who: Actor) -> ImportList:
     """The last fifty."""
-    return ImportList(items=tuple(map(_shape, services().imports.recent(who))))
+    return ImportList(items=tuple(map(import_shape, services().imports.recent(who))))
 
 
 @operation("POST", "/imports", "Send a file of subscriptions", scope=Scope.SUBSCRIBE, tag=TAG, status=201,
@@ -165,13 +167,13 @@ def list_imports(who: Actor) -> ImportList:
 def make_import(who: Actor, body: NewImport) -> Reply[Import]:
     """OPML, as JSON or as the file itself. Nothing is subscribed before it is started."""
     kept = services().imports.preview(who, body.opml.encode("utf-8", "surrogateescape"), body.name)
-    return Reply(_shape(kept), 201, f"/imports/{kept.id}")
+    return Reply(import_shape(kept), 201, f"/imports/{kept.id}")
 
 
 @operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)
 def get_import(who: Actor, import_id: int) -> Import:
     """How far it is; events tell it too."""
-    return _shape(services().imports.get(who, import_id))
+    return import_shape(services().imports.get(who, import_id))
 
 
 @operation("GET", "/imports/{import_id}/items", "List an import's outlines", scope=Scope.READ, tag=TAG)
@@ -208,7 +210,7 @@ def start_import(who: Actor, import_id: int, body: ImportStart) -> Reply[Import]
         for page in sorted({index // PAGE for index in body.chosen}):
             imports.choose(who, import_id, page, [i for i in body.chosen if i // PAGE == page])
     started = services().imports.start(who, import_id, keep_folders=body.keep_folders, into=body.into)
-    return Reply(_shape(started), 202, f"/imports/{import_id}")
+    return Reply(import_shape(started), 202, f"/imports/{import_id}")
 
 
 @operation(
@@ -216,21 +218,23 @@ def start_import(who: Actor, import_id: int, body: ImportStart) -> Reply[Import]
 )
 def cancel_import(who: Actor, import_id: int) -> Import:
     """What is subscribed stays."""
-    return _shape(services().imports.cancel(who, import_id))
+    return import_shape(services().imports.cancel(who, import_id))
 
 
 @operation("POST", "/imports/{import_id}/continue", "Take a cancel back", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
 def continue_import(who: Actor, import_id: int) -> Reply[Import]:
     """It goes on where it stopped."""
-    return Reply(_shape(services().imports.go_on(who, import_id)), 202, f"/imports/{import_id}")
+    return Reply(import_shape(services().imports.go_on(who, import_id)), 202, f"/imports/{import_id}")
 
 
 @operation("POST", "/imports/{import_id}/retry", "Try again what failed", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202, errors=(409,))  # fmt: skip
 def retry_import(who: Actor, import_id: int, body: ImportRetry) -> Reply[Import]:
     """One outline, or all that failed."""
-    return Reply(_shape(services().imports.retry(who, import_id, body.index)), 202, f"/imports/{import_id}")
+    return Reply(
+        import_shape(services().imports.retry(who, import_id, body.index)), 202, f"/imports/{import_id}"
+    )
 
 
 @operation("DELETE", "/imports/{import_id}", "Forget an import", scope=Scope.SUBSCRIBE, tag=TAG,
@@ -238,6 +242,20 @@ def retry_import(who: Actor, import_id: int, body: ImportRetry) -> Reply[Import]
 def delete_import(who: Actor, import_id: int) -> None:
     """Subscriptions stay."""
     services().imports.remove(who, import_id)
+
+
+@operation(
+    "POST",
+    "/imports/{import_id}/unsubscribe",
+    "Unsubscribe from what an import has brought",
+    scope=Scope.SUBSCRIBE,
+    tag=TAG,
+    errors=(409,),
+)
+def unsubscribe_import(who: Actor, import_id: int) -> BulkDone:
+    """What you had before stays."""
+    token, count = services().imports.unsubscribe(who, import_id)
+    return BulkDone(count=count, undo=f"feeds.{token}")
 
 
 @operation("GET", "/export.opml", "Take your subscriptions along", scope=Scope.READ, tag=TAG,

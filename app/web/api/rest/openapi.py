@@ -151,6 +151,7 @@ def _query(o: Operation, queries: dict[Any, Any]) -> list[dict[str, Any]]:
             "required": name in required,
             "description": of.get("description", ""),
             "schema": _plain(of),
+            **({"example": example_of(o.query)[name]} if name in required else {}),
         }
         for name, of in schema["properties"].items()
     ]

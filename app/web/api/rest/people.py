@@ -10,6 +10,7 @@ from app.errors import NotFoundError
 from app.models.actor import Actor
 from app.models.sharing import Audience, Tie
 from app.models.token import Scope
+from app.services.contacts import Contact as Stored
 from app.services.contacts import Contacts
 from app.web.api.rest.shapes import PERSON, Body, Id0, Query, Shape
 from app.web.api.rest.table import example, operation
@@ -131,8 +132,13 @@ def get_person(who: Actor, name: str) -> Person:
     )
 
 
+def contact(one: Stored) -> Contact:
+    """Return somebody in a list."""
+    return Contact(name=one.handle, display=one.name, relation=_relation(one.tie))
+
+
 def _page(found: Contacts) -> ContactPage:
-    people = tuple(Contact(name=c.handle, display=c.name, relation=_relation(c.tie)) for c in found.people)
+    people = tuple(map(contact, found.people))
     return ContactPage(items=people, next=None if found.next is None else str(found.next), total=found.total)
 
 

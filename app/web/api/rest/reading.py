@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 from werkzeug.datastructures import MultiDict
 
-from app.errors import InvalidError
-from app.web.api.rest.shapes import PARTS
+from app.errors import InvalidError, NotFoundError
+from app.web.api.rest.shapes import PARTS, Id
 
 T = TypeVar("T")
 
@@ -107,21 +107,32 @@ def nothing(sent: MultiDict[str, str]) -> None:
         raise InvalidError("There is no field “%(field)s” here.", field=next(iter(sent))[:64])
 
 
-def path(sent: Mapping[str, Any]) -> dict[str, Any]:
+def path(sent: Mapping[str, str]) -> dict[str, Any]:
     """Return the parts of a path.
 
     Raises:
-        InvalidError: one does not fit; names it.
+        NotFoundError: one cannot be an id.
+        InvalidError: one does not fit otherwise; names it.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in sent.items():
+        kind = PARTS[name][0]
         try:
-            if isinstance(value, str):
+            if kind is Id:
+                found[name] = msgspec.convert(_number(value), kind)
+            else:
                 _storable(value)
-            found[name] = msgspec.convert(value, PARTS[name][0])
-        except (msgspec.ValidationError, InvalidError):
+                found[name] = msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            if kind is Id:
+                raise NotFoundError from None
             raise InvalidError("The field “%(field)s” has a value that does not fit.", field=name) from None
     return found
+
+
+def _number(text: str) -> int:
+    # Nothing is converted that is longer than any id: that would take its time.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 16 and text[0] != "0" else 0
 
 
 def _converted(found: Any, kind: type[T], *, strict: bool) -> T:

@@ -26,6 +26,7 @@ IMPORT: Final = 1_780_000_000_000_010
 DISCOVERY: Final = 1_780_000_000_000_011
 USER: Final = 1_780_000_000_000_012
 PERSON: Final = "cleo"
+PACK: Final = "science"
 UNDO: Final = "folder.Zk3vUqJ8mJv1yW2c0n5b3A"
 SNAPSHOT: Final = "9f2cQm1sT0eXb7Jd4nKw6A"
 FEED_URL: Final = "https://blog.example.org/feed"
@@ -48,6 +49,7 @@ StreamName = Annotated[
     ),
 ]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
+Slug = Annotated[str, Meta(min_length=1, max_length=80)]
 NoteRef = Annotated[str, Meta(pattern=r"^[a-z]{1,16}\.[0-9]{1,16}$")]
 
 #: Parts of paths: their type, an example, and what they are.
@@ -62,6 +64,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "import_id": (Id, IMPORT, "An import of yours."),
     "discovery_id": (Id, DISCOVERY, "As answered when you asked for it."),
     "stream": (StreamName, "all", "A list of entries."),
+    "slug": (Slug, PACK, "A pack's name in addresses."),
     "name": (Name, PERSON, "Somebody's name on this server."),
 }
 

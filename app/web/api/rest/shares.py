@@ -171,7 +171,8 @@ example(Report(reason=Reason.SPAM, share_id=SHARE))
 example(Undo(undo=UNDO))
 
 
-def _shape(share: Stored) -> Share:
+def share_shape(share: Stored) -> Share:
+    """Return a share as it is answered."""
     return Share(
         id=share.id,
         of=share.of.entry_id,
@@ -197,14 +198,14 @@ def _received(talk: Talk) -> Reception:
 def share_entry(who: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
     """Twice is the same as once: what is shared already stays as it is (200)."""
     done = services().sharing.share(who, entry_id, note=body.note, audience=body.audience)
-    return Reply(_shape(done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
+    return Reply(share_shape(done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
 
 
 @operation("POST", "/posts", "Publish something of your own", scope=Scope.SHARE, tag=TAG, status=201)
 def make_post(who: Actor, body: NewPost) -> Reply[Share]:
     """It is an entry in the streams of those who follow you."""
     made = services().sharing.post(who, body.title, body.note, audience=body.audience)
-    return Reply(_shape(made), 201, f"/shares/{made.id}")
+    return Reply(share_shape(made), 201, f"/shares/{made.id}")
 
 
 @operation("GET", "/shares/{share_id}", "Get a share", scope=Scope.READ, tag=TAG)
@@ -212,7 +213,7 @@ def get_share(who: Actor, share_id: int) -> ShareView:
     """Yours, or one that you may see."""
     topic = services().talk.topic(who, share_id)
     return ShareView(
-        share=_shape(topic.share),
+        share=share_shape(topic.share),
         name=topic.by.handle,
         display=topic.by.name,
         title=topic.title,
@@ -226,7 +227,7 @@ def change_share(who: Actor, share_id: int, body: ShareChange) -> Share:
     """Readers see that it was edited."""
     note = services().sharing.get(who, share_id).note if body.note is UNSET else body.note
     audience = None if body.audience is UNSET else body.audience
-    return _shape(services().sharing.edit(who, share_id, note=note, audience=audience))
+    return share_shape(services().sharing.edit(who, share_id, note=note, audience=audience))
 
 
 @operation("DELETE", "/shares/{share_id}", "Take a share back", scope=Scope.SHARE, tag=TAG)

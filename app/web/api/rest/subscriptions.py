@@ -12,7 +12,6 @@ from msgspec import Meta
 
 from app.errors import InvalidError, outside_word
 from app.models.actor import Actor, Permission
-from app.models.feed import FetchRecord
 from app.models.folder import PlaceMode
 from app.models.manager import Condition, ManagerQuery, ManagerRow, Order
 from app.models.token import Scope
@@ -156,33 +155,6 @@ class BulkDone(Shape, frozen=True):
     undo: str | None
 
 
-class Fetch(Shape, frozen=True):
-    """One fetch; status, time and size are null where they would tell what listens where."""
-
-    at: dt.datetime
-    status: int | None
-    ms: int | None
-    bytes: int | None
-    new: int
-    error: str | None
-
-
-class Health(Shape, frozen=True):
-    """How a feed is doing; `pushed`: its hub tells of new entries."""
-
-    feed_id: Id
-    url: str
-    title: str
-    site_url: str | None
-    error: str | None
-    message: str | None
-    checked_at: dt.datetime | None
-    next_check_at: dt.datetime | None
-    per_week: float
-    pushed: bool
-    fetches: tuple[Fetch, ...]
-
-
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 _ROW = example(
     Subscription(
@@ -210,22 +182,6 @@ example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
 example(Tickets(tickets=("c9d8a7",)))
 example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
 example(BulkDone(count=1, undo=UNDO))
-_FETCH = example(Fetch(at=_AT, status=200, ms=120, bytes=5_210, new=2, error=None))
-example(
-    Health(
-        feed_id=FEED,
-        url=FEED_URL,
-        title="blog",
-        site_url="https://blog.example.org/",
-        error=None,
-        message=None,
-        checked_at=_AT,
-        next_check_at=_AT,
-        per_week=3.5,
-        pushed=False,
-        fetches=(_FETCH,),
-    )
-)
 
 
 @operation("GET", "/subscriptions", "List subscriptions", scope=Scope.READ, tag=TAG)
@@ -245,13 +201,13 @@ def _unpacked(cursor: str) -> str:
         raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor") from None
 
 
-def _seen(who: Actor, word: str | None) -> str | None:
+def seen(who: Actor, word: str | None) -> str | None:
     """Return the error word that this person may see (S13)."""
     return outside_word(word, admin=who.may(Permission.ADMIN_SEE)) if word else None
 
 
 def _row(who: Actor, row: ManagerRow) -> Subscription:
-    error = _seen(who, row.error)
+    error = seen(who, row.error)
     return Subscription(
         feed_id=row.feed_id,
         title=row.title,
@@ -355,37 +311,3 @@ def change_many(who: Actor, body: Bulk) -> BulkDone:
     folders = [] if body.folder_id is None else [body.folder_id]
     token, count = services().folders.place(who, body.feed_ids, folders, mode)
     return BulkDone(count=count, undo=f"place.{token}")
-
-
-@operation("GET", "/subscriptions/{feed_id}/health", "A feed's health", scope=Scope.READ, tag=TAG)
-def get_health(who: Actor, feed_id: int) -> Health:
-    """Its error in words and its last fetches."""
-    found = services().subscriptions.health(who, feed_id)
-    feed, error = found.feed, _seen(who, found.feed.error)
-    return Health(
-        feed_id=feed_id,
-        url=feed.url,
-        title=feed.title,
-        site_url=feed.site_url,
-        error=error,
-        message=i18n.feed_said(error) if error else None,
-        checked_at=feed.checked_at,
-        next_check_at=found.next_check_at,
-        per_week=round(found.per_week, 2),
-        pushed=found.pushed_by is not None,
-        fetches=tuple(_fetch(who, fetch) for fetch in found.fetches),
-    )
-
-
-def _fetch(who: Actor, fetch: FetchRecord) -> Fetch:
-    # 0, 1 or 5,000 ms tell as much as the word that is not shown (S13).
-    word = _seen(who, fetch.error)
-    shown = word == fetch.error
-    return Fetch(
-        at=fetch.at,
-        status=fetch.status if shown else None,
-        ms=fetch.ms if shown else None,
-        bytes=fetch.bytes if shown else None,
-        new=fetch.new,
-        error=word,
-    )

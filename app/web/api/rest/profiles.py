@@ -1,0 +1,179 @@
+"""Your own page, what somebody shares on his, and whom you mute and block."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.models.actor import Actor
+from app.models.shared import SharedItem as Stored
+from app.models.sharing import Audience, Profile, TieKind
+from app.models.token import Scope
+from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, contact
+from app.web.api.rest.shapes import UNSET, Body, Query, Shape, UnsetType
+from app.web.api.rest.shares import Share, share_shape
+from app.web.api.rest.table import EXAMPLES, example, operation
+from app.web.context import services
+from app.web.present import http_only
+
+Links = Annotated[tuple[Annotated[str, Meta(max_length=2048)], ...], Meta(max_length=5)]
+
+
+class OwnProfile(Shape, frozen=True):
+    """What others see of you, and who finds you.
+
+    `audience`: who sees your stream. `listed`: search engines may show your page. `open_lists`: others see
+    whom you follow and who follows you. `similar`: you are shown to people who read the same.
+    """
+
+    name: str
+    display: str
+    bio: str
+    links: tuple[str, ...]
+    audience: Audience
+    listed: bool
+    open_lists: bool
+    similar: bool
+
+
+class ProfileChange(Body, frozen=True):
+    """What is left out stays."""
+
+    display: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
+    bio: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET
+    links: Links | UnsetType = UNSET
+    audience: Audience | UnsetType = UNSET
+    listed: bool | UnsetType = UNSET
+    open_lists: bool | UnsetType = UNSET
+    similar: bool | UnsetType = UNSET
+
+
+class SharedItem(Shape, frozen=True):
+    """Something that somebody shares, with his note and its text, both as safe HTML.
+
+    `cut`: it is only the beginning of the text. `passed_on`: how often it was shared on.
+    """
+
+    share: Share
+    title: str
+    url: str
+    source: str
+    note_html: str
+    html: str
+    cut: bool
+    passed_on: int
+
+
+class SharedPage(Shape, frozen=True):
+    """Some of what somebody shares, the newest first, as far as you may see it."""
+
+    items: tuple[SharedItem, ...]
+    next: str | None
+    total: int
+    more: bool
+
+
+class CircleQuery(Query, frozen=True):
+    """Which people: those you mute, block, or have asked whether you may follow them."""
+
+    which: Literal["muted", "blocked", "asked"]
+
+
+_KINDS = {"muted": TieKind.MUTE, "blocked": TieKind.BLOCK, "asked": TieKind.REQUEST}
+example(
+    OwnProfile(
+        name="ann",
+        display="Ann",
+        bio="Reads much.",
+        links=(),
+        audience=Audience.FOLLOWERS,
+        listed=False,
+        open_lists=True,
+        similar=False,
+    )
+)
+example(ProfileChange(display="Ann", audience=Audience.FOLLOWERS))
+_ITEM = example(
+    SharedItem(
+        share=EXAMPLES[Share],
+        title="A quiet day",
+        url="https://blog.example.org/1",
+        source="blog",
+        note_html="<p>Worth it.</p>",
+        html="<p>Nothing happened.</p>",
+        cut=False,
+        passed_on=0,
+    )
+)
+example(SharedPage(items=(_ITEM,), next=None, total=1, more=False))
+example(CircleQuery(which="muted"))
+
+
+def _own(profile: Profile) -> OwnProfile:
+    return OwnProfile(
+        name=profile.handle,
+        display=profile.display,
+        bio=profile.bio,
+        links=profile.links,
+        audience=profile.audience,
+        listed=profile.listed,
+        open_lists=profile.open_lists,
+        similar=profile.similar,
+    )
+
+
+@operation("GET", "/me/profile", "Your own page", scope=Scope.SHARE, tag=TAG)
+def get_profile(who: Actor) -> OwnProfile:
+    """Or what it would be, before you have shared anything."""
+    return _own(services().following.card(who))
+
+
+@operation("PATCH", "/me/profile", "Change your own page", scope=Scope.SHARE, tag=TAG, guarded=True)
+def change_profile(who: Actor, body: ProfileChange) -> OwnProfile:
+    """It is made where there is none yet."""
+    was = services().following.card(who)
+    return _own(
+        services().following.edit(
+            who,
+            display=was.display if body.display is UNSET else body.display,
+            bio=was.bio if body.bio is UNSET else body.bio,
+            links=was.links if body.links is UNSET else body.links,
+            audience=was.audience if body.audience is UNSET else body.audience,
+            listed=was.listed if body.listed is UNSET else body.listed,
+            open_lists=was.open_lists if body.open_lists is UNSET else body.open_lists,
+            similar=was.similar if body.similar is UNSET else body.similar,
+        )
+    )
+
+
+@operation("GET", "/people", "Whom you mute, block, or asked", scope=Scope.READ, tag=TAG)
+def list_circle(who: Actor, query: CircleQuery) -> ContactPage:
+    """The first hundred. Whom you follow is answered below your own name."""
+    people: tuple[Contact, ...] = tuple(map(contact, services().contacts.laid(who, _KINDS[query.which])))
+    return ContactPage(items=people, next=None, total=len(people))
+
+
+@operation("GET", "/people/{name}/shares", "What somebody shares", scope=Scope.READ, tag=TAG)
+def list_shares(who: Actor, name: str, query: PageQuery) -> SharedPage:
+    """Whether you follow him or not."""
+    page = services().shared.page(who, name, query.cursor or None)
+    return SharedPage(
+        items=tuple(map(_item, page.part.items)),
+        next=None if page.part.cursor is None else str(page.part.cursor),
+        total=page.count.number,
+        more=page.count.more,
+    )
+
+
+def _item(item: Stored) -> SharedItem:
+    return SharedItem(
+        share=share_shape(item.share),
+        title=item.entry.title,
+        url=http_only(item.entry.url),
+        source=item.blog.title,
+        note_html=item.note,
+        html=item.entry.content or item.entry.summary,
+        cut=item.cut,
+        passed_on=item.passed.number,
+    )

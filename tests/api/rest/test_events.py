@@ -1,0 +1,67 @@
+"""The stream of events, from the pass to the event, on a real web tier and a real controller."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from app.bootstrap import Services
+from app.config import Settings
+from app.models.actor import Actor
+from tests.api.rest.conftest import token_for
+from tests.social.conftest import People
+from tests.support import live
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Iterator[Settings]:
+    """A short home, and a port for the web tier."""
+    with live.homed(settings) as own:
+        yield dataclasses.replace(own, web_threads=2, events_port=0)
+
+
+@pytest.fixture
+def port(settings: Settings, services: Services) -> Iterator[int]:
+    """Where the web tier listens, a controller behind it."""
+    with live.inside(settings):
+        part = live.web(settings)
+        yield settings.port
+        assert part.stop() == 0
+
+
+def _ask(port: int, method: str, path: str, secret: str, body: Any = None) -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1{path}", data, headers, method=method)
+    with urllib.request.urlopen(asked) as answer:
+        return answer.status, json.load(answer)
+
+
+def test_a_program_hears_of_what_it_and_others_do(
+    port: int, services: Services, people: People, ann: Actor
+) -> None:
+    ids = people.blog([ann], entries=2)
+    secret = token_for(services, ann, "read", "mark")
+    status, made = _ask(port, "POST", "/events/pass", secret)
+    assert status == 201
+    url = urlsplit(made["url"])
+    assert (url.path, parse_qs(url.query)["pass"]) == ("/events", [made["token"]])
+    with live.listening(port, f"{url.path}?{url.query}") as ear:
+        assert ear.status == 200
+        assert _ask(port, "POST", "/entries/mark", secret, {"ids": ids[:1], "read": True})[1]["moved"] == -1
+        assert ear.next()[1] == "counts"
+        people.blog([ann], entries=1)
+        (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
+        services.events.new({feed: 1})
+        found = ear.next()
+        while found[1] != "new":
+            found = ear.next()
+        assert found[2]["feeds"] == {str(feed): 1}
+    assert _ask(port, "GET", "/counts", secret)[1]["unread"] == 2
+    assert _ask(port, "PATCH", f"/entries/{ids[0]}", secret, {"starred": True})[1]["starred"]
