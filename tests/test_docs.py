@@ -19,7 +19,7 @@ SECURITY_IDS = (
     *(f"S{n:02}" for n in range(1, 14)),
     *(f"X{n:02}" for n in (*range(1, 9), 11)),
     *(f"H{n:02}" for n in range(1, 12)),
-    *(f"W{n:02}" for n in (1, 2, 3, 4, 5, 7, 9, 10, *range(14, 20))),
+    *(f"W{n:02}" for n in (1, 2, 3, 4, 5, 7, 8, 9, 10, *range(14, 20))),
     "J01",
     "J04",
     "J06",

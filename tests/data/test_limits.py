@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from app.bootstrap import Services
 from app.config import Settings
@@ -50,6 +52,20 @@ def test_W06_what_is_taken_back_opens_no_gate_of_failures(kind: str, redis_clien
     assert limiter.wait("x", 3, 900) > 0
     limiter.refund("x", 3)
     assert [limiter.wait("x", 3, 900) for _ in range(2)] == [0, 15]
+
+
+@pytest.mark.parametrize("kind", ["redis", "memory", "away"])
+def test_W16_what_is_left_is_told_and_counts_as_no_try(kind: str, redis_client: redis.Redis) -> None:
+    nobody = redis.Redis(unix_socket_path="nowhere.sock", retry=Retry(NoBackoff(), 0))
+    clients = {"redis": redis_client, "away": nobody}
+    limiter = MemoryLimiter() if kind == "memory" else RedisLimiter(clients[kind])
+    assert limiter.left("x", 3, 60) == (3, 60)
+    for left in (2, 1, 0):
+        assert limiter.wait("x", 3, 60) == 0
+        assert limiter.left("x", 3, 60)[0] == left
+        assert 0 < limiter.left("x", 3, 60)[1] <= 60
+    assert limiter.wait("x", 3, 60) > 0
+    assert limiter.left("x", 3, 60)[0] == 0
 
 
 def test_W05_what_is_beyond_the_longest_password_counts_too(settings: Settings) -> None:

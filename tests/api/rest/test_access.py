@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from app.models.feed import FetchRecord
 from app.models.sharing import Audience
 from app.models.token import Scope
 from app.web.api.rest import openapi, shapes
@@ -104,3 +107,71 @@ def test_W04_what_is_anothers_cannot_be_named_in_a_body_either(
     bulk = eve.post("/subscriptions/bulk", {"feed_ids": [feed], "do": "unsubscribe"}).get_json()
     assert bulk["count"] == 0
     assert services.subscriptions.get(w.who, feed).feed_id == feed
+
+
+def test_W14_W15_no_body_takes_a_field_or_an_operator_that_is_not_its_own(
+    people: People, program: Make, paths: dict[str, Any], services: Any
+) -> None:
+    w = world(people, 1)
+    mine, database = program(w.who), services.store.database
+    before = {name: list(database[name].find()) for name in (*_PERSONAL, "users", "profiles")}
+    count = 0
+    for each in OPERATIONS:
+        if each.body is None:
+            continue
+        path = each.path
+        for name in each.path_fields:
+            path = path.replace(f"{{{name}}}", str(w.of(shapes.PARTS[name][1])))
+        media = paths[each.path][each.method.lower()]["requestBody"]["content"]
+        body = w.of(media["application/json"]["example"])
+        foreign = ("is_admin", "role", "quota", "_id", "user_id", "$set")
+        tries = [({**body, name: 1}, name) for name in foreign]
+        fields = [field.name for field in msgspec.structs.fields(each.body)]
+        tries += [({**body, name: {"$ne": None}}, name) for name in fields]
+        tries += [({**body, f"{name}[$ne]": ""}, f"{name}[$ne]") for name in fields]
+        for sent, field in tries:
+            answer = mine.send(each.method, path, json=sent)
+            assert (answer.status_code, answer.get_json().get("field")) == (400, field), (each.name, sent)
+            count += 1
+    assert count > 300
+    after = {name: list(database[name].find()) for name in before}
+    assert after == before
+
+
+def test_S13_what_listens_where_is_told_to_nobody(people: People, program: Make, services: Any) -> None:
+    who = join(people, "ann")
+    mine = program(who)
+    answers = set()
+    for number, (word, ms) in enumerate((("refused", 0), ("connect_failed", 1), ("timeout", 5003))):
+        made = mine.post("/subscriptions", {"url": f"http://10.0.0.{number}/feed"}).get_json()
+        feed_id = made["feed_id"]
+        services.store.database["feeds"].update_one({"_id": feed_id}, {"$set": {"error": word}})
+        at = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+        services.gateways.feeds.record_fetches([FetchRecord(feed_id, at, 0, ms, ms, error=word)])
+        health = mine.get(f"/subscriptions/{feed_id}/health").get_json()
+        row = mine.get(f"/subscriptions/{feed_id}").get_json()
+        told = (health["error"], health["message"], row["error"], row["message"], health["fetches"])
+        answers.add(json.dumps(told))
+    assert len(answers) == 1
+    assert '"unreachable"' in answers.pop()
+
+
+def test_a_file_of_subscriptions_is_taken_as_it_is(people: People, program: Make, services: Any) -> None:
+    mine = program(join(people, "ann"))
+    most = services.settings.api_max_bytes
+    rows = "".join(
+        f'<outline type="rss" text="Caf\xe9 {n}" xmlUrl="https://s{n}.example.org/{"x" * 1000}"/>'
+        for n in range(most // 1000)
+    )
+    text = f'<?xml version="1.0" encoding="ISO-8859-1"?><opml version="2.0"><body>{rows}</body></opml>'
+    sent = text.encode("latin-1")
+    assert most < len(sent) < services.settings.opml_max_bytes
+    made = mine.send("POST", "/imports", data=sent, content_type="text/x-opml")
+    assert made.status_code == 201, made.text
+    page = mine.get(f"/imports/{made.get_json()['id']}/items").get_json()
+    assert (page["items"][0]["title"], len(page["items"]), page["next"]) == ("Café 0", 500, "1")
+    last = mine.get(f"/imports/{made.get_json()['id']}/items?cursor=2").get_json()
+    assert (last["items"][-1]["title"], last["next"]) == (f"Café {most // 1000 - 1}", None)
+    long = b"x" * (services.settings.opml_max_bytes + 1)
+    assert mine.send("POST", "/imports", data=long, content_type="text/x-opml").status_code == 413
+    assert mine.send("POST", "/imports", data=b"no", content_type="text/x-opml").status_code == 400

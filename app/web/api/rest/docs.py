@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from typing import Any
 
 from flask import Blueprint, Response, request
 
 from app.web.api.rest import openapi
-from app.web.api.rest.shapes import PARTS
 from app.web.api.rest.table import OPERATIONS, Operation
 from app.web.context import web
 from app.web.render import template
@@ -32,19 +33,32 @@ def document() -> Response:
 @public
 def page() -> str:
     """All operations with what they take and answer; with scripts each can be tried."""
-    groups: dict[str, list[Operation]] = {}
-    for each in OPERATIONS:
-        groups.setdefault(each.tag, []).append(each)
-    paths = json.loads(openapi.document())["paths"]
     return template(
         "pages/api_docs.html",
-        groups=groups,
-        paths=paths,
-        parts=PARTS,
+        groups=_groups(),
+        paths=_paths(),
         errors=openapi.errors(),
         base=web().base_url,
         curl=f'curl -H "Authorization: Bearer evt_…" {web().base_url}/api/v1/me',
-        example_of=lambda kind: json.dumps(openapi.example_of(kind), ensure_ascii=False, indent=2),
+        example_of=_shown,
         statuses=openapi.statuses,
         meanings=openapi.MEANINGS,
     )
+
+
+@functools.cache
+def _groups() -> dict[str, list[Operation]]:
+    found: dict[str, list[Operation]] = {}
+    for each in OPERATIONS:
+        found.setdefault(each.tag, []).append(each)
+    return found
+
+
+@functools.cache
+def _paths() -> Any:
+    return json.loads(openapi.document())["paths"]
+
+
+@functools.cache
+def _shown(kind: Any) -> str:
+    return json.dumps(openapi.example_of(kind), ensure_ascii=False, indent=2)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -23,7 +22,6 @@ T = TypeVar("T")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 JSON = "application/json"
 OPML = "text/x-opml"
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 #: What writes: these take an Idempotency-Key.
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -36,7 +34,6 @@ class Reply(Generic[T]):
     body: T
     status: int = 200
     location: str = ""
-    next: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
