@@ -3,6 +3,9 @@ const place = document.querySelector(".api");
 const words = place.dataset;
 const token = document.getElementById("api-token");
 
+/** Headers that mean something to a program. */
+const TOLD = ["Content-Type", "Location", "Link", "ETag", "Idempotency-Replayed", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate"];
+
 function made(tag, props, ...inner) {
   const node = Object.assign(document.createElement(tag), props);
   node.append(...inner);
@@ -38,14 +41,14 @@ function request(op, fields, body) {
 
 async function shown(response) {
   const text = await response.text();
-  const lines = [`${response.status} ${response.statusText}`, ...[...response.headers].map((pair) => pair.join(": "))];
+  const lines = TOLD.filter((name) => response.headers.has(name)).map((name) => `${name}: ${response.headers.get(name)}`);
   let body = text;
   try {
     body = JSON.stringify(JSON.parse(text), null, 2);
   } catch {
     // No JSON: as it is.
   }
-  return `${lines.join("\n")}\n\n${body}`;
+  return [`${response.status} ${response.statusText}`, ...lines, "", body].join("\n");
 }
 
 function build(op) {

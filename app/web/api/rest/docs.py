@@ -56,7 +56,18 @@ def _groups() -> dict[str, list[Operation]]:
 
 @functools.cache
 def _paths() -> Any:
-    return json.loads(openapi.document())["paths"]
+    """Return the document's paths; each parameter with its words (``choices``) and its default as JSON."""
+    document = json.loads(openapi.document())
+    for ways in document["paths"].values():
+        for said in ways.values():
+            for parameter in said.get("parameters", ()):
+                schema = parameter["schema"]
+                kind = schema.get("$ref", "").rpartition("/")[2]
+                named = document["components"]["schemas"].get(kind, schema)
+                parameter["choices"] = named.get("enum", ())
+                usual = schema.get("default", "")
+                parameter["usual"] = "" if usual == "" else json.dumps(usual).strip('"')
+    return document["paths"]
 
 
 @functools.cache
