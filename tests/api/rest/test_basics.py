@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from flask import Flask
 
-from app import create_app
+from app import bootstrap, create_app
 from app.bootstrap import Services
+from app.config import Settings
 from app.models.actor import Actor
 from app.web.api.rest.reading import DEPTH
 from tests.api.rest.conftest import Program, token_for
@@ -97,6 +101,12 @@ def test_V14_no_token_and_nothing_that_was_sent_is_logged(
     written = "".join([*ours, out.out, out.err])
     for canary in (mine.secret, mine.secret[:-1], "canary-key", "canary-name", "canary-words"):
         assert canary not in written
+
+
+def test_W04_who_is_suspended_has_no_programs_either(mine: Program, ann: Actor, services: Services) -> None:
+    assert mine.get("/me").status_code == 200
+    services.store.database["users"].update_one({"_id": ann.user_id}, {"$set": {"disabled": True}})
+    assert mine.get("/me").status_code == 401
 
 
 def test_a_lacking_scope_is_named(program: Make, ann: Actor) -> None:
@@ -273,10 +283,7 @@ def test_any_page_may_ask_and_no_cookie_goes_along(app: Flask, mine: Program) ->
 # -- how often
 def test_W16_who_asks_too_often_waits(services: Services, ann: Actor) -> None:
     own = dataclasses.replace(services.settings, api_per_minute=3)
-    from app import bootstrap
-
-    built = bootstrap.build(own)
-    try:
+    with contextlib.closing(bootstrap.build(own)) as built:
         program = Program(create_app(own, built), token_for(built, ann))
         first = program.get("/me")
         assert first.headers["RateLimit-Policy"] == '"user";q=3;w=60'
@@ -287,8 +294,17 @@ def test_W16_who_asks_too_often_waits(services: Services, ann: Actor) -> None:
         assert over.status_code == 429
         assert over.get_json()["retry_after"] == int(over.headers["Retry-After"]) > 0
         assert over.headers["RateLimit"].startswith('"user";r=0;')
-    finally:
-        built.close()
+
+
+def test_a_store_that_does_not_answer_is_a_problem_too(settings: Settings, tmp_path: Path) -> None:
+    uri = f"mongodb://{quote(str(tmp_path / 'none.sock'), safe='')}/"
+    away = dataclasses.replace(settings, mongodb_uri=uri)
+    with contextlib.closing(bootstrap.build(away)) as services:
+        answer = Program(create_app(away, services), "evt_" + "x" * 43).get("/me")
+    assert (answer.status_code, answer.content_type) == (503, "application/problem+json")
+    assert answer.get_json()["word"] == "store_unavailable"
+    assert answer.headers["Retry-After"] == "10"
+    assert "none.sock" not in answer.text
 
 
 # -- what one has already

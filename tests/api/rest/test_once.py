@@ -65,6 +65,15 @@ def test_keys_are_each_users_own(mine: Program, people: People, program: Make) -
     assert (answer.status_code, answer.get_json()["name"]) == (201, "Other")
 
 
+def test_an_answer_is_given_again_to_who_may_ask_for_it_alone(
+    mine: Program, ann: Actor, program: Make
+) -> None:
+    assert mine.post("/folders", {"name": "News"}, headers=KEY).status_code == 201
+    reader = program(ann, "read")
+    answer = reader.post("/folders", {"name": "News"}, headers=KEY)
+    assert (answer.status_code, answer.get_json()["scope"]) == (403, "subscribe")
+
+
 @pytest.mark.parametrize("key", ["", "x" * 65, "a\tb", "ü"])
 def test_a_key_has_a_form(mine: Program, key: str) -> None:
     answer = mine.post("/folders", {"name": "x"}, headers={"Idempotency-Key": key})

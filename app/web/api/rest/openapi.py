@@ -32,6 +32,18 @@ MEANINGS = {
 }
 
 
+#: Headers of answers, and what they say.
+HEADERS = {
+    "ETag": "Names this answer, for `If-None-Match` and `If-Match`.",
+    "Idempotency-Replayed": "`true`: this was answered before.",
+    "Link": 'The next page, `rel="next"`.',
+    "Location": "Where it is found.",
+    "RateLimit": "How many requests are left (`r`) for how many seconds (`t`).",
+    "RateLimit-Policy": "How many requests (`q`) may be sent within how many seconds (`w`).",
+    "Retry-After": "How many seconds to wait.",
+}
+
+
 class Problem(msgspec.Struct, kw_only=True):
     """What is wrong (RFC 9457). `word` never changes; `field`: where; `scope`: what the token lacks."""
 
@@ -88,6 +100,10 @@ def document() -> bytes:
             "components": {
                 "schemas": components,
                 "responses": _problems(known),
+                "headers": {
+                    name: {"description": said, "schema": {"type": "string"}}
+                    for name, said in HEADERS.items()
+                },
                 "securitySchemes": {
                     "token": {
                         "type": "http",
@@ -195,7 +211,8 @@ def statuses(o: Operation) -> list[int]:
 def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status in o.statuses:
-        found[str(status)] = {"description": "Done." if status != 202 else "It is being done."}
+        said = "Done." if status != 202 else "It is being done."
+        found[str(status)] = {"description": said, "headers": _success(o)}
         if o.gives:
             found[str(status)]["content"] = {o.gives.partition(";")[0]: {"schema": {"type": "string"}}}
         elif o.answer is not None:
@@ -210,9 +227,26 @@ def _responses(o: Operation, known: dict[Any, Any]) -> dict[str, Any]:
 
 def _problems(known: dict[Any, Any]) -> dict[str, Any]:
     content = {TYPE: {"schema": known[Problem], "example": example_of(Problem)}}
-    return {
+    found: dict[str, Any] = {
         f"Problem{status}": {"description": said, "content": content} for status, said in MEANINGS.items()
     }
+    for status in (429, 503):
+        found[f"Problem{status}"]["headers"] = _told("Retry-After")
+    return found
+
+
+def _told(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _success(o: Operation) -> dict[str, Any]:
+    """Return the headers of answers that are no errors."""
+    names = ["RateLimit", "RateLimit-Policy", "Idempotency-Replayed" if o.writes else "ETag"]
+    if {201, 202} & set(o.statuses):
+        names.append("Location")
+    if "next" in getattr(o.answer, "__struct_fields__", ()):
+        names.append("Link")
+    return _told(*names)
 
 
 def errors() -> list[tuple[str, int, str]]:
