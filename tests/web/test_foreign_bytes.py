@@ -90,7 +90,7 @@ def test_H09_answers_are_made_of_templates_json_and_our_own_files(app: Flask) ->
     found = {path.name for path in web.rglob("*.py") if re.search(ways, path.read_text("utf-8"))}
     # What a hub wants to hear again is plain text, visible ASCII, and short: see app.feeds.websub.
     # What is exported is written by us and goes out as a file to be kept, never to be shown.
-    # Apps get JSON, Atom and plain text, for which no browser makes a document (nosniff).
-    known = {"api.py", "imports.py", "websub.py", "wire.py", "feeds.py", "streams.py"}
+    # Programs get JSON, Atom and plain text, of which no browser makes a document (nosniff).
+    known = {"api.py", "imports.py", "websub.py", "wire.py", "feeds.py", "streams.py", "docs.py"}
     assert found == known, "static files answer with an asset, the counters with JSON"
     assert app.static_folder is None

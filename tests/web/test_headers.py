@@ -241,7 +241,6 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "public.home",
         "public.ready",
         "public.robots",
-        "restdocs.document",
         "restdocs.page",
         "settings.language",
         "shared.chain",
