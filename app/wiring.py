@@ -319,6 +319,7 @@ class Gateways:
             m.shares,
             m.likes,
             m.comments,
+            self.sight,
             settings,
         )
         self.sync_items = SyncItemGateway(

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from app.gateways.sight import SightGateway
 from app.gateways.streams import Sources
 from app.mappers.entries import EntryMapper
 from app.mappers.marks import MarkMapper
@@ -23,13 +24,18 @@ _MARKS = frozenset({PartKind.STARRED, PartKind.LIKED})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shelf:
-    """What a user reads, as far as a request needs it: subscriptions with names and counts, folders, tags."""
+    """What a user reads, as far as a request needs it: subscriptions with names and counts, folders, tags.
+
+    Attributes:
+        visited: streams of people whom he does not follow: what he may see there is looked at one by one.
+    """
 
     user_id: int
     sources: Sources
     feeds: Mapping[int, SourceFeed]
     folders: Sequence[Folder]
     tags: Sequence[Tag]
+    visited: Collection[int] = ()
 
     def labelled(self, name: str) -> list[int]:
         """Return the feeds that lie in a folder of this name."""
@@ -37,6 +43,11 @@ class Shelf:
         if not wanted:
             return []
         return [f for f, s in self.sources.subscriptions.items() if not wanted.isdisjoint(s.folder_ids)]
+
+    def is_own(self, feed_id: int) -> bool:
+        """Return whether the user himself shares there."""
+        mine = self.sources.subscriptions.get(feed_id)
+        return mine is not None and mine.id == 0 and feed_id not in self.visited
 
     def tag(self, name: str) -> int | None:
         """Return the tag of this name."""
@@ -66,7 +77,8 @@ class Sieve:
         if not rare:
             for part in query.parts:
                 self.feeds.update(self._of(part))
-        self.is_simple = not rare and not self.marked and self._states_alone()
+        visits = any(f in self.feeds for f in shelf.visited)
+        self.is_simple = not (rare or self.marked or visits) and self._states_alone()
 
     def _is_mark(self, part: Part) -> bool:
         return part.kind in _MARKS or (part.kind is PartKind.LABEL and self.shelf.tag(part.name) is not None)
@@ -92,7 +104,7 @@ class Sieve:
             case PartKind.LABEL:
                 return {f: feeds[f] for f in self.shelf.labelled(part.name) if f in feeds}
             case PartKind.SHARED:
-                return {f: feed for f, feed in feeds.items() if mine[f].id == 0}
+                return {f: feed for f, feed in feeds.items() if self.shelf.is_own(f)}
             case _:
                 return {}
 
@@ -113,6 +125,7 @@ class Sieve:
             return list(keys)
         query = self._query
         look = self._looking.at(self.shelf, self._parts(), keys)
+        hidden = self._looking.hidden(self.shelf, keys)
         until = None if query.until is None else micros(query.until)
         return [
             key
@@ -121,6 +134,7 @@ class Sieve:
             and all(look.is_of(key, part) for part in query.include)
             and not any(look.is_of(key, part) for part in query.exclude)
             and (until is None or key.id <= until)
+            and key.id not in hidden
             and all(fits(key) for fits in self._needed)
         ]
 
@@ -132,9 +146,20 @@ class Looking:
     """Where marks are found."""
 
     def __init__(
-        self, entries: EntryMapper, marks: MarkMapper, likes: LikeMapper, comments: CommentMapper
+        self,
+        entries: EntryMapper,
+        marks: MarkMapper,
+        likes: LikeMapper,
+        comments: CommentMapper,
+        sight: SightGateway,
     ) -> None:
         self._entries, self._marks, self._likes, self._comments = entries, marks, likes, comments
+        self._sight = sight
+
+    def hidden(self, shelf: Shelf, keys: Sequence[EntryKey]) -> Collection[int]:
+        """Return which of these keys are shares that the user may not see, though their stream is open."""
+        shares = [k.id for k in keys if k.feed_id in shelf.visited]
+        return self._sight.hidden(shelf.user_id, shares) if shares else ()
 
     def at(self, shelf: Shelf, parts: Sequence[Part], keys: Sequence[EntryKey]) -> Look:
         """Ask once for all of some keys, and only for what these streams need."""
@@ -151,7 +176,7 @@ class Looking:
         if PartKind.LIKED in kinds:
             look.liked = self._marks.liked(shelf.user_id, ids) | self._likes.mine(shelf.user_id, ids)
         if PartKind.COMMENTED in kinds:
-            look.commented = set(self._comments.authors(ids, 1))
+            look.commented = {i for i, said in self._comments.authors(ids, 1).items() if said}
         return look
 
 
@@ -191,8 +216,7 @@ class Look:
         return tagged or key.feed_id in self._folders[name]
 
     def _is_own(self, key: EntryKey) -> bool:
-        mine = self._mine.get(key.feed_id)
-        return mine is not None and mine.id == 0
+        return self._shelf.is_own(key.feed_id)
 
     def _is_followed(self, key: EntryKey) -> bool:
         mine = self._mine.get(key.feed_id)

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from app.config import Settings
 from app.gateways.merge import SEEK, KeyMerger, Wanted
 from app.gateways.sifting import Looking, Shelf, Sieve, micros
+from app.gateways.sight import SightGateway
 from app.mappers.arrivals import ArrivalMapper
 from app.mappers.changes import ChangeMapper
 from app.mappers.entries import EntryMapper
@@ -47,11 +48,12 @@ class SyncGateway:
         shares: ShareMapper,
         likes: LikeMapper,
         comments: CommentMapper,
+        sight: SightGateway,
         settings: Settings,
     ) -> None:
         self._merger, self._keys, self._arrivals, self._changes = merger, keys, arrivals, changes
         self._marks, self._shares, self._likes = marks, shares, likes
-        self._look = Looking(entries, marks, likes, comments)
+        self._look = Looking(entries, marks, likes, comments, sight)
         self._most = settings.sync_gather_max
 
     # -- pages

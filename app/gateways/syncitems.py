@@ -41,7 +41,9 @@ class SyncItemGateway:
 
     def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of entries of the user's feeds, of those he marked, and of shares for him."""
-        found = {key.id: key for key in self._entries.placed(user_id, entry_ids)}
+        mine = set(self._subscriptions.feed_ids(user_id))
+        # Keys that a page showed may be of somebody else's feeds.
+        found = {key.id: key for key in self._entries.placed(user_id, entry_ids) if key.feed_id in mine}
         missing = [i for i in entry_ids if i not in found]
         if not missing:
             return list(found.values())

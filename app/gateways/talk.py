@@ -147,6 +147,10 @@ class TalkGateway:
                 continue
         raise ConflictError(share_id=share.id)
 
+    def said(self, user_id: int, share: Share, text: str, since: dt.datetime) -> Comment | None:
+        """Return what somebody has said to a share in these words since then, None: nothing."""
+        return self._comments.said(share.id, user_id, text, since)
+
     def _add(self, new: Comment, session: Session) -> tuple[Comment, Comment | None]:
         above = None
         if new.parent is not None:

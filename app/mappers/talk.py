@@ -144,6 +144,13 @@ class CommentMapper:
         return _each(self._comments, share_ids, {"user_id": {"$gt": 0}}, limit, "share_user")
 
     @translated
+    def said(self, share_id: int, user_id: int, text: str, since: dt.datetime) -> Comment | None:
+        """Return what somebody has said to a share in these words since then, None: nothing."""
+        query = {"share_id": share_id, "user_id": user_id, "text": text, "at": {"$gte": since}}
+        doc = self._comments.find_one(query, hint="share_user")
+        return _comment(doc) if doc else None
+
+    @translated
     def edit(self, comment_id: int, user_id: int, text: str, now: dt.datetime) -> Comment | None:
         """Change a comment's text; None: he has no such comment."""
         query = {"_id": comment_id, "user_id": user_id}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 from collections.abc import Collection, Sequence
 
@@ -176,16 +175,7 @@ class SyncService:
             InvalidError: too many streams at once.
         """
         require(actor, Permission.ENTRY_READ)
-        shelf = self._shelf(actor, query)
-        keys, end = self._sync.page(shelf, query)
-        return self._shown(shelf, keys), end
-
-    def _shown(self, shelf: Shelf, keys: list[EntryKey]) -> list[EntryKey]:
-        """Leave out what in the stream of somebody whom the user does not follow is for followers alone."""
-        mine = shelf.sources.subscriptions
-        strange = [k.id for k in keys if mine[k.feed_id].person and not mine[k.feed_id].id] if keys else []
-        hidden = self._sight.hidden(shelf.user_id, strange) if strange else set()
-        return [k for k in keys if k.id not in hidden] if hidden else keys
+        return self._sync.page(self._shelf(actor, query), query)
 
     def contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], Place | None]:
         """Return the items of a page, and its end where another one may follow.
@@ -206,12 +196,7 @@ class SyncService:
         """
         require(actor, Permission.ENTRY_READ)
         shelf = self._shelf(actor, query)
-        if not any(s.person and not s.id for s in shelf.sources.subscriptions.values()):
-            return self._sync.count(shelf, query)
-        keys, _ = self._sync.page(shelf, dataclasses.replace(query, limit=KEYS_MAX))
-        shown = self._shown(shelf, keys)
-        newest = dt.datetime.fromtimestamp(shown[0].at / 1000, dt.UTC) if shown else None
-        return len(shown), newest
+        return self._sync.count(shelf, query)
 
     def items(self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True) -> list[SyncItem]:
         """Return items by id, sorted; ids that are gone or not for him are left out.
@@ -367,10 +352,11 @@ class SyncService:
         feed_ids = [part.id for part in query.parts if part.kind is PartKind.FEED]
         alone = len(feed_ids) == len(query.parts)
         mine = self._subscriptions.of_user(actor.user_id, feed_ids if alone else None)
-        mine += self._others(actor, feed_ids, mine)
+        others = self._others(actor, feed_ids, mine)
+        mine += others
         if any(part.kind is PartKind.SHARED for part in parts):
             mine += self._gathering.own(actor.user_id)
-        shelf = self._shelf_of(actor, mine)
+        shelf = self._shelf_of(actor, mine, [s.feed_id for s in others])
         for part in query.parts:
             if part.kind is PartKind.FEED and part.id not in shelf.sources.subscriptions:
                 raise NotFoundError("You have no such subscription.", feed_id=part.id)
@@ -386,10 +372,12 @@ class SyncService:
         seen = self._sight.open_streams(actor.user_id, list(missing)) if missing else []
         return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
 
-    def _shelf_of(self, actor: Actor, mine: Sequence[Subscription]) -> Shelf:
+    def _shelf_of(
+        self, actor: Actor, mine: Sequence[Subscription], visited: Collection[int] = ()
+    ) -> Shelf:
         sources = self._streams.sources(mine)
         folders, tags = self._folders.of_user(actor.user_id), self._tags.of_user(actor.user_id)
-        return Shelf(actor.user_id, sources, self._streams.feeds(sources), folders, tags)
+        return Shelf(actor.user_id, sources, self._streams.feeds(sources), folders, tags, visited)
 
     def _has(self, shelf: Shelf, name: str) -> bool:
         return shelf.tag(name) is not None or any(f.name == name for f in shelf.folders)

@@ -161,8 +161,14 @@ class TalkService:
         after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
         return self._talk.thread(viewer, share, after, None if at is None else an_id(at, "at"))
 
-    def comment(self, actor: Actor, share_id: int, text: str, parent: int | None = None) -> Comment:
+    def comment(
+        self, actor: Actor, share_id: int, text: str, parent: int | None = None, *, once: bool = False
+    ) -> Comment:
         """Say something to a share, or to a comment on it.
+
+        Args:
+            once: the same words to the same share within an hour are one comment: programs send twice what
+                they got no answer to.
 
         Raises:
             NotFoundError: the share or comment is gone, or not for him.
@@ -172,6 +178,9 @@ class TalkService:
         require(actor, Permission.SHARE_EDIT)
         share, words = self.share(actor, share_id), self._words(text)
         parent = None if parent is None else an_id(parent, "parent")
+        hour = clock.now() - dt.timedelta(seconds=HOUR)
+        if once and (said := self._talk.said(actor.user_id, share, words, hour)) is not None:
+            return said
         throttle(self._limiter, f"comment:{actor.user_id}", limit=self._per_hour, window=HOUR)
         if parent is not None:
             self._answerable(actor, share, parent)

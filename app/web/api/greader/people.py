@@ -155,7 +155,7 @@ def edit_comment() -> Response:
         raise InvalidError("There is no such action.", field="action", given=action[:32])
     share_id, words = names.item_id(one("i")), one("comment")
     try:
-        services().talk.comment(actor(), share_id, words)
+        services().talk.comment(actor(), share_id, words, once=True)
     except NotFoundError as e:
         raise NotFoundError("Only what somebody shares can be commented on.", share_id=share_id) from e
     return text(OK)

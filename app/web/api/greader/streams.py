@@ -87,7 +87,7 @@ def stream_of(who: Actor, user: str) -> int:
 
 def handle_of(user: str) -> str:
     """Return the name of a person that an app names by number or name."""
-    if user.isascii() and user.isdigit():
+    if user.isascii() and user.isdigit() and len(user) <= 16:
         return services().sync.name_of(actor(), int(user))
     return user
 

@@ -218,7 +218,8 @@ def refused(error: Exception) -> Response:
         if isinstance(error, BadTokenError):
             answer.headers["X-Reader-Google-Bad-Token"] = "true"
         return answer
-    answer = text(i18n.said(error), 400 if status in (404, 409, 422) else status)
+    # 403 would have NetNewsWire log in again, 404 is for a wrong address.
+    answer = text(i18n.said(error), 400 if status in (403, 404, 409, 422) else status)
     if isinstance(error, RateLimitedError):
         answer.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
     if isinstance(error, StoreError):
