@@ -14,7 +14,7 @@ from app.mappers.talk import CommentMapper, LikeMapper
 from app.models.entry import EntryKey
 from app.models.folder import Folder
 from app.models.stream import SourceFeed
-from app.models.sync import Part, PartKind, SyncQuery
+from app.models.sync import Part, PartKind, SyncQuery, called
 from app.models.tag import Mark, Tag
 
 Test = Callable[[EntryKey], bool]
@@ -39,7 +39,7 @@ class Shelf:
 
     def labelled(self, name: str) -> list[int]:
         """Return the feeds that lie in a folder of this name."""
-        wanted = {f.id for f in self.folders if f.name == name}
+        wanted = set(called(self.folders, name))
         if not wanted:
             return []
         return [f for f, s in self.sources.subscriptions.items() if not wanted.isdisjoint(s.folder_ids)]
@@ -51,7 +51,7 @@ class Shelf:
 
     def tag(self, name: str) -> int | None:
         """Return the tag of this name."""
-        return next((t.id for t in self.tags if t.name == name), None)
+        return next(iter(called(self.tags, name)), None)
 
 
 class Sieve:

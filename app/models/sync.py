@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from app.models.entry import Entry
 from app.models.feed import FeedCard
+from app.models.folder import Folder
 from app.models.sharing import Sharer
 from app.models.subscription import Subscription
+from app.models.tag import Tag
 
 
 class PartKind(enum.StrEnum):
@@ -118,3 +120,10 @@ class Unread(NamedTuple):
     total: tuple[int, int]
     friends: tuple[int, int]
     people: Mapping[int, int]
+
+
+def called(things: Iterable[Folder | Tag], name: str) -> list[int]:
+    """Return the folders or tags of a name, as it is written or, where none is, in another case."""
+    found = list(things)
+    exact = [thing.id for thing in found if thing.name == name]
+    return exact or [thing.id for thing in found if thing.name.casefold() == name.casefold()]

@@ -26,7 +26,7 @@ from app.models.folder import Folder
 from app.models.history import ActionKind, MassAction
 from app.models.stream import MAX_ID, MassMarked, StreamKind, StreamRef
 from app.models.subscription import Subscription
-from app.models.sync import Part, PartKind, Place, SyncFeed, SyncItem, SyncQuery, Unread
+from app.models.sync import Part, PartKind, Place, SyncFeed, SyncItem, SyncQuery, Unread, called
 from app.models.tag import Tag
 from app.ports import EventPort
 from app.services.access import require
@@ -258,10 +258,11 @@ class SyncService:
         if card.owner is not None:
             return None  # what others say of shares is in it too
         mine = found[0]
-        labels = [f.name for f in self._folders.of_user(actor.user_id) if f.id in mine.folder_ids]
-        tags = [tag.name for tag in self._tags.of_user(actor.user_id)]
         numbers = (mine.rev, card.first_seq, card.last_seq)
-        parts = (numbers, mine.title, card.title, card.site_url, labels, tags)
+        folders = self._folders.of_user(actor.user_id) if mine.folder_ids else []
+        names = sorted((f.id, f.name) for f in folders if f.id in mine.folder_ids)
+        names += sorted((tag.id, tag.name) for tag in self._tags.of_user(actor.user_id))
+        parts = (numbers, mine.title, card.title, card.site_url, names)
         return f"{parts}.{self._sync.stamp(actor.user_id, feed_id)}"
 
     # -- marks
@@ -372,15 +373,13 @@ class SyncService:
         seen = self._sight.open_streams(actor.user_id, list(missing)) if missing else []
         return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
 
-    def _shelf_of(
-        self, actor: Actor, mine: Sequence[Subscription], visited: Collection[int] = ()
-    ) -> Shelf:
+    def _shelf_of(self, actor: Actor, mine: Sequence[Subscription], visited: Collection[int] = ()) -> Shelf:
         sources = self._streams.sources(mine)
         folders, tags = self._folders.of_user(actor.user_id), self._tags.of_user(actor.user_id)
         return Shelf(actor.user_id, sources, self._streams.feeds(sources), folders, tags, visited)
 
     def _has(self, shelf: Shelf, name: str) -> bool:
-        return shelf.tag(name) is not None or any(f.name == name for f in shelf.folders)
+        return shelf.tag(name) is not None or bool(called(shelf.folders, name))
 
 
 def _settled(above: int) -> int:
@@ -406,7 +405,7 @@ def _ref(shelf: Shelf, part: Part) -> StreamRef:
         case PartKind.LABEL:
             if (tag := shelf.tag(part.name)) is not None:
                 return StreamRef(StreamKind.TAG, tag)
-            return StreamRef(StreamKind.FOLDER, next(f.id for f in shelf.folders if f.name == part.name))
+            return StreamRef(StreamKind.FOLDER, called(shelf.folders, part.name)[0])
         case PartKind.FRIENDS | PartKind.COMMENTED:
             return StreamRef(StreamKind.FOLLOWING)
         case PartKind.STARRED:

@@ -1,4 +1,4 @@
-"""People through the Google Reader API: each share an item of its own, and nothing of what is closed (W04)."""
+"""People through the Google Reader API: each share an item, and nothing told of what is closed (W04)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from tests.api.conftest import READ, READING, STARRED, Reader
 from tests.social.conftest import People
 
 STATE = "user/-/state/com.google"
-OWN, FRIENDS, COMMENTED = f"{STATE}/broadcast", f"{STATE}/broadcast-friends", f"{STATE}/broadcast-friends-comments"
+OWN, FRIENDS, COMMENTED = (
+    f"{STATE}/broadcast",
+    f"{STATE}/broadcast-friends",
+    f"{STATE}/broadcast-friends-comments",
+)
 LIKE = f"{STATE}/like"
 Connect = Callable[..., Reader]
 
@@ -45,7 +49,9 @@ def ann(people: People, mira: Actor) -> Actor:
     return actor
 
 
-def share(services: Services, who: Actor, entry_id: int, note: str = "", audience: Audience | None = None) -> int:
+def share(
+    services: Services, who: Actor, entry_id: int, note: str = "", audience: Audience | None = None
+) -> int:
     return services.sharing.share(who, entry_id, note=note, audience=audience).share.id
 
 
@@ -182,8 +188,10 @@ def test_a_star_on_a_share_is_shown_on_it(
 def _refused_or_empty(reader: Reader, stream: str) -> None:
     for path in (f"stream/contents/{stream}", "stream/items/ids", "stream/items/count"):
         answer = reader.get(path, s=stream, n=100)
-        assert answer.status_code == 400 or answer.text == "0" or not (
-            answer.get_json().get("itemRefs") or answer.get_json().get("items")
+        assert (
+            answer.status_code == 400
+            or answer.text == "0"
+            or not (answer.get_json().get("itemRefs") or answer.get_json().get("items"))
         ), (path, answer.text)
 
 

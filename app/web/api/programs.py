@@ -14,6 +14,7 @@ from app.web.context import web
 
 #: Fields of one request: 10,000 ids and what comes with them.
 FIELDS_MAX = 20_000
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 _DOCUMENTS = ("text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "application/octet-stream")
 #: Addresses below which apps may put more slashes than there are, and the words that follow.
 _MOUNTS = ("api/greader.php", "api/greader", "api/fever.php")
@@ -32,6 +33,7 @@ def check_body(most: int) -> None:
     if (request.content_length or 0) > most:
         raise TooLargeError
     request.max_content_length = request.max_form_memory_size = most
+    request.max_form_parts = FIELDS_MAX
 
 
 def parameters() -> MultiDict[str, str]:
@@ -54,6 +56,8 @@ def parameters() -> MultiDict[str, str]:
 
 
 def _fields(body: bytes) -> list[tuple[str, str]]:
+    if body[:64].lstrip(_BLANK).startswith(b"<"):
+        return []  # a file of subscriptions that is sent as a form, as curl does
     try:
         return parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError as e:

@@ -8,7 +8,7 @@ from flask import Response, request
 
 from app.errors import EventrError, ExistsError, FeedError, InvalidError, NotFoundError
 from app.models.actor import Actor
-from app.models.sync import PartKind
+from app.models.sync import PartKind, called
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
 from app.web.context import services
@@ -92,8 +92,8 @@ def _subscribe(who: Actor, stream_id: str) -> int:
         services().following.follow(who, streams.handle_of(user))
         return streams.stream_of(who, user)
     name = names.feed_name(stream_id)
-    if name.isdigit():
-        return services().subscriptions.get(who, int(name)).feed_id
+    if (number := names.number(name)) is not None:
+        return services().subscriptions.get(who, number).feed_id
     return _by_address(who, name)[0]
 
 
@@ -125,11 +125,11 @@ def _unsubscribe(who: Actor, stream_id: str) -> None:
 
 
 def _arrange(who: Actor, feed_id: int, title: str) -> None:
-    added = [_folder(who, names.new_label(each)) for each in many("a")]
-    gone = {names.label_name(each) for each in many("r")}
-    folders = {folder.id: folder.name for folder in services().sync.folders(who)}
+    added = [_folder(who, names.label_name(each)) for each in many("a")]
+    folders = services().sync.folders(who)
+    gone = {i for each in many("r") for i in called(folders, names.label_name(each))}
     mine = services().subscriptions.get(who, feed_id)
-    kept = [i for i in mine.folder_ids if folders.get(i) not in gone]
+    kept = [i for i in mine.folder_ids if i not in gone]
     wanted = list(dict.fromkeys([*kept, *added]))
     services().subscriptions.edit(
         who,
@@ -141,13 +141,14 @@ def _arrange(who: Actor, feed_id: int, title: str) -> None:
 
 def _folder(who: Actor, name: str) -> int:
     """Return the folder of this name, which is made where there is none."""
-    known = next((f.id for f in services().sync.folders(who) if f.name == name), None)
-    if known is not None:
-        return known
+    if known := called(services().sync.folders(who), name):
+        return known[0]
+    # A name that is there may be any that the web lets one choose.
+    name = names.new_label(name)
     try:
         return services().folders.create(who, name).id
     except ExistsError:  # another request of the same app was faster
-        return next(f.id for f in services().sync.folders(who) if f.name == name)
+        return called(services().sync.folders(who), name)[0]
 
 
 def quickadd() -> Response:
@@ -156,10 +157,10 @@ def quickadd() -> Response:
     address = names.feed_name(asked) if asked.startswith("feed/") else asked
     nothing: dict[str, Any] = {"numResults": 0, "query": asked}
     try:
-        if address.isdigit() and asked.startswith("feed/"):
-            feed_id, title = int(address), services().sync.title_of(who, int(address))
-            services().subscriptions.get(who, feed_id)
-            existed = True
+        number = names.number(address) if asked.startswith("feed/") else None
+        if number is not None:
+            feed_id = services().subscriptions.get(who, number).feed_id
+            title, existed = services().sync.title_of(who, feed_id), True
         else:
             feed_id, title, existed = _by_address(who, address)
     except EventrError as e:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
 
 from flask import Response
 
-from app.errors import InvalidError, NotFoundError
+from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.actor import Actor
-from app.models.sync import PartKind
+from app.models.sync import PartKind, called
 from app.services.reading import MARKS_MAX
 from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, actor, many, one, text
@@ -124,10 +125,11 @@ _CHANGES: dict[PartKind, Change] = {
 
 def _labelling(name: str) -> Change:
     def change(who: Actor, ids: Sequence[int], on: bool) -> None:
+        tag = _tag(name)
         if on:
-            wanted = names.new_label(names.label(name))
+            # A name that is there may be any that the web lets one choose.
+            wanted = name if tag is not None else names.new_label(names.label(name))
             return _each(ids, lambda i: services().tags.change(who, i, add=[wanted]))
-        tag = next((t.id for t in services().sync.tags(who) if t.name == name), None)
         if tag is not None:
             _each(ids, lambda i: services().tags.change(who, i, remove=[tag]))
         return None
@@ -137,9 +139,9 @@ def _labelling(name: str) -> Change:
 
 def _make_label(tag_id: str) -> None:
     """Make an empty label: a folder, since an empty tag is none."""
-    name = names.new_label(tag_id)
-    if all(folder.name != name for folder in services().sync.folders(actor())):
-        services().folders.create(actor(), name)
+    if not _folders(names.label_name(tag_id)):
+        with contextlib.suppress(ExistsError):  # another request of the same app was faster
+            services().folders.create(actor(), names.new_label(tag_id))
 
 
 def mark_all() -> Response:
@@ -197,8 +199,8 @@ def disable_tag() -> Response:
 
 
 def _folders(name: str) -> list[int]:
-    return [folder.id for folder in services().sync.folders(actor()) if folder.name == name]
+    return called(services().sync.folders(actor()), name)
 
 
 def _tag(name: str) -> int | None:
-    return next((tag.id for tag in services().sync.tags(actor()) if tag.name == name), None)
+    return next(iter(called(services().sync.tags(actor()), name)), None)

@@ -21,6 +21,10 @@ _DECIMAL = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 _USER = re.compile(r"user/([^/]+)/(state/com\.google|label)/(.+)", re.DOTALL)
 _PLACE = re.compile(r"(-?[0-9]{1,15})\.([0-9]{1,16})", re.ASCII)
+#: What a foreign id is read as: before anything arrived here, so it is of no entry.
+_FOREIGN: Final = 1
+#: Milliseconds of the last day that a date can be of.
+_LAST_AT: Final = 253_402_300_799_999
 #: Characters that no label of ours may be given through an app: some apps cut or break at them.
 _FORBIDDEN = frozenset('"^<>?&\\/,')
 #: newsboat takes the last part of a label for a state.
@@ -51,7 +55,7 @@ def item_id(text: str) -> int:
     """Read an item's id: long, the same with fewer digits, 16 hexadecimal digits alone, or decimal.
 
     Sixteen digits alone could be both; ours are decimal ones that never begin with 0, and in hexadecimal
-    form always do.
+    form always do. A good id that cannot be of ours is one of nothing: apps that were moved here send such.
 
     Raises:
         InvalidError: it is none.
@@ -66,8 +70,10 @@ def item_id(text: str) -> int:
 
 
 def _id(number: int, text: str) -> int:
+    if not -(1 << 63) <= number < 1 << 64:
+        _no(text)
     # Signed forms of 64-bit ids are read, but none of ours has that bit.
-    return number if 0 < number < MAX_ID else _no(text)
+    return number if 0 < number < MAX_ID else _FOREIGN
 
 
 def _no(text: str) -> int:
@@ -102,6 +108,11 @@ def feed_name(text: str) -> str:
         name = name[len("feed/") :]
     # One slash is lost where somebody straightens paths.
     return re.sub(r"^(https?):/(?!/)", r"\1://", name)
+
+
+def number(name: str) -> int | None:
+    """Return the number that a feed or a person is named by; None: it is another kind of name."""
+    return int(name) if name.isascii() and name.isdigit() and len(name) <= 16 else None
 
 
 def state(text: str) -> tuple[str, str, str] | None:
@@ -169,6 +180,6 @@ def place(text: str) -> Place | None:
     if not text:
         return None
     found = _PLACE.fullmatch(text)
-    if not found:
+    if not found or not -_LAST_AT // 100 <= int(found[1]) <= _LAST_AT:
         raise InvalidError("This list cannot be continued from here.", field="c", given=text[:64])
     return Place(int(found[1]), int(found[2]))

@@ -66,8 +66,8 @@ def part(who: Actor, stream_id: str) -> Part:
 
 def feed_id(who: Actor, name: str) -> int:
     """Return the feed of a number or an address."""
-    if name.isascii() and name.isdigit() and len(name) <= 16:
-        return int(name)
+    if (number_ := names.number(name)) is not None:
+        return number_
     found = services().sync.feed_of(who, name)
     if found is None:
         raise NotFoundError("You have no such subscription.", url=name[:200])
@@ -87,9 +87,8 @@ def stream_of(who: Actor, user: str) -> int:
 
 def handle_of(user: str) -> str:
     """Return the name of a person that an app names by number or name."""
-    if user.isascii() and user.isdigit() and len(user) <= 16:
-        return services().sync.name_of(actor(), int(user))
-    return user
+    number_ = names.number(user)
+    return user if number_ is None else services().sync.name_of(actor(), number_)
 
 
 # -- what is asked
@@ -146,10 +145,8 @@ def _unchanged(etag: str | None) -> Response | None:
 # -- routes
 def contents(stream: str = "") -> Response:
     """Items of a stream, with their texts."""
-    if one("output") == "xml":
-        return text("Only JSON and Atom are served.", 501)
     if one("output") == "atom":
-        return feed_atom(stream or READING)
+        return _atom(_asked(stream))
     asked = _asked(stream)
     wanted = parts(asked)
     etag = _etag(wanted)
@@ -167,12 +164,16 @@ def contents(stream: str = "") -> Response:
 
 def feed_atom(stream: str) -> Response:
     """The same as Atom (newsboat's ``feedhq``)."""
-    wanted = parts([stream])
+    return _atom([stream])
+
+
+def _atom(asked: Sequence[str]) -> Response:
+    wanted = parts(asked)
     etag = _etag(wanted)
     if same := _unchanged(etag):
         return same
     found, end = services().sync.contents(actor(), _query(wanted, ITEMS_MAX))
-    body = atom.document(stream, title(wanted[0]), found, end, social=_is_social([stream]))
+    body = atom.document(asked[0], title(wanted[0]), found, end, social=_is_social(asked))
     answer = Response(body, content_type="application/atom+xml; charset=utf-8")
     return answer if etag is None else tagged(answer, etag)
 

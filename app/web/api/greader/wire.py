@@ -128,6 +128,8 @@ def recognise() -> Response | None:
     g.user, g.auth = g.caller.user, auth
     if request.method == "POST" and not _is_good(one("T"), auth):
         raise BadTokenError
+    if one("output") == "xml":
+        return text("Only JSON and Atom are served.", 501)
     return None
 
 
