@@ -147,3 +147,20 @@ def test_an_app_asks_what_has_changed(
     (one,) = reader.ids(new["id"])
     assert one in reader.ids(ot=ot)
     assert one not in reader.ids(ot=ot, nt=ot)
+
+
+@pytest.mark.parametrize("path", ["subscription/list", "tag/list", "stream/contents/feed/{}", "/reader/atom/feed/{}"])
+def test_an_answer_is_not_sent_twice(reader: Reader, ann: Actor, services: Services, path: str) -> None:
+    """Apps send the tag back as it came, newsboat among them; what changes for the user changes it."""
+    feed = services.sync.feeds(ann)[0]
+    url = path.format(feed.card.id) if path.startswith("/") else f"{API}/{path.format(feed.card.id)}"
+    first = reader.client.get(url, headers=reader.headers)
+    assert (first.status_code, bool(first.data)) == (200, True)
+    known = {**reader.headers, "If-None-Match": first.headers["ETag"]}
+    again = reader.client.get(url, headers=known)
+    assert (again.status_code, again.data) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    services.tags.change(ann, reader.ids(f"feed/{feed.card.id}")[0], add=["kept"])
+    services.reading.mark(ann, reader.ids(f"feed/{feed.card.id}"), True)
+    services.subscriptions.edit(ann, feed.card.id, title="Another name")
+    assert reader.client.get(url, headers=known).status_code == 200

@@ -56,7 +56,7 @@ def tagged(response: Response, etag: str) -> Response:
     """Let the app ask whether an answer is still the same."""
     response.set_etag(etag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
-    if request.if_none_match.contains_weak(etag):
+    if request.if_none_match.contains_weak(etag):  # apps send it back as the weak one that it is
         response.set_data(b"")
         response.status_code = 304
     return response
