@@ -10,6 +10,7 @@ import pytest
 from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor
+from app.models.sync import Part, PartKind
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.support.reader import pull, rss
 
@@ -149,7 +150,9 @@ def test_an_app_asks_what_has_changed(
     assert one not in reader.ids(ot=ot, nt=ot)
 
 
-@pytest.mark.parametrize("path", ["subscription/list", "tag/list", "stream/contents/feed/{}", "/reader/atom/feed/{}"])
+@pytest.mark.parametrize(
+    "path", ["subscription/list", "tag/list", "stream/contents/feed/{}", "/reader/atom/feed/{}"]
+)
 def test_an_answer_is_not_sent_twice(reader: Reader, ann: Actor, services: Services, path: str) -> None:
     """Apps send the tag back as it came, newsboat among them; what changes for the user changes it."""
     feed = services.sync.feeds(ann)[0]
@@ -164,3 +167,41 @@ def test_an_answer_is_not_sent_twice(reader: Reader, ann: Actor, services: Servi
     services.reading.mark(ann, reader.ids(f"feed/{feed.card.id}"), True)
     services.subscriptions.edit(ann, feed.card.id, title="Another name")
     assert reader.client.get(url, headers=known).status_code == 200
+
+
+def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dict[str, Callable[[], object]]:
+    """What changes a feed's items for a user, each by a service of the web; made beforehand what it needs."""
+    folder = services.folders.create(ann, "Shelf").id
+    services.subscriptions.edit(ann, feed_id, folder_ids=[folder])
+    services.tags.change(ann, entry_id, add=["old"])
+    (tag,) = services.sync.tags(ann)
+    return {
+        "read": lambda: services.reading.mark(ann, [entry_id], True),
+        "unread": lambda: services.reading.mark(ann, [entry_id], False),
+        "starred": lambda: services.reading.star(ann, entry_id, True),
+        "shared": lambda: services.sharing.share(ann, entry_id, note=""),
+        "not shared": lambda: services.sharing.unshare(ann, entry_id),
+        "liked": lambda: services.talk.like(ann, entry_id, True),
+        "tagged": lambda: services.tags.change(ann, entry_id, add=["kept"]),
+        "tag renamed": lambda: services.tags.rename(ann, tag.id, "new"),
+        "tag deleted": lambda: services.tags.delete(ann, tag.id),
+        "all read": lambda: services.sync.mark_before(ann, Part(PartKind.FEED, feed_id), None),
+        "folder renamed": lambda: services.folders.rename(ann, folder, "Case"),
+        "feed renamed": lambda: services.subscriptions.edit(ann, feed_id, title="Another name"),
+        "folder deleted": lambda: services.folders.delete(ann, folder),
+    }
+
+
+def test_whatever_changes_a_feeds_items_changes_their_tag(
+    reader: Reader, ann: Actor, services: Services
+) -> None:
+    her = services.gateways.accounts.user(ann.user_id)
+    assert her is not None
+    feed_id = services.sync.feeds(ann)[0].card.id
+    url = f"{API}/stream/contents/feed/{feed_id}"
+    for name, change in _changes(services, her.actor, feed_id, reader.ids(f"feed/{feed_id}")[0]).items():
+        before = reader.client.get(url, headers=reader.headers)
+        change()
+        after = reader.client.get(url, headers={**reader.headers, "If-None-Match": before.headers["ETag"]})
+        assert after.status_code == 200, name
+        assert after.get_json()["items"] != before.get_json()["items"], name
