@@ -205,3 +205,19 @@ def test_whatever_changes_a_feeds_items_changes_their_tag(
         after = reader.client.get(url, headers={**reader.headers, "If-None-Match": before.headers["ETag"]})
         assert after.status_code == 200, name
         assert after.get_json()["items"] != before.get_json()["items"], name
+
+
+def test_liferea_is_told_in_its_own_words(reader: Reader) -> None:
+    """What it looks for, no other app is sent: some fail at fields that they do not know."""
+    read, starred, rest = reader.ids(xt=READ)[:3]
+    reader.do("edit-tag", i=str(read), a=READ)
+    reader.do("edit-tag", i=str(starred), a=STARRED)
+    form = {"i": [str(read), str(starred), str(rest)], "T": reader.auth}
+    path, agent = f"{API}/stream/items/contents", "Liferea/1.14.4 (Android 12; Mobile; like Gecko)"
+    # It sends its token in the body alone.
+    answer = reader.client.post(path, data=form, headers={"User-Agent": agent})
+    told = {int(item["id"][-16:], 16): item for item in answer.get_json()["items"]}
+    assert {i: item["marked"] for i, item in told.items()} == {read: False, starred: True, rest: False}
+    first = {i: item["categories"][0] for i, item in told.items()}
+    assert first == {read: r"user\/-\/state\/com.google\/read", starred: READING, rest: READING}
+    assert all(READING in item["categories"] and "marked" not in item for item in reader.items(read, starred))

@@ -14,6 +14,8 @@ from app.web.api.greader import names
 from app.web.context import web
 
 _LOST = {Link.REMOVED: "removed share", Link.PRIVATE: "private share"}
+#: The backslashes are part of it.
+_LIFEREA_READ = r"user\/-\/state\/com.google\/read"
 
 
 def subscription(feed: SyncFeed, handle: str | None) -> dict[str, Any]:
@@ -67,6 +69,18 @@ def item(found: SyncItem, *, social: bool) -> dict[str, Any]:
         shape["likingUsers"] = [{"userId": str(i)} for i in found.likers]
         shape["comments"] = []
         shape["annotations"] = _annotations(found)
+    return shape
+
+
+def for_liferea(shape: dict[str, Any], found: SyncItem) -> dict[str, Any]:
+    """Say in Liferea's own way what is read and starred.
+
+    It looks for a state with escaped slashes in the first category alone, and for a star in a field that
+    nobody else has (its google_source_feed.c). Told neither, it shows all as unread and takes stars off.
+    """
+    shape["marked"] = found.starred
+    if found.read:
+        shape["categories"].insert(0, _LIFEREA_READ)
     return shape
 
 

@@ -220,7 +220,10 @@ def item_contents() -> Response:
         body = atom.document(READING, "", found, None, social=False)
         return Response(body, content_type="application/atom+xml; charset=utf-8")
     head = shapes.stream_head(READING, "reading-list")
-    return data({**head, "items": [shapes.item(each, social=False) for each in found]})
+    items = [shapes.item(each, social=False) for each in found]
+    if request.headers.get("User-Agent", "").startswith("Liferea/"):
+        items = [shapes.for_liferea(shape, each) for shape, each in zip(items, found, strict=True)]
+    return data({**head, "items": items})
 
 
 def item_count() -> Response:
