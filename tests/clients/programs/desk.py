@@ -1,0 +1,131 @@
+"""A screen that nobody sees, the programs on it, and a hand on the keyboard."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from tests.clients.programs.stage import PATIENCE, Eventually, program
+from tests.support.up import kill_all
+
+#: Wide enough for every column of every program.
+_SCREEN = "1600x1000x24"
+
+
+class Desk:
+    """An X server of its own (Xvfb); ``home`` holds the folders and logs of the programs."""
+
+    def __init__(self, home: Path, eventually: Eventually) -> None:
+        self.home = home
+        self._eventually = eventually
+        self._programs: list[Run] = []
+
+    def __enter__(self) -> Desk:
+        reading, writing = os.pipe()
+        with (self.home / "screen.log").open("w") as log:
+            # It takes a number that is free, and says which when it is ready.
+            self._server = subprocess.Popen(
+                [program("Xvfb"), "-displayfd", str(writing), "-screen", "0", _SCREEN, "-nolisten", "tcp", "-noreset"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writing],
+            )  # fmt: skip
+        os.close(writing)
+        with os.fdopen(reading) as said:
+            number = said.readline().strip()
+        assert number, (self.home / "screen.log").read_text()
+        self.display = f":{number}"
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._programs:
+            each.kill(loud=error[0] is not None)
+        self._server.terminate()
+        self._server.wait(PATIENCE)
+
+    def start(self, *command: str, **environment: str) -> Run:
+        """Start a program with a home, a session bus and nothing else of ours."""
+        given = {"DISPLAY": self.display, **environment}
+        run = Run([program("dbus-run-session"), "--", *command], self.home, given, self._eventually)
+        self._programs.append(run)
+        return run
+
+
+class Run:
+    """A program, its window and its end."""
+
+    def __init__(
+        self, command: list[str], home: Path, environment: dict[str, str], eventually: Eventually
+    ) -> None:
+        self._eventually = eventually
+        runtime = home / "runtime"
+        runtime.mkdir(mode=0o700, exist_ok=True)
+        self._environment = {
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "PATH": os.environ["PATH"],
+            "XDG_RUNTIME_DIR": str(runtime),
+            **environment,
+        }
+        self.log = home / f"{Path(command[2]).name}.log"
+        with self.log.open("a") as out:
+            self.process = subprocess.Popen(
+                command,
+                cwd=home,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def press(self, *keys: str) -> None:
+        """Press keys in the program's window, as ``ctrl+n``."""
+        self._do("windowfocus", "--sync", self.window())
+        self._do("key", "--delay", "40", *keys)
+
+    def window(self) -> str:
+        """Return the number of its window, once it is seen."""
+        return str(self._eventually(self._window, PATIENCE, f"a window of {self.log.stem}"))
+
+    def _window(self) -> str:
+        assert self.process.poll() is None, self.log.read_text()[-4000:]
+        found = self._do("search", "--onlyvisible", "--name", self.title, check=False).split()
+        return found[-1] if found else ""
+
+    #: A regular expression of what stands above its window.
+    title = "."
+
+    def _do(self, *command: str, check: bool = True) -> str:
+        done = subprocess.run(
+            [program("xdotool"), *command],
+            env=self._environment, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=check,
+        )  # fmt: skip
+        return done.stdout
+
+    def wait(self) -> None:
+        """Wait until it has ended by itself."""
+        self.process.wait(PATIENCE)
+        self.kill()
+
+    def kill(self, *, loud: bool = False) -> None:
+        """End it with all that it has started."""
+        if loud:
+            sys.stderr.write(f"--- {self.log.stem}\n{self.log.read_text('utf-8', 'replace')[-3000:]}\n")
+        group = self.process.pid
+        kill_all([p for p in psutil.process_iter() if _group(p) == group])
+        self.process.wait(PATIENCE)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Ask it to end."""
+        self.process.send_signal(number)
+
+
+def _group(process: psutil.Process) -> int:
+    try:
+        return os.getpgid(process.pid)
+    except ProcessLookupError:
+        return 0
