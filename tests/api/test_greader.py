@@ -207,13 +207,31 @@ def test_whatever_changes_a_feeds_items_changes_their_tag(
         assert after.get_json()["items"] != before.get_json()["items"], name
 
 
+LIFEREA = "Liferea/1.14.4 (Android 12; Mobile; https://lzone.de/liferea/) AppleWebKit (KHTML, like Gecko)"
+
+
+@pytest.mark.parametrize("path", ["subscription/list", "stream/items/ids?s=feed/{}&n=50&output=json"])
+def test_liferea_always_gets_the_whole_list(
+    reader: Reader, services: Services, ann: Actor, path: str
+) -> None:
+    """It sends back any tag, takes 304 for a failure, and leaves out the update of all feeds then."""
+    url = f"{API}/{path.format(services.sync.feeds(ann)[0].card.id)}"
+    known = {
+        **reader.headers,
+        "If-None-Match": reader.client.get(url, headers=reader.headers).headers["ETag"],
+    }
+    answer = reader.client.get(url, headers={**known, "User-Agent": LIFEREA})
+    assert (answer.status_code, answer.headers.get("ETag")) == (200, None)
+    assert reader.client.get(url, headers=known).status_code == 304
+
+
 def test_liferea_is_told_in_its_own_words(reader: Reader) -> None:
     """What it looks for, no other app is sent: some fail at fields that they do not know."""
     read, starred, rest = reader.ids(xt=READ)[:3]
     reader.do("edit-tag", i=str(read), a=READ)
     reader.do("edit-tag", i=str(starred), a=STARRED)
     form = {"i": [str(read), str(starred), str(rest)], "T": reader.auth}
-    path, agent = f"{API}/stream/items/contents", "Liferea/1.14.4 (Android 12; Mobile; like Gecko)"
+    path, agent = f"{API}/stream/items/contents", LIFEREA
     # It sends its token in the body alone.
     answer = reader.client.post(path, data=form, headers={"User-Agent": agent})
     told = {int(item["id"][-16:], 16): item for item in answer.get_json()["items"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -29,10 +28,14 @@ class Desk:
         reading, writing = os.pipe()
         with (self.home / "screen.log").open("w") as log:
             # It takes a number that is free, and says which when it is ready.
+            command = [program("Xvfb"), "-displayfd", str(writing), "-screen", "0", _SCREEN]
             self._server = subprocess.Popen(
-                [program("Xvfb"), "-displayfd", str(writing), "-screen", "0", _SCREEN, "-nolisten", "tcp", "-noreset"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writing],
-            )  # fmt: skip
+                [*command, "-nolisten", "tcp", "-noreset"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[writing],
+            )
         os.close(writing)
         with os.fdopen(reading) as said:
             number = said.readline().strip()
@@ -42,14 +45,20 @@ class Desk:
 
     def __exit__(self, *error: object) -> None:
         for each in self._programs:
-            each.kill(loud=error[0] is not None)
+            each.kill()
         self._server.terminate()
         self._server.wait(PATIENCE)
+        for log in self.home.glob("*.log"):  # shown where the test has failed
+            sys.stderr.write(f"--- {log.stem}\n{log.read_text('utf-8', 'replace')[-2000:]}\n")
 
-    def start(self, *command: str, **environment: str) -> Run:
-        """Start a program with a home, a session bus and nothing else of ours."""
+    def start(self, *command: str, title: str, **environment: str) -> Run:
+        """Start a program with a home, a session bus and nothing else of ours.
+
+        Args:
+            title: a regular expression of what stands above its window.
+        """
         given = {"DISPLAY": self.display, **environment}
-        run = Run([program("dbus-run-session"), "--", *command], self.home, given, self._eventually)
+        run = Run([program("dbus-run-session"), "--", *command], title, self.home, given, self._eventually)
         self._programs.append(run)
         return run
 
@@ -58,9 +67,9 @@ class Run:
     """A program, its window and its end."""
 
     def __init__(
-        self, command: list[str], home: Path, environment: dict[str, str], eventually: Eventually
+        self, command: list[str], title: str, home: Path, environment: dict[str, str], eventually: Eventually
     ) -> None:
-        self._eventually = eventually
+        self._title, self._eventually = title, eventually
         runtime = home / "runtime"
         runtime.mkdir(mode=0o700, exist_ok=True)
         self._environment = {
@@ -93,11 +102,8 @@ class Run:
 
     def _window(self) -> str:
         assert self.process.poll() is None, self.log.read_text()[-4000:]
-        found = self._do("search", "--onlyvisible", "--name", self.title, check=False).split()
+        found = self._do("search", "--onlyvisible", "--name", self._title, check=False).split()
         return found[-1] if found else ""
-
-    #: A regular expression of what stands above its window.
-    title = "."
 
     def _do(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(
@@ -111,17 +117,11 @@ class Run:
         self.process.wait(PATIENCE)
         self.kill()
 
-    def kill(self, *, loud: bool = False) -> None:
+    def kill(self) -> None:
         """End it with all that it has started."""
-        if loud:
-            sys.stderr.write(f"--- {self.log.stem}\n{self.log.read_text('utf-8', 'replace')[-3000:]}\n")
         group = self.process.pid
         kill_all([p for p in psutil.process_iter() if _group(p) == group])
         self.process.wait(PATIENCE)
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Ask it to end."""
-        self.process.send_signal(number)
 
 
 def _group(process: psutil.Process) -> int:

@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -59,8 +58,8 @@ class Newsboat:
         words = [f"{name}={value}" for name, value in environment.items()]
         command = shlex.join(["env", "-i", *words, program("newsboat")])
         # What it says when it dies can be read on the screen.
-        self._tmux("start-server", ";", "set", "-g", "remain-on-exit", "on", ";", "new-session", "-d", "-x", "200",
-                   "-y", "50", command)  # fmt: skip
+        stay = ["start-server", ";", "set", "-g", "remain-on-exit", "on", ";"]
+        self._tmux(*stay, "new-session", "-d", "-x", "200", "-y", "50", command)
 
     def _tmux(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(

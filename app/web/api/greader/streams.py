@@ -13,7 +13,19 @@ from app.models.actor import Actor
 from app.models.sync import Part, PartKind, SyncQuery
 from app.services.syncing import ITEMS_MAX, KEYS_MAX
 from app.web.api.greader import atom, names, shapes
-from app.web.api.greader.wire import Api, actor, caller, data, many, number, one, tagged, text, token_will_do
+from app.web.api.greader.wire import (
+    Api,
+    actor,
+    caller,
+    data,
+    is_liferea,
+    many,
+    number,
+    one,
+    tagged,
+    text,
+    token_will_do,
+)
 from app.web.context import services
 
 READING = f"{names.STATE}reading-list"
@@ -127,7 +139,7 @@ def _is_social(streams: Sequence[str]) -> bool:
 
 def _etag(streams: tuple[Part, ...]) -> str | None:
     """Return the tag of an answer about one feed, which is known without reading the feed."""
-    if len(streams) != 1 or streams[0].kind is not PartKind.FEED:
+    if len(streams) != 1 or streams[0].kind is not PartKind.FEED or is_liferea():
         return None
     stamp = services().sync.stamp(actor(), streams[0].id)
     if stamp is None:
@@ -221,7 +233,7 @@ def item_contents() -> Response:
         return Response(body, content_type="application/atom+xml; charset=utf-8")
     head = shapes.stream_head(READING, "reading-list")
     items = [shapes.item(each, social=False) for each in found]
-    if request.headers.get("User-Agent", "").startswith("Liferea/"):
+    if is_liferea():
         items = [shapes.for_liferea(shape, each) for shape, each in zip(items, found, strict=True)]
     return data({**head, "items": items})
 

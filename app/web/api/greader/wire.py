@@ -54,12 +54,19 @@ def fresh(body: Any) -> Response:
 
 def tagged(response: Response, etag: str) -> Response:
     """Let the app ask whether an answer is still the same."""
+    if is_liferea():
+        return response
     response.set_etag(etag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
     if request.if_none_match.contains_weak(etag):  # apps send it back as the weak one that it is
         response.set_data(b"")
         response.status_code = 304
     return response
+
+
+def is_liferea() -> bool:
+    """Return whether Liferea asks: it takes "still the same" of a list for a failure, and updates nothing."""
+    return request.headers.get("User-Agent", "").startswith("Liferea/")
 
 
 def given() -> MultiDict[str, str]:
