@@ -133,6 +133,8 @@ class SyncGateway:
         if max(len(arrived), len(revised), len(begun), sum(map(len, touched.values()))) >= self._most:
             sieve.since(since, new, numbers, ids | {k.id for k in revised})
             return None
+        # Unlike a walk, this does not take the read or the unread ones alone.
+        sieve.is_simple = sieve.is_simple and sieve.read is None
         byhand = self._keys.by_seqs(touched) if touched else []
         # A mark is a change too, whenever what is marked came.
         named = self._keys.locate(sorted(ids), feeds) if ids and feeds else []

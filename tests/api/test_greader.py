@@ -14,6 +14,7 @@ from app.models.sync import Part, PartKind
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.support.reader import pull, rss
 
+STATE = "user/-/state/com.google/"
 Connect = Callable[..., Reader]
 
 
@@ -239,3 +240,15 @@ def test_liferea_is_told_in_its_own_words(reader: Reader) -> None:
     first = {i: item["categories"][0] for i, item in told.items()}
     assert first == {read: r"user\/-\/state\/com.google\/read", starred: READING, rest: READING}
     assert all(READING in item["categories"] and "marked" not in item for item in reader.items(read, starred))
+
+
+def test_what_has_changed_is_sifted_by_its_state(reader: Reader) -> None:
+    """RSS Guard asks for what is unread of the last year, and takes the answer for all that is unread."""
+    read, unread = reader.ids(READING, it=READ), reader.ids(READING, xt=READ)
+    assert min(len(read), len(unread)) > 2
+    assert reader.ids(READING, xt=READ, ot=1000) == reader.ids(f"{STATE}unread", ot=1000) == unread
+    assert reader.ids(READING, it=READ, ot=1000) == reader.ids(READ, ot=1000) == read
+    reader.do("edit-tag", i=str(unread[0]), a=READ)
+    assert reader.ids(READING, xt=READ, ot=1000) == unread[1:]
+    feed = reader.items(unread[1])[0]["origin"]["streamId"]
+    assert reader.ids(feed, xt=READ, ot=1000) == [i for i in unread[1:] if i in reader.ids(feed)]
