@@ -27,7 +27,7 @@ from tests.support.up import free_port
 Eventually = Callable[..., Any]
 
 #: As long as anything here is waited for: programs start slowly where other tests burn the processor.
-PATIENCE = 20.0
+PATIENCE = 60.0
 #: Few entries each, since newsboat takes twenty of a feed; one of them in Persian.
 LOOSE = ("feeds/rss/blog.kagamino.dev-1b8d1d.xml", "feeds/rss/pooriat.com-b8208e.xml")
 FILED = ("feeds/rss/zhubert.com-5a452b.xml", "feeds/rss/koerant.co.za-03f457.xml")

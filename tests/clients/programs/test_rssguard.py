@@ -1,0 +1,194 @@
+"""RSS Guard (Debian 12: 4.0) with Eventr as a “Google Reader API” account of the type FreshRSS."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.programs.desk import Desk, Run
+from tests.clients.programs.stage import FOLDER, PATIENCE, Stage, program
+
+#: Its word for FreshRSS, below whose path it asks: ``/api/greader.php``.
+_FRESHRSS = 1
+_TIMES = 10
+_KEY = 0x1122334455667788
+#: Few of its actions have keys of their own.
+_SHORTCUTS = """[main]
+first_run=false
+first_run_4.0.4=false
+
+[keyboard]
+m_actionUpdateAllItems=Ctrl+F1
+m_actionMarkAllItemsRead=Ctrl+F2
+m_actionSelectNextItem=Ctrl+F3
+m_actionSelectNextMessage=Ctrl+F5
+m_actionMarkSelectedMessagesAsUnread=Ctrl+F8
+m_actionSwitchImportanceOfSelectedMessages=Ctrl+F9
+m_actionQuit=Ctrl+F11
+"""
+FETCH, ALL_READ, NEXT_FEED, NEXT, UNREAD, STAR, QUIT = (f"ctrl+F{n}" for n in (1, 2, 3, 5, 8, 9, 11))
+
+
+class RssGuard:
+    """RSS Guard on a screen, and what it has stored."""
+
+    def __init__(self, desk: Desk, stage: Stage) -> None:
+        self._desk, self._stage = desk, stage
+        self._data = desk.home / "data"
+        config = self._data / "config"
+        config.mkdir(parents=True)
+        (config / "config.ini").write_text(_SHORTCUTS)
+        (config / "key.private").write_text(str(_KEY))
+        # The first start makes the database; then the account is put into it, as its dialogue does.
+        self.run = self.start()
+        stage.wait(lambda: self._rows("SELECT 1 FROM Information WHERE inf_key = 'schema_version'"))
+        self.run.kill()
+        account = {
+            "service": _FRESHRSS,
+            "username": stage.name,
+            "password": _sealed(stage.password),
+            "url": stage.url,
+            "batch_size": 100,
+            "download_only_unread": False,
+            "intelligent_synchronization": True,
+        }
+        with contextlib.closing(sqlite3.connect(self._path)) as db, db:
+            db.execute(
+                "INSERT INTO Accounts (id, type, proxy_type, custom_data) VALUES (1, 'greader', 0, ?)",
+                (json.dumps(account),),
+            )
+        self.start()
+
+    @property
+    def _path(self) -> Path:
+        return self._data / "database" / "database.db"
+
+    def start(self) -> Run:
+        """Start it; it fetches the list of feeds where it has none, and their entries when it is told to."""
+        self.run = self._desk.start(
+            program("rssguard"), "--data", str(self._data),
+            title="^RSS Guard", QT_QPA_PLATFORM="xcb", QTWEBENGINE_DISABLE_SANDBOX="1",
+        )  # fmt: skip
+        return self.run
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        if not self._path.exists():
+            return []
+        with contextlib.closing(sqlite3.connect(self._path, timeout=30)) as db:
+            try:
+                return db.execute(query, values).fetchall()
+            except sqlite3.OperationalError as e:
+                if "no such table" in str(e):
+                    return []  # it is about to make them
+                raise
+
+    @property
+    def feeds(self) -> dict[str, tuple[str, str]]:
+        """The title and the folder of each feed by its id, "" for none."""
+        rows = self._rows(
+            "SELECT f.custom_id, f.title, c.title FROM Feeds f LEFT JOIN Categories c ON f.category = c.id"
+        )
+        return {feed: (title, folder or "") for feed, title, folder in rows}
+
+    @property
+    def items(self) -> dict[int, tuple[bool, bool, str]]:
+        """Of each entry whether it is unread and whether it is important, and its title."""
+        rows = self._rows("SELECT custom_id, is_read, is_important, title FROM Messages")
+        return {int(i[-16:], 16): (not read, bool(star), title) for i, read, star, title in rows}
+
+    @property
+    def unread(self) -> frozenset[int]:
+        """Ids of its unread entries."""
+        return frozenset(i for i, item in self.items.items() if item[0])
+
+    @property
+    def starred(self) -> frozenset[int]:
+        """Ids of its important entries."""
+        return frozenset(i for i, item in self.items.items() if item[1])
+
+    def agrees(self) -> bool:
+        """Whether it has what the server holds."""
+        state = self._stage.state
+        return self.items.keys() == self._stage.ids() and (self.unread, self.starred) == (
+            state.unread,
+            state.starred,
+        )
+
+    def fetch(self, until: Callable[[], bool] | None = None) -> None:
+        """Let it send and fetch until it has what the server holds, or something else is so.
+
+        It takes no order to do so while it still does so, and nothing says when it is done.
+        """
+        for _ in range(_TIMES):
+            self.run.press(FETCH)
+            with contextlib.suppress(AssertionError):
+                self._stage.eventually(until or self.agrees, PATIENCE / _TIMES)
+                return
+        raise AssertionError(f"RSS Guard has {self.items}, the server {self._stage.state}")
+
+
+def _sealed(text: str) -> str:
+    """Return a password as it stores them: each byte mixed with one of the key and with the one before."""
+    last, sealed = 0, bytearray()
+    for place, byte in enumerate(b"?" + text.encode()):  # the first one is a random one
+        last ^= byte ^ (_KEY >> 8 * (place % 8) & 0xFF)
+        sealed.append(last)
+    return base64.b64encode(b"\x03\x00" + sealed).decode()
+
+
+@pytest.fixture
+def rssguard(desk: Desk, stage: Stage) -> RssGuard:
+    return RssGuard(desk, stage)
+
+
+def test_rssguard_shows_what_the_server_holds(rssguard: RssGuard, stage: Stage) -> None:
+    services, ann, start = stage.services, stage.actor, stage.state.unread
+    early = stage.of_feed(stage.feed_ids[0])[-1]
+    services.reading.star(ann, early, True)
+    filed = set(stage.feed_ids[2:])
+    wanted = {f"feed/{f}": (title, FOLDER if f in filed else "") for f, (title, _) in stage.feeds.items()}
+    stage.wait(lambda: rssguard.feeds == wanted, "RSS Guard lists the feeds and their folder")
+    rssguard.fetch()
+    for entry_id, (_, _, title) in rssguard.items.items():
+        assert title == stage.title(entry_id)
+
+    # The first entry of the account is read by being shown; what it does it tells before it fetches again.
+    rssguard.run.press(NEXT_FEED)
+    rssguard.run.press(NEXT)
+    stage.wait(lambda: rssguard.unread != start, "one is read")
+    (one,) = start - rssguard.unread
+    rssguard.run.press(STAR)
+    stage.wait(lambda: one in rssguard.starred, "it is important")
+    rssguard.fetch()
+    assert (stage.state.unread, stage.state.starred) == (start - {one}, {early, one})
+    rssguard.run.press(UNREAD)
+    stage.wait(lambda: rssguard.unread == start, "it is unread again")
+    # (Fetched anew the one that it shows is read again, and the server is told so next time.)
+    rssguard.fetch(until=lambda: stage.state.unread == start)
+
+    # What is done elsewhere.
+    later = min(start - {early, one})
+    services.reading.mark(ann, [later], True)
+    services.reading.star(ann, early, False)
+    rssguard.fetch()
+
+    # All of it. What it has not told when it ends it tells when it was started anew.
+    rssguard.run.press(ALL_READ)
+    stage.wait(lambda: not rssguard.unread, "all is read")
+    rssguard.run.press(QUIT)
+    rssguard.run.wait()
+    rssguard.start()
+    rssguard.fetch()
+    assert (stage.state.unread, stage.state.starred) == (frozenset(), {one})
+    services.reading.mark(ann, [early, one], False)
+    services.reading.star(ann, later, True)
+    rssguard.fetch()
+    assert {call.status for call in stage.calls} == {200}
+    assert {call.path.startswith("/api/greader.php/") for call in stage.calls} == {True}
