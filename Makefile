@@ -23,7 +23,7 @@ help:  ## List what can be made
 run: $(VENV)/.run  ## Install what is missing, start Eventr, print its address; Ctrl-C stops it
 	@exec $(BIN)/eventr up
 
-test: $(VENV)/.dev chromium lint types  ## Style, types, then all tests (ARGS=… for pytest)
+test: $(VENV)/.dev chromium clients lint types  ## Style, types, then all tests (ARGS=… for pytest)
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 quick: $(VENV)/.dev  ## Only what failed last time, else all; first failure ends it
@@ -81,6 +81,6 @@ $(VENV)/.made:
 	$(BIN)/python -c '' 2>/dev/null && $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-.PHONY: chromium
-chromium:
-	@.ci/chromium
+.PHONY: chromium clients
+chromium clients:
+	@.ci/$@
