@@ -69,7 +69,7 @@ class Run:
     def __init__(
         self, command: list[str], title: str, home: Path, environment: dict[str, str], eventually: Eventually
     ) -> None:
-        self._title, self._eventually = title, eventually
+        self._title, self._eventually, self._ended = title, eventually, False
         runtime = home / "runtime"
         runtime.mkdir(mode=0o700, exist_ok=True)
         self._environment = {
@@ -77,6 +77,9 @@ class Run:
             "LANG": "C.UTF-8",
             "PATH": os.environ["PATH"],
             "XDG_RUNTIME_DIR": str(runtime),
+            # It asks nobody but the server: icons of sites and new versions of itself are not wanted.
+            **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9"),
+            "no_proxy": "127.0.0.1",
             **environment,
         }
         self.log = home / f"{Path(command[2]).name}.log"
@@ -93,24 +96,28 @@ class Run:
 
     def press(self, *keys: str) -> None:
         """Press keys in the program's window, as ``ctrl+n``."""
-        self._do("windowfocus", "--sync", self.window())
-        self._do("key", "--delay", "40", *keys)
+        self._eventually(self._focus, PATIENCE, f"{self.log.stem} has the keyboard")
+        assert self._do("key", "--delay", "40", *keys).returncode == 0
 
-    def window(self) -> str:
-        """Return the number of its window, once it is seen."""
-        return str(self._eventually(self._window, PATIENCE, f"a window of {self.log.stem}"))
+    def window(self) -> None:
+        """Wait until its window is seen."""
+        self._eventually(self._windows, PATIENCE, f"a window of {self.log.stem}")
 
-    def _window(self) -> str:
+    def _windows(self) -> list[str]:
         assert self.process.poll() is None, self.log.read_text()[-4000:]
-        found = self._do("search", "--onlyvisible", "--name", self._title, check=False).split()
-        return found[-1] if found else ""
+        return self._do("search", "--onlyvisible", "--name", self._title).stdout.split()
 
-    def _do(self, *command: str, check: bool = True) -> str:
-        done = subprocess.run(
+    def _focus(self) -> bool:
+        # What was found may be gone again: a program shows another window while it starts.
+        found = self._windows()
+        return bool(found) and self._do("windowfocus", "--sync", found[-1]).returncode == 0
+
+    def _do(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [program("xdotool"), *command],
-            env=self._environment, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=check,
+            env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            timeout=PATIENCE, check=False,
         )  # fmt: skip
-        return done.stdout
 
     def wait(self) -> None:
         """Wait until it has ended by itself."""
@@ -118,7 +125,10 @@ class Run:
         self.kill()
 
     def kill(self) -> None:
-        """End it with all that it has started."""
+        """End it with all that it has started; but once, since its number may be another one's then."""
+        if self._ended:
+            return
+        self._ended = True
         group = self.process.pid
         kill_all([p for p in psutil.process_iter() if _group(p) == group])
         self.process.wait(PATIENCE)

@@ -19,8 +19,11 @@ from tests.clients.programs.stage import FOLDER, PATIENCE, Stage, program
 _FRESHRSS = 1
 _TIMES = 10
 _KEY = 0x1122334455667788
-#: Few of its actions have keys of their own.
-_SHORTCUTS = """[main]
+#: It looks for no new version of itself; few of its actions have keys of their own.
+_CONFIG = """[general]
+update_on_start=false
+
+[main]
 first_run=false
 first_run_4.0.4=false
 
@@ -44,7 +47,7 @@ class RssGuard:
         self._data = desk.home / "data"
         config = self._data / "config"
         config.mkdir(parents=True)
-        (config / "config.ini").write_text(_SHORTCUTS)
+        (config / "config.ini").write_text(_CONFIG)
         (config / "key.private").write_text(str(_KEY))
         # The first start makes the database; then the account is put into it, as its dialogue does.
         self.run = self.start()
