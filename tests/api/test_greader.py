@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
 import pytest
@@ -252,3 +253,20 @@ def test_what_has_changed_is_sifted_by_its_state(reader: Reader) -> None:
     assert reader.ids(READING, xt=READ, ot=1000) == unread[1:]
     feed = reader.items(unread[1])[0]["origin"]["streamId"]
     assert reader.ids(feed, xt=READ, ot=1000) == [i for i in unread[1:] if i in reader.ids(feed)]
+
+
+def test_a_label_named_like_a_state_is_none_for_newsboat(
+    reader: Reader, ann: Actor, services: Services
+) -> None:
+    """It reads the short names of categories alone: "read" of a folder would be as good as of a state."""
+    (feed, *_) = services.sync.feeds(ann)
+    folder = services.folders.create(ann, "read").id
+    services.subscriptions.edit(ann, feed.card.id, folder_ids=[folder])
+    (entry_id, *_) = unread = reader.ids(f"feed/{feed.card.id}", xt=READ)
+    services.tags.change(ann, entry_id, add=["kept-unread", "news/fresh"])
+    services.reading.mark(ann, unread[1:], True)
+    page = reader.client.get(f"/reader/atom/feed/{feed.card.id}?n=1000", headers=reader.headers)
+    for entry in ET.fromstring(page.data).iter("{http://www.w3.org/2005/Atom}entry"):
+        short = {c.get("label") for c in entry.iter("{http://www.w3.org/2005/Atom}category")}
+        is_unread = entry.findtext("{http://www.w3.org/2005/Atom}id", "").endswith(f"{entry_id:016x}")
+        assert short & {"read", "fresh", "kept-unread"} == ({"fresh"} if is_unread else {"read"})

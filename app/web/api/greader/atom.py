@@ -64,8 +64,15 @@ def _entry(node: etree._Element, item: SyncItem, *, social: bool) -> None:
     if item.site_url:
         _add(source, "link", "", rel="alternate", href=item.site_url, type="text/html")
     for category in shapes.categories(item):
-        # newsboat reads the label: "read", "fresh" or "kept-unread".
-        _add(node, "category", "", term=category, scheme=_SCHEME, label=category.rsplit("/", 1)[-1])
+        _add(node, "category", "", term=category, scheme=_SCHEME, label=_short(category))
+
+
+def _short(category: str) -> str:
+    """Return a category's short name. newsboat looks at these alone: "read", "fresh", "kept-unread"."""
+    if not category.startswith(names.LABEL):
+        return category.rsplit("/", 1)[-1]
+    name = category.removeprefix(names.LABEL)
+    return f"label/{name}" if name in names.RESERVED else name
 
 
 def _add(parent: etree._Element, tag: str, words: str, **attributes: str) -> None:

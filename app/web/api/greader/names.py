@@ -27,8 +27,8 @@ _FOREIGN: Final = 1
 _LAST_AT: Final = 253_402_300_799_999
 #: Characters that no label of ours may be given through an app: some apps cut or break at them.
 _FORBIDDEN = frozenset('"^<>?&\\/,')
-#: newsboat takes the last part of a label for a state.
-_RESERVED = frozenset({"read", "fresh", "kept-unread", "unread", "starred"})
+#: newsboat takes a label of this name for a state.
+RESERVED = frozenset({"read", "fresh", "kept-unread", "unread", "starred"})
 LABEL_MAX = 128
 
 _STATES: Final = {
@@ -153,7 +153,7 @@ def new_label(text: str) -> str:
         InvalidError: apps would stumble over it.
     """
     name = " ".join(label_name(text).split())
-    if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in _RESERVED:
+    if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in RESERVED:
         raise InvalidError(
             "Choose another name for the label: up to %(most)s characters, no quotes, slashes or commas.",
             most=LABEL_MAX,
