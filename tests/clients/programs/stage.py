@@ -28,7 +28,7 @@ Eventually = Callable[..., Any]
 
 #: As long as anything here is waited for: programs start slowly where other tests burn the processor.
 PATIENCE = 60.0
-#: Few entries each, since newsboat takes twenty of a feed; one of them in Persian.
+#: Few entries each, since newsboat takes twenty of a feed; the old ones of the second are read from the start.
 LOOSE = ("feeds/rss/blog.kagamino.dev-1b8d1d.xml", "feeds/rss/pooriat.com-b8208e.xml")
 FILED = ("feeds/rss/zhubert.com-5a452b.xml", "feeds/rss/koerant.co.za-03f457.xml")
 #: As people name folders; "&" breaks what is pasted into a form as it is.
@@ -81,7 +81,7 @@ class Call:
 
     @property
     def path(self) -> str:
-        """The path behind all mount points."""
+        """The address without the query."""
         return self.uri.partition("?")[0]
 
 
@@ -141,8 +141,9 @@ class Stage:
     @property
     def calls(self) -> list[Call]:
         """Return all requests so far."""
-        lines = self.notes.read_text("utf-8").splitlines() if self.notes.exists() else []
-        return [Call(**json.loads(line)) for line in lines]
+        noted = self.notes.read_text("utf-8") if self.notes.exists() else ""
+        # The last line may just be written.
+        return [Call(**json.loads(line)) for line in noted.rpartition("\n")[0].splitlines()]
 
     def wait(self, predicate: Callable[[], object], message: str = "") -> Any:
         """Wait until something is so."""

@@ -1,4 +1,4 @@
-"""RSS Guard (Debian 12: 4.0) with Eventr as a “Google Reader API” account of the type FreshRSS."""
+"""RSS Guard (Debian 12: 4.0) with Eventr as an account of its “Google Reader API”."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pytest
 from tests.clients.programs.desk import Desk, Run
 from tests.clients.programs.stage import FOLDER, PATIENCE, Stage, program
 
-#: Its word for FreshRSS, below whose path it asks: ``/api/greader.php``.
-_FRESHRSS = 1
+#: Types of servers that it knows by number, and below which path it asks them. Those like Reedah it asks for
+#: a token and names entries by decimal ids.
+_TYPES = {"FreshRSS": (1, "/api/greader.php"), "Reedah": (8, "")}
 _TIMES = 10
 _KEY = 0x1122334455667788
 #: It looks for no new version of itself; few of its actions have keys of their own.
@@ -42,7 +43,7 @@ FETCH, ALL_READ, NEXT_FEED, NEXT, UNREAD, STAR, QUIT = (f"ctrl+F{n}" for n in (1
 class RssGuard:
     """RSS Guard on a screen, and what it has stored."""
 
-    def __init__(self, desk: Desk, stage: Stage) -> None:
+    def __init__(self, desk: Desk, stage: Stage, kind: int) -> None:
         self._desk, self._stage = desk, stage
         self._data = desk.home / "data"
         config = self._data / "config"
@@ -54,7 +55,7 @@ class RssGuard:
         stage.wait(lambda: self._rows("SELECT 1 FROM Information WHERE inf_key = 'schema_version'"))
         self.run.kill()
         account = {
-            "service": _FRESHRSS,
+            "service": kind,
             "username": stage.name,
             "password": _sealed(stage.password),
             "url": stage.url,
@@ -107,6 +108,14 @@ class RssGuard:
         return {int(i[-16:], 16): (not read, bool(star), title) for i, read, star, title in rows}
 
     @property
+    def labels(self) -> set[tuple[str, int]]:
+        """Which label lies on which entry."""
+        rows = self._rows(
+            "SELECT l.name, m.message FROM LabelsInMessages m JOIN Labels l ON m.label = l.custom_id"
+        )
+        return {(name, int(i[-16:], 16)) for name, i in rows}
+
+    @property
     def unread(self) -> frozenset[int]:
         """Ids of its unread entries."""
         return frozenset(i for i, item in self.items.items() if item[0])
@@ -118,11 +127,8 @@ class RssGuard:
 
     def agrees(self) -> bool:
         """Whether it has what the server holds."""
-        state = self._stage.state
-        return self.items.keys() == self._stage.ids() and (self.unread, self.starred) == (
-            state.unread,
-            state.starred,
-        )
+        state, both = self._stage.state, (self.unread, self.starred)
+        return self.items.keys() == self._stage.ids() and both == (state.unread, state.starred)
 
     def fetch(self, until: Callable[[], bool] | None = None) -> None:
         """Let it send and fetch until it has what the server holds, or something else is so.
@@ -146,21 +152,21 @@ def _sealed(text: str) -> str:
     return base64.b64encode(b"\x03\x00" + sealed).decode()
 
 
-@pytest.fixture
-def rssguard(desk: Desk, stage: Stage) -> RssGuard:
-    return RssGuard(desk, stage)
-
-
-def test_rssguard_shows_what_the_server_holds(rssguard: RssGuard, stage: Stage) -> None:
+@pytest.mark.parametrize("kind", _TYPES)
+def test_rssguard_shows_what_the_server_holds(desk: Desk, stage: Stage, kind: str) -> None:
+    number, mount = _TYPES[kind]
     services, ann, start = stage.services, stage.actor, stage.state.unread
     early = stage.of_feed(stage.feed_ids[0])[-1]
     services.reading.star(ann, early, True)
+    services.tags.change(ann, early, add=["to keep"])
+    rssguard = RssGuard(desk, stage, number)
     filed = set(stage.feed_ids[2:])
     wanted = {f"feed/{f}": (title, FOLDER if f in filed else "") for f, (title, _) in stage.feeds.items()}
     stage.wait(lambda: rssguard.feeds == wanted, "RSS Guard lists the feeds and their folder")
     rssguard.fetch()
     for entry_id, (_, _, title) in rssguard.items.items():
         assert title == stage.title(entry_id)
+    stage.wait(lambda: rssguard.labels == {("to keep", early)}, "RSS Guard has the label")
 
     # The first entry of the account is read by being shown; what it does it tells before it fetches again.
     rssguard.run.press(NEXT_FEED)
@@ -194,4 +200,5 @@ def test_rssguard_shows_what_the_server_holds(rssguard: RssGuard, stage: Stage) 
     services.reading.star(ann, later, True)
     rssguard.fetch()
     assert {call.status for call in stage.calls} == {200}
-    assert {call.path.startswith("/api/greader.php/") for call in stage.calls} == {True}
+    assert all(call.path.startswith((f"{mount}/reader/", f"{mount}/accounts/")) for call in stage.calls)
+    assert any(call.path.endswith("/token") for call in stage.calls) == (kind == "Reedah")
