@@ -149,12 +149,12 @@ class Stage:
         """Wait until something is so."""
         return self.eventually(predicate, PATIENCE, message)
 
-    def holds(self, message: str = "", **wanted: frozenset[int]) -> None:
-        """Wait until the server holds this."""
-        self.wait(
-            lambda: all(getattr(self.state, name) == ids for name, ids in wanted.items()),
-            message or f"the server holds {wanted}",
-        )
+    def holds(self, **wanted: frozenset[int]) -> None:
+        """Wait until the server holds this, and its pages count as many."""
+        for name, ids in wanted.items():
+            self.wait(lambda n=name, i=ids: getattr(self.state, n) == i, f"{name} at the server: {ids}")
+        if "unread" in wanted:
+            assert self.services.reading.tree(self.actor).unread == len(wanted["unread"])
 
 
 @contextlib.contextmanager
