@@ -234,6 +234,7 @@ SCREENS: tuple[Screen, ...] = (
     ),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-clients", "/settings/apps/clients"),
+    Screen("api-docs", "/api/docs"),
     Screen("check", "/check", _tried),
     Screen("check-failed", "/check", _in_the_way, stranger=True),
     Screen("admin", "/admin", _live),

@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from app.web.api.rest import openapi
-from app.web.api.rest.table import OPERATIONS, Operation
+from app.web.api.rest.table import OPERATIONS, Operation, tags
 from app.web.context import web
 from app.web.render import template
 from app.web.sessions import for_programs, public
@@ -48,9 +48,9 @@ def page() -> str:
 
 @functools.cache
 def _groups() -> dict[str, list[Operation]]:
-    found: dict[str, list[Operation]] = {}
+    found: dict[str, list[Operation]] = {tag: [] for tag in tags()}
     for each in OPERATIONS:
-        found.setdefault(each.tag, []).append(each)
+        found[each.tag].append(each)
     return found
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from app.errors import EventrError
 from app.web.api.rest.shapes import PARTS
-from app.web.api.rest.table import EXAMPLES, JSON, OPERATIONS, Operation
+from app.web.api.rest.table import EXAMPLES, JSON, OPERATIONS, Operation, tags
 from app.web.problems import TYPE
 
 VERSION = "1.0.0"
@@ -95,7 +95,7 @@ def document() -> bytes:
             },
             "servers": [{"url": "/api/v1"}],
             "security": [{"token": []}],
-            "tags": [{"name": tag} for tag in dict.fromkeys(o.tag for o in OPERATIONS)],
+            "tags": [{"name": tag} for tag in tags()],
             "paths": paths,
             "components": {
                 "schemas": components,

@@ -82,6 +82,22 @@ class Operation:
 
 
 OPERATIONS: list[Operation] = []
+#: The order in which a reader of the document meets what there is: what programs ask first.
+_ORDER = (
+    "Account",
+    "Streams",
+    "Entries",
+    "Subscriptions",
+    "Folders",
+    "Tags and searches",
+    "Discover",
+    "Shares",
+    "Comments",
+    "People",
+    "Notifications",
+    "Imports",
+    "Events",
+)
 #: A value of each type of body and answer, as the document shows it.
 EXAMPLES: dict[Any, Any] = {}
 
@@ -144,3 +160,9 @@ def operation(
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
+
+
+def tags() -> list[str]:
+    """Return the groups of operations in the order of the document."""
+    found = dict.fromkeys(each.tag for each in OPERATIONS)
+    return sorted(found, key=lambda tag: _ORDER.index(tag) if tag in _ORDER else len(_ORDER))
