@@ -121,6 +121,7 @@ class SyncGateway:
         """Return everything that changed since a time, after a page's end; None: too much to gather."""
         if query.since is None:
             return None
+        sieve.is_simple = False  # what is gathered is of any state
         since = micros(query.since)
         numbers, ids = self._changes.since(shelf.user_id, query.since, CHANGES)
         marked = self._marked(sieve)

@@ -358,3 +358,12 @@ def test_output_is_json_atom_or_nothing(reader: Reader, small: int) -> None:
     ):
         assert (answer.status_code, answer.mimetype) == (200, "application/atom+xml")
         assert answer.text.count("<entry ") == 3, answer.text[:300]
+
+
+def test_what_came_since_is_sifted_by_state(reader: Reader) -> None:
+    some = reader.ids(xt=READ)[:3]
+    reader.do("edit-tag", i=[str(i) for i in some], a=READ)
+    since = int(clock.now().timestamp()) - 3600
+    for query in ({"xt": READ}, {"it": READ}):
+        assert reader.ids(ot=since, **query) == reader.ids(**query)
+    assert reader.ids(READ, ot=since) == reader.ids(READ)

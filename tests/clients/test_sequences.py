@@ -1,0 +1,145 @@
+"""The session of each app that we know, against the real server: what it shows is what the server has."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app import bootstrap, embedded
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from tests.api.conftest import password_of
+from tests.clients.sequences import desktop, fever, pocket
+from tests.clients.sequences.wire import App, Shown
+from tests.conftest import Eventually
+from tests.platform.test_web_tier import Web, _web
+from tests.support.reader import SAMPLE, add_user, follow
+
+_KEY = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"
+GREADER: tuple[Callable[[App], Shown], ...] = (
+    desktop.newsboat_feedhq,
+    desktop.newsboat_freshrss,
+    desktop.liferea_1_14,
+    desktop.liferea_master,
+    desktop.rss_guard_freshrss,
+    desktop.rss_guard_other,
+    desktop.fluent_reader,
+    desktop.vienna,
+    desktop.newsflash,
+    pocket.netnewswire,
+    pocket.reeder,
+    pocket.feedme,
+    pocket.unread_app,
+    pocket.capy,
+    pocket.read_you,
+    pocket.readrops,
+)
+FEVER: tuple[Callable[[App], Shown], ...] = (
+    fever.reeder,
+    fever.feedme,
+    fever.feedme_body,
+    fever.readkit,
+    fever.unread_app,
+    fever.raven,
+    fever.fluent_reader,
+    fever.newsflash,
+)
+
+
+class World:
+    """A server with feeds and somebody who shares; each app has a user of its own."""
+
+    def __init__(self, services: Services, port: int) -> None:
+        self.services, self.port = services, port
+        self.mira = add_user(services, "mira")
+        services.following.edit(
+            self.mira,
+            display="Mira",
+            bio="",
+            links=(),
+            audience=Audience.PUBLIC,
+            listed=False,
+            open_lists=False,
+        )
+        self.feeds = follow(services, self.mira, SAMPLE[2:6])
+        self.urls = [services.subscriptions.health(self.mira, feed).feed.url for feed in self.feeds]
+        entries = services.sync.unread_ids(self.mira)
+        shared = services.sharing.share(self.mira, entries[0], note="Worth <reading> & more").share.id
+        #: One article twice: whoever reads one of them has read the other.
+        self.twins = {entries[0]: shared, shared: entries[0]}
+        services.sharing.post(self.mira, "", "A walk in the hills")
+
+    def user(self, name: str) -> Actor:
+        """One who reads four feeds in two folders, and her; with a star, a tag, and something read."""
+        services = self.services
+        actor = add_user(services, name)
+        for n, url in enumerate(self.urls):
+            feed = services.subscriptions.subscribe(actor, url).subscription.feed_id
+            if n < 3:
+                folder = "News" if n < 2 else "Science & Tech"
+                known = {f.name: f.id for f in services.sync.folders(actor)}
+                place = known.get(folder) or services.folders.create(actor, folder).id
+                services.subscriptions.edit(actor, feed, folder_ids=[place])
+        services.following.follow(actor, "mira")
+        unread = services.sync.unread_ids(actor)
+        services.reading.star(actor, unread[1], True)
+        services.reading.star(actor, unread[-1], True)
+        services.tags.change(actor, unread[2], add=["later"])
+        services.reading.mark(actor, unread[3:5], True)
+        return actor
+
+    def app(self, actor: Actor, name: str, *, is_fever: bool) -> App:
+        return App(self.port, name, password_of(self.services, actor, fever=is_fever))
+
+
+@pytest.fixture(scope="module")
+def world(servers: embedded.Running, eventually: Eventually) -> Iterator[World]:
+    home = Path(tempfile.mkdtemp(prefix="eventr-sequences-"))
+    settings = dataclasses.replace(
+        servers.settings, home=home, mongodb_name="test_sequences", secret_key=_KEY, argon2_time=1
+    )
+    tier: Iterator[Web] = _web(
+        eventually,
+        *(1e6, 1e6, 1e6),
+        EVENTR_MONGODB_URI=servers.mongodb_uri,
+        EVENTR_MONGODB_NAME="test_sequences",
+        EVENTR_REDIS_URL=servers.redis_url,
+        EVENTR_SECRET_KEY=_KEY,
+    )
+    with contextlib.closing(bootstrap.build(settings)) as services, contextlib.closing(tier):
+        services.ensure_indexes()
+        yield World(services, next(tier).port)
+        services.store.database.client.drop_database("test_sequences")
+    shutil.rmtree(home)
+
+
+def _name(sequence: Callable[[App], Shown]) -> str:
+    return f"{sequence.__module__.rpartition('.')[2]}.{sequence.__name__}"
+
+
+@pytest.mark.parametrize("sequence", [*GREADER, *FEVER], ids=_name)
+def test_an_app_shows_what_the_server_has(world: World, sequence: Callable[[App], Shown]) -> None:
+    name = _name(sequence).replace(".", "-").replace("_", "-")
+    actor, services = world.user(name), world.services
+    app = world.app(actor, name, is_fever=sequence in FEVER)
+    with contextlib.closing(app):
+        shown = sequence(app)
+    if shown.unread is not None:
+        left = {i for i in shown.unread if world.twins.get(i, i) in shown.unread}
+        assert sorted(left) == services.sync.unread_ids(actor)
+    if shown.starred is not None:
+        assert sorted(shown.starred) == services.sync.starred_ids(actor)
+    if shown.titles is not None:
+        assert shown.titles == {feed.title for feed in services.sync.feeds(actor)}
+    if shown.folders is not None:
+        assert shown.folders == {folder.name for folder in services.sync.folders(actor)}
+    if shown.shared is not None:
+        page = services.shared.page(actor, name)
+        assert len(page.part.items) == len(shown.shared)
