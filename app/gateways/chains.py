@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from app.errors import InvalidError
 from app.gateways.profiles import ProfileGateway
@@ -118,6 +119,12 @@ class ChainGateway:
         known = self._shares.some(share.path)
         names = self._sight.sharers(viewer, list(known.values()))
         return [names.get(i) for i in reversed(share.path)]
+
+    def known(self, viewer: int | None, share_ids: Sequence[int]) -> set[int]:
+        """Return those of these shares that a viewer may see."""
+        return (
+            set(self._sight.seen(viewer, list(self._shares.some(share_ids).values()))) if share_ids else set()
+        )
 
     def way(self, viewer: int | None, share: Share) -> Chain:
         """Return the whole way of a share as a feed tells it, over other servers and this one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import secrets
 
@@ -34,6 +35,7 @@ class TokenGateway:
             return self._tokens.add(token, Secrets(_hash(secret))), secret
         secret = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
         fever = tuple(_hash(key) for key in _fever_keys(user, secret)) if token.fever else ()
+        token = dataclasses.replace(token, fever_name=fold(user.name) if token.fever else "")
         made = self._tokens.add(token, Secrets(_hash(secret), _hash(auth_of(secret)), fever))
         self._users.set_synced(user.id)
         return made, secret
@@ -54,25 +56,30 @@ class TokenGateway:
         return self._caller(self._tokens.by_auth(_hash(auth)), agent)
 
     def fever(self, key: str, agent: str) -> Caller | None:
-        """Return who comes with a Fever key, in whatever case it is sent."""
-        return self._caller(self._tokens.by_fever(_hash(key.lower())), agent)
+        """Return who comes with a Fever key, in whatever case it is sent; it dies when his name changes."""
+        return self._caller(self._tokens.by_fever(_hash(key.lower())), agent, named=True)
 
-    def _caller(self, token: Token | None, agent: str) -> Caller | None:
+    def _caller(self, token: Token | None, agent: str, *, named: bool = False) -> Caller | None:
         now = clock.now()
         # MongoDB removes what has expired a minute later.
         if token is None or (token.expires is not None and token.expires <= now):
             return None
         user = self._users.get(token.user_id)
-        if user is None or user.disabled:
+        if user is None or user.disabled or (named and token.fever_name != fold(user.name)):
             return None
         if token.used is None or now - token.used >= TOUCH_EVERY:
             self._tokens.touch(token.id, now, agent[:AGENT])
         return Caller(token, user)
 
     def of_user(self, user_id: int) -> list[Token]:
-        """Return a user's tokens that are good, the newest first."""
-        now = clock.now()
-        return [t for t in self._tokens.of_user(user_id) if t.expires is None or t.expires > now]
+        """Return a user's tokens that are good, the newest first; ``fever`` while his name is the same."""
+        now, user = clock.now(), self._users.get(user_id)
+        name = fold(user.name) if user else ""
+        return [
+            dataclasses.replace(t, fever=t.fever and t.fever_name == name)
+            for t in self._tokens.of_user(user_id)
+            if t.expires is None or t.expires > now
+        ]
 
     def remove(self, user_id: int, token_id: int) -> bool:
         """Delete a token: it opens nothing from now on; False: he has no such one."""

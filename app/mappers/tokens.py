@@ -1,6 +1,6 @@
 """Keys of programs: the collection ``tokens``.
 
-    {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, used?, agent?, expires?}
+    {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, fever_name?, used?, agent?, expires?}
 
 ``secret``, ``auth`` and ``fever`` are hashes of what programs come with (:class:`app.models.token.Secrets`).
 """
@@ -43,6 +43,7 @@ class TokenMapper:
             doc["auth"] = Binary(secrets.auth)
         if secrets.fever:
             doc["fever"] = [Binary(key) for key in secrets.fever]
+            doc["fever_name"] = token.fever_name
         if token.expires is not None:
             doc["expires"] = token.expires
         while True:
@@ -107,4 +108,5 @@ def _token(doc: Doc) -> Token:
         used=doc.get("used"),
         expires=doc.get("expires"),
         agent=doc.get("agent", ""),
+        fever_name=doc.get("fever_name", ""),
     )

@@ -51,7 +51,8 @@ class Token:
     Attributes:
         name: what its owner calls it: the app, or the device.
         scopes: of an app password all of them.
-        fever: it opens the Fever API too, which sends an MD5 of it.
+        fever: it opens the Fever API too, which sends an MD5 of it and of the name; fever_name: that name as
+            it is compared, of when it was made.
         used: last use, at most five minutes behind; agent: the program's own description then.
         expires: None: when it is revoked.
     """
@@ -66,6 +67,7 @@ class Token:
     used: dt.datetime | None = None
     expires: dt.datetime | None = None
     agent: str = ""
+    fever_name: str = ""
 
     @property
     def permissions(self) -> frozenset[Permission]:

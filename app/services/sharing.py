@@ -249,6 +249,12 @@ class SharingService:
         """
         return self._chains.via(actor.user_id if actor else None, share)
 
+    def sources(self, actor: Actor, shares: Sequence[Share]) -> dict[int, int]:
+        """Return the share that each of these was taken from, where the viewer may see that one (W04)."""
+        wanted = {share.id: share.source for share in shares if share.source is not None}
+        seen = self._chains.known(actor.user_id, list(set(wanted.values())))
+        return {share_id: source for share_id, source in wanted.items() if source in seen}
+
     def way(self, actor: Actor | None, share: Share) -> Chain:
         """Return the way of a share as a feed tells it: hops on other servers, then those here, itself last.
 

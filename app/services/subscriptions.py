@@ -149,14 +149,25 @@ class SubscriptionService:
         return subscription
 
     def edit(
-        self, actor: Actor, feed_id: int, *, title: str | None = None, folder_ids: Sequence[int] | None = None
+        self,
+        actor: Actor,
+        feed_id: int,
+        *,
+        title: str | None = None,
+        folder_ids: Sequence[int] | None = None,
+        paused: bool | None = None,
     ) -> Subscription:
-        """Give a subscription another name or other folders; what is None stays.
+        """Give a subscription another name or other folders, or pause it; what is None stays.
+
+        What can be refused is looked at first: all is done, or nothing.
 
         Raises:
             NotFoundError: he has no such subscription or folder.
+            InvalidError: a person is to be paused.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
+        if paused is not None:
+            self._fetched(actor, feed_id)
         changes: dict[str, Any] = {}
         if title is not None:
             changes["title"] = a_text(title, "title", empty=True)
@@ -166,7 +177,7 @@ class SubscriptionService:
         edited = self._subscriptions.edit(actor.user_id, an_id(feed_id, "feed_id"), changes)
         if changes:
             self._events.counts(actor.user_id)
-        return edited
+        return edited if paused is None else self.pause(actor, feed_id, paused)
 
     def pause(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
         """Pause a subscription, or let it go on: a feed that nobody unpaused reads is not polled.

@@ -35,7 +35,8 @@ MOUNTS: Final = ("/fever", "/fever/fever", "/api/fever.php", "/api/fever.php/fev
 #: Every feed's picture, as there is none of its own yet: what Fever shows itself where it has none.
 _ICON_ID, _ICON = 1, "image/gif;base64,R0lGODlhAQABAIAAAObm5gAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
 _ALL, _SPARKS = 0, -1
-_ID = re.compile(r"[0-9]{1,16}", re.ASCII)
+_ID = re.compile(r"[0-9]{1,20}", re.ASCII)
+_TIME = re.compile(r"([0-9]{1,16})(?:\.[0-9]{0,9})?", re.ASCII)
 Json = dict[str, Any]
 
 
@@ -124,7 +125,8 @@ class _Questions:
 
     # -- items
     def _items(self) -> list[SyncItem]:
-        if wanted := self._numbers("with_ids"):
+        if self._asked.get("with_ids", "").strip():
+            wanted = self._numbers("with_ids")
             return self._sync.items(self._actor, wanted[:PAGE], newest_first=False)
         feeds = self._feed_ids()
         below = self._number("max_id")
@@ -140,6 +142,8 @@ class _Questions:
         if not (self._asked.get("feed_ids", "").strip() or self._asked.get("group_ids", "").strip()):
             return None
         groups = set(self._numbers("group_ids"))
+        if _ALL in groups:
+            return None
         inside = [
             f.card.id
             for f in (self._sync.feeds(self._actor) if groups else [])
@@ -149,12 +153,12 @@ class _Questions:
 
     def _number(self, name: str) -> int | None:
         raw = self._asked.get(name, "").strip()
-        # Fluent begins with the largest number that JavaScript knows.
+        # Fluent begins with the largest number that JavaScript knows, others with that of 64 bits.
         return min(int(raw), MAX_ID) if _ID.fullmatch(raw) else None
 
     def _numbers(self, name: str) -> list[int]:
         parts = (part.strip() for part in self._asked.get(name, "").split(","))
-        return [int(part) for part in parts if _ID.fullmatch(part)]
+        return [min(int(part), MAX_ID) for part in parts if _ID.fullmatch(part)]
 
     # -- marks
     def _mark(self) -> str | None:
@@ -188,14 +192,14 @@ class _Questions:
 
     def _mark_feed(self, how: str) -> str | None:
         feed_id = self._number("id")
-        if how != "read" or feed_id is None:
+        if how != "read" or feed_id is None or not self._has_time():
             return None
         self._sync.mark_before(self._actor, Part(PartKind.FEED, feed_id), self._before())
         return "read"
 
     def _mark_group(self, how: str) -> str | None:
         raw = self._asked.get("id", "").strip()
-        if how != "read" or not re.fullmatch(r"-?[0-9]{1,16}", raw, re.ASCII):
+        if how != "read" or not re.fullmatch(r"-?[0-9]{1,16}", raw, re.ASCII) or not self._has_time():
             return None
         if int(raw) == _ALL:
             self._sync.mark_before(self._actor, Part(PartKind.READING), self._before())
@@ -203,12 +207,18 @@ class _Questions:
             self._sync.mark_folder_before(self._actor, int(raw), self._before())
         return "read"
 
+    def _has_time(self) -> bool:
+        """Return whether ``before`` is a time or left out: what cannot be read must not mark everything."""
+        raw = self._asked.get("before", "").strip()
+        return not raw or _TIME.fullmatch(raw) is not None
+
     def _before(self) -> dt.datetime | None:
-        seconds = self._number("before")
-        if not seconds:
+        """Return the time up to which is marked; None, for 0 too and for what lies in no calendar: all."""
+        found = _TIME.fullmatch(self._asked.get("before", "").strip())
+        if found is None or not int(found[1]):
             return None
         try:
-            return dt.datetime.fromtimestamp(seconds, dt.UTC)
+            return dt.datetime.fromtimestamp(int(found[1]), dt.UTC)
         except (ValueError, OverflowError, OSError):
             return None
 

@@ -26,9 +26,12 @@ BEARER = "Authorization: Bearer evt_…"
 #: Scope → its words in a list, and what it lets a program do.
 SCOPES = {
     Scope.READ: (N_("read"), N_("See your feeds, folders and entries.")),
-    Scope.MARK: (N_("mark"), N_("Mark entries as read, star and tag them.")),
-    Scope.SUBSCRIBE: (N_("subscribe"), N_("Add and remove feeds and folders.")),
-    Scope.SHARE: (N_("share"), N_("Share, like and comment in your name.")),
+    Scope.MARK: (N_("mark"), N_("Mark entries as read, star, like and tag them.")),
+    Scope.SUBSCRIBE: (
+        N_("subscribe"),
+        N_("Add and remove feeds and folders; follow, mute and block people."),
+    ),
+    Scope.SHARE: (N_("share"), N_("Share, comment and report in your name, and say who may follow you.")),
 }
 
 

@@ -12,7 +12,7 @@ from app.models.sharing import Audience, Profile, TieKind
 from app.models.token import Scope
 from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, contact
 from app.web.api.rest.shapes import UNSET, Body, Query, Shape, UnsetType
-from app.web.api.rest.shares import Share, share_shape
+from app.web.api.rest.shares import Share, share_shapes
 from app.web.api.rest.table import EXAMPLES, example, operation
 from app.web.context import services
 from app.web.present import http_only
@@ -158,17 +158,19 @@ def list_circle(who: Actor, query: CircleQuery) -> ContactPage:
 def list_shares(who: Actor, name: str, query: PageQuery) -> SharedPage:
     """Whether you follow him or not."""
     page = services().shared.page(who, name, query.cursor or None)
+    items = page.part.items
+    shares = share_shapes(who, [item.share for item in items])
     return SharedPage(
-        items=tuple(map(_item, page.part.items)),
+        items=tuple(map(_item, items, shares)),
         next=None if page.part.cursor is None else str(page.part.cursor),
         total=page.count.number,
         more=page.count.more,
     )
 
 
-def _item(item: Stored) -> SharedItem:
+def _item(item: Stored, share: Share) -> SharedItem:
     return SharedItem(
-        share=share_shape(item.share),
+        share=share,
         title=item.entry.title,
         url=http_only(item.entry.url),
         source=item.blog.title,

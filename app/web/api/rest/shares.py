@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta
 
+from app.errors import InvalidError
 from app.models.actor import Actor
 from app.models.moderation import Reason
 from app.models.sharing import Audience, Link
@@ -38,7 +40,7 @@ Note = Annotated[str, Meta(max_length=1_000_000, description="Plain text; how lo
 class Share(Shape, frozen=True):
     """One person's sharing of one entry. `of`: the entry that was shared first; of a post, itself.
 
-    `source`: the share that it was taken from.
+    `source`: the share that it was taken from, if you may see it.
     """
 
     id: Id
@@ -171,8 +173,18 @@ example(Report(reason=Reason.SPAM, share_id=SHARE))
 example(Undo(undo=UNDO))
 
 
-def share_shape(share: Stored) -> Share:
-    """Return a share as it is answered."""
+def share_shapes(who: Actor, shares: Sequence[Stored]) -> list[Share]:
+    """Return shares as they are answered to somebody."""
+    sources = services().sharing.sources(who, shares)
+    return [_shape(share, sources.get(share.id)) for share in shares]
+
+
+def _one(who: Actor, share: Stored) -> Share:
+    (found,) = share_shapes(who, [share])
+    return found
+
+
+def _shape(share: Stored, source: int | None) -> Share:
     return Share(
         id=share.id,
         of=share.of.entry_id,
@@ -180,7 +192,7 @@ def share_shape(share: Stored) -> Share:
         note=share.note,
         audience=share.audience,
         edited=share.edited,
-        source=share.source,
+        source=source,
     )
 
 
@@ -198,14 +210,14 @@ def _received(talk: Talk) -> Reception:
 def share_entry(who: Actor, entry_id: int, body: NewShare) -> Reply[Share]:
     """Twice is the same as once: what is shared already stays as it is (200)."""
     done = services().sharing.share(who, entry_id, note=body.note, audience=body.audience)
-    return Reply(share_shape(done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
+    return Reply(_one(who, done.share), 200 if done.existed else 201, f"/shares/{done.share.id}")
 
 
 @operation("POST", "/posts", "Publish something of your own", scope=Scope.SHARE, tag=TAG, status=201)
 def make_post(who: Actor, body: NewPost) -> Reply[Share]:
     """It is an entry in the streams of those who follow you."""
     made = services().sharing.post(who, body.title, body.note, audience=body.audience)
-    return Reply(share_shape(made), 201, f"/shares/{made.id}")
+    return Reply(_one(who, made), 201, f"/shares/{made.id}")
 
 
 @operation("GET", "/shares/{share_id}", "Get a share", scope=Scope.READ, tag=TAG)
@@ -213,7 +225,7 @@ def get_share(who: Actor, share_id: int) -> ShareView:
     """Yours, or one that you may see."""
     topic = services().talk.topic(who, share_id)
     return ShareView(
-        share=share_shape(topic.share),
+        share=_one(who, topic.share),
         name=topic.by.handle,
         display=topic.by.name,
         title=topic.title,
@@ -227,7 +239,7 @@ def change_share(who: Actor, share_id: int, body: ShareChange) -> Share:
     """Readers see that it was edited."""
     note = services().sharing.get(who, share_id).note if body.note is UNSET else body.note
     audience = None if body.audience is UNSET else body.audience
-    return share_shape(services().sharing.edit(who, share_id, note=note, audience=audience))
+    return _one(who, services().sharing.edit(who, share_id, note=note, audience=audience))
 
 
 @operation("DELETE", "/shares/{share_id}", "Take a share back", scope=Scope.SHARE, tag=TAG)
@@ -276,6 +288,9 @@ def list_likes(who: Actor, share_id: int, query: CursorQuery) -> Likers:
 @operation("POST", "/reports", "Report something", scope=Scope.SHARE, tag=TAG, status=204, errors=(404, 409))
 def report(who: Actor, body: Report) -> None:
     """A share, a comment or a person; `other` wants a text."""
+    named = [name for name in ("share_id", "comment_id", "name") if getattr(body, name) is not None]
+    if len(named) != 1:
+        raise InvalidError("Name one share, comment or person.", field=named[1] if named else "share_id")
     find = services().moderation
     if body.share_id is not None:
         thing = find.share(who, body.share_id)

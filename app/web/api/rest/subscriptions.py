@@ -251,11 +251,11 @@ def change_subscription(who: Actor, feed_id: int, body: SubscriptionChange) -> S
     """Its name, its folders, or whether it is fetched for you."""
     folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
     title = None if body.title is UNSET else body.title
-    if body.paused is not UNSET:
-        services().subscriptions.pause(who, feed_id, body.paused)
-    now = services().subscriptions.edit(who, feed_id, title=title, folder_ids=folders)
-    paused = now.paused if body.paused is UNSET else body.paused
-    return SubscriptionKept(feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=paused)
+    paused = None if body.paused is UNSET else body.paused
+    now = services().subscriptions.edit(who, feed_id, title=title, folder_ids=folders, paused=paused)
+    return SubscriptionKept(
+        feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=now.paused
+    )
 
 
 @operation("DELETE", "/subscriptions/{feed_id}", "Unsubscribe", scope=Scope.SUBSCRIBE, tag=TAG,

@@ -1,0 +1,169 @@
+"""What scripts and apps stumbled over: each of these was a fault once."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app import create_app
+from app.bootstrap import Services
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from app.models.token import Scope
+from app.web.pages.apps import SCOPES
+from tests.api.conftest import password_of
+from tests.api.rest.conftest import Program, token_for
+from tests.api.test_fever import Fever
+from tests.social.conftest import People
+
+
+@pytest.fixture
+def people(services: Services) -> People:
+    return People(services)
+
+
+@pytest.fixture
+def app(services: Services) -> Flask:
+    return create_app(services.settings, services)
+
+
+@pytest.fixture
+def ann(people: People) -> Actor:
+    return people.join("ann")
+
+
+@pytest.fixture
+def bob(people: People) -> Actor:
+    """Somebody whose stream is for everybody."""
+    actor = people.join("bob")
+    people.open(actor)
+    return actor
+
+
+@pytest.fixture
+def fever(services: Services, ann: Actor, app: Flask) -> Fever:
+    return Fever(app.test_client(), "ann", password_of(services, ann, fever=True))
+
+
+@pytest.fixture
+def mine(services: Services, ann: Actor, app: Flask) -> Program:
+    return Program(app, token_for(services, ann))
+
+
+# -- Fever
+def test_W08_a_fever_key_dies_with_the_name(fever: Fever, services: Services, ann: Actor, app: Flask) -> None:
+    services.gateways.accounts.set_identity(ann.user_id, "Ann", "ann@example.org")
+    assert fever.ask("")["auth"] == 1, "for who compares names, it is the same one"
+    assert [token.fever for token in services.tokens.all(ann)] == [True]
+    services.gateways.accounts.set_identity(ann.user_id, "anna", "ann@example.org")
+    assert fever.ask("") == {"api_version": 3, "auth": 0}
+    assert [token.fever for token in services.tokens.all(ann)] == [False]
+    with_address = hashlib.md5(b"ann@example.org:x").hexdigest()
+    assert app.test_client().get(f"/fever/?api&api_key={with_address}").get_json()["auth"] == 0
+
+
+def test_a_starred_share_is_in_the_list_of_what_is_starred(
+    fever: Fever, services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry,) = people.blog([bob])
+    people.follow(ann, "bob")
+    share = services.sharing.share(bob, entry).share.id
+    assert fever.mark("item", "saved", share)["saved_item_ids"] == f"{entry},{share}"
+    found = fever.ask("items&saved_item_ids")
+    starred = [item["id"] for item in found["items"] if item["is_saved"]]
+    assert starred == [share]
+    assert set(starred) <= set(map(int, found["saved_item_ids"].split(",")))
+    services.sharing.edit(bob, share, note="", audience=Audience.PRIVATE)
+    assert fever.ids("saved_item_ids") == [entry]
+    assert fever.mark("item", "unsaved", entry)["saved_item_ids"] == ""
+
+
+@pytest.mark.parametrize("largest", [2**53 - 1, 2**63 - 1, 2**64 - 1])
+def test_the_largest_number_of_any_app_is_one(fever: Fever, people: People, ann: Actor, largest: int) -> None:
+    entries = people.blog([ann], entries=3)
+    assert [i["id"] for i in fever.ask(f"items&max_id={largest}")["items"]] == entries[::-1]
+    assert fever.ask(f"items&since_id={largest}")["items"] == []
+
+
+def test_what_is_asked_for_is_answered_and_nothing_else(fever: Fever, people: People, ann: Actor) -> None:
+    entries = people.blog([ann], entries=3)
+    for garbled in ("with_ids=abc", "with_ids=1,2", "feed_ids=abc", "group_ids=-1"):
+        assert fever.ask(f"items&{garbled}")["items"] == [], garbled
+    for empty in ("with_ids=", "feed_ids=", "max_id=", "since_id=", "group_ids=0"):
+        assert [i["id"] for i in fever.ask(f"items&{empty}")["items"]] == entries, empty
+
+
+@pytest.mark.parametrize("what", ["feed", "group"])
+def test_a_garbled_time_marks_nothing(fever: Fever, people: People, ann: Actor, what: str) -> None:
+    entries = people.blog([ann], entries=3)
+    ident = fever.ask("feeds")["feeds"][0]["id"] if what == "feed" else 0
+    for before in ("abc", "-1", "1.2.3", "NaN", "1e12"):
+        fever.mark(what, "read", ident, before=before)  # type: ignore[arg-type]
+        assert fever.ids() == entries, before
+    fever.mark(what, "read", ident, before="1700000000.25")  # type: ignore[arg-type]
+    assert fever.ids() == entries, "long before they came"
+    fever.mark(what, "read", ident, before=f"{entries[-1] // 1_000_000 + 1}.5")  # type: ignore[arg-type]
+    assert fever.ids() == []
+
+
+# -- REST
+def test_W04_no_share_tells_of_one_that_may_not_be_seen(
+    mine: Program, services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    cleo = people.join("cleo")
+    people.open(cleo)
+    (entry,) = people.blog([cleo])
+    people.follow(bob, "cleo")
+    first = services.sharing.share(cleo, entry).share.id
+    share = services.sharing.share(bob, first).share.id
+
+    def sources() -> list[Any]:
+        listed = mine.get("/people/bob/shares").get_json()["items"]
+        return [mine.get(f"/shares/{share}").get_json()["share"]["source"], listed[0]["share"]["source"]]
+
+    assert sources() == [first, first]
+    services.sharing.edit(cleo, first, note="", audience=Audience.PRIVATE)
+    assert mine.get(f"/shares/{first}").status_code == 404
+    assert sources() == [None, None]
+
+
+def test_a_change_that_is_refused_changes_nothing(
+    mine: Program, services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    people.blog([ann])
+    people.follow(ann, "bob")
+    rows = {row["title"]: row for row in mine.get("/subscriptions").get_json()["items"]}
+    blog, person = rows["blog"], rows["bob"]
+    theirs = services.folders.create(bob, "News").id
+    refused = mine.patch(f"/subscriptions/{blog['feed_id']}", {"paused": True, "folder_ids": [theirs]})
+    assert refused.status_code == 404
+    assert mine.get(f"/subscriptions/{blog['feed_id']}").get_json() == blog
+    refused = mine.patch(f"/subscriptions/{person['feed_id']}", {"paused": True, "title": "Bobby"})
+    assert refused.status_code == 400
+    assert mine.get(f"/subscriptions/{person['feed_id']}").get_json() == person
+
+
+@pytest.mark.parametrize("about", [{}, {"name": "bob", "share_id": 17}, {"comment_id": 17, "share_id": 17}])
+def test_a_report_is_about_one_thing(mine: Program, bob: Actor, about: dict[str, Any]) -> None:
+    assert mine.post("/reports", {"reason": "spam", **about}).status_code == 400
+    assert mine.post("/reports", {"reason": "spam", "name": "bob"}).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "path", "word"),
+    [
+        (Scope.MARK, "PUT", "/shares/17/like", "like"),
+        (Scope.SUBSCRIBE, "PUT", "/people/bob/follow", "follow"),
+        (Scope.SUBSCRIBE, "PUT", "/people/bob/block", "block"),
+        (Scope.SHARE, "DELETE", "/followers/bob", "follow you"),
+    ],
+)
+def test_who_makes_a_token_reads_what_it_may_do(
+    services: Services, ann: Actor, bob: Actor, app: Flask, scope: Scope, method: str, path: str, word: str
+) -> None:
+    program = Program(app, token_for(services, ann, scope.value))
+    assert program.send(method, path).status_code != 403
+    assert word in SCOPES[scope][1]
