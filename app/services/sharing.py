@@ -218,6 +218,12 @@ class SharingService:
         via = tuple(self.via(actor, share))
         return dataclasses.replace(box, via=via, widest=widest, passable=passable and not entry.lost)
 
+    def mine(self, actor: Actor, entry: Entry) -> int | None:
+        """Return the actor's own share of what an entry is or holds, None: he has not shared it."""
+        require(actor, Permission.ENTRY_READ)
+        found = self._sharing.of(actor.user_id, entry.of.entry_id if entry.of else entry.id)
+        return found.id if found else None
+
     def audience(self, actor: Actor) -> Audience:
         """Return for whom the actor's stream is, or would be."""
         return self._profiles.audience(actor.user_id)

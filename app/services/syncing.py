@@ -223,19 +223,24 @@ class SyncService:
         """Return the next items in the order in which they came, between two ids.
 
         Args:
-            feed_ids: only of these of his feeds.
+            feed_ids: only of these of his feeds; None: of all but those of people whom he mutes.
         """
         require(actor, Permission.ENTRY_READ)
         wanted = None if feed_ids is None else list(feed_ids)
-        shelf = self._shelf_of(actor, self._subscriptions.of_user(actor.user_id, wanted))
+        mine = self._subscriptions.of_user(actor.user_id, wanted)
+        shelf = self._shelf_of(actor, [s for s in mine if wanted is not None or not s.muted])
         most = _settled(above) if below is None else below
         keys = self._sync.arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
         return self._items.items(actor.user_id, keys, shelf.folders)
 
     def unread_ids(self, actor: Actor) -> list[int]:
-        """Return all that is unread, rising: apps take everything else for read."""
+        """Return all that is unread, rising: apps take everything else for read.
+
+        Who is muted stays out of it, as out of the lists of all.
+        """
         require(actor, Permission.ENTRY_READ)
-        return self._sync.unread(self._shelf_of(actor, self._subscriptions.of_user(actor.user_id)))
+        mine = [s for s in self._subscriptions.of_user(actor.user_id) if not s.muted]
+        return self._sync.unread(self._shelf_of(actor, mine))
 
     def starred_ids(self, actor: Actor) -> list[int]:
         """Return all that is starred, rising: what bears the star, and each share of that in his feeds.

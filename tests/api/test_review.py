@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -109,6 +111,20 @@ def test_a_garbled_time_marks_nothing(fever: Fever, people: People, ann: Actor, 
     assert fever.ids() == []
 
 
+def test_who_is_muted_stays_out_of_what_is_unread(
+    fever: Fever, services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry,) = people.blog([bob])
+    people.follow(ann, "bob")
+    share = services.sharing.share(bob, entry).share.id
+    feed = fever.ask("feeds")["feeds"][0]["id"]
+    services.following.mute(ann, "bob", True)
+    assert (fever.ids(), fever.ask("items")["items"]) == ([], [])
+    assert [item["id"] for item in fever.ask(f"items&feed_ids={feed}")["items"]] == [share]
+    services.following.mute(ann, "bob", False)
+    assert fever.ids() == [share], "and nothing was lost"
+
+
 # -- REST
 def test_W04_no_share_tells_of_one_that_may_not_be_seen(
     mine: Program, services: Services, people: People, ann: Actor, bob: Actor
@@ -146,24 +162,81 @@ def test_a_change_that_is_refused_changes_nothing(
     assert mine.get(f"/subscriptions/{person['feed_id']}").get_json() == person
 
 
-@pytest.mark.parametrize("about", [{}, {"name": "bob", "share_id": 17}, {"comment_id": 17, "share_id": 17}])
-def test_a_report_is_about_one_thing(mine: Program, bob: Actor, about: dict[str, Any]) -> None:
-    assert mine.post("/reports", {"reason": "spam", **about}).status_code == 400
+def test_a_report_is_about_one_thing(mine: Program, bob: Actor) -> None:
+    for about in ({}, {"name": "bob", "share_id": 17}, {"comment_id": 17, "share_id": 17}):
+        assert mine.post("/reports", {"reason": "spam", **about}).status_code == 400
     assert mine.post("/reports", {"reason": "spam", "name": "bob"}).status_code == 204
 
 
-@pytest.mark.parametrize(
-    ("scope", "method", "path", "word"),
-    [
+def test_who_makes_a_token_reads_what_it_may_do(
+    services: Services, ann: Actor, bob: Actor, app: Flask
+) -> None:
+    for scope, method, path, word in (
         (Scope.MARK, "PUT", "/shares/17/like", "like"),
         (Scope.SUBSCRIBE, "PUT", "/people/bob/follow", "follow"),
         (Scope.SUBSCRIBE, "PUT", "/people/bob/block", "block"),
         (Scope.SHARE, "DELETE", "/followers/bob", "follow you"),
-    ],
-)
-def test_who_makes_a_token_reads_what_it_may_do(
-    services: Services, ann: Actor, bob: Actor, app: Flask, scope: Scope, method: str, path: str, word: str
+    ):
+        program = Program(app, token_for(services, ann, scope.value))
+        assert program.send(method, path).status_code != 403
+        assert word in SCOPES[scope][1]
+
+
+def test_a_start_that_was_refused_chooses_nothing_for_the_next(mine: Program) -> None:
+    lines = "".join(f'<outline text="{n}" xmlUrl="https://{n}.example.org/f"/>' for n in ("one", "two"))
+    made = mine.post("/imports", {"opml": f'<opml version="2.0"><body>{lines}</body></opml>'}).get_json()
+    path = f"/imports/{made['id']}"
+    for chosen in ([], [77]):
+        assert mine.post(f"{path}/start", {"chosen": chosen}).status_code == 400
+    started = mine.post(f"{path}/start", {})
+    assert (started.status_code, started.get_json()["goal"]) == (202, 2)
+
+
+def test_what_changed_nothing_is_not_taken_back(mine: Program) -> None:
+    for do in ("unsubscribe", "move"):
+        done = mine.post("/subscriptions/bulk", {"feed_ids": [17], "do": do}).get_json()
+        assert done == {"count": 0, "undo": None}
+
+
+def test_every_change_of_an_entry_gives_it_another_tag(
+    mine: Program, services: Services, people: People, ann: Actor, bob: Actor
 ) -> None:
-    program = Program(app, token_for(services, ann, scope.value))
-    assert program.send(method, path).status_code != 403
-    assert word in SCOPES[scope][1]
+    (entry,) = people.blog([ann, bob])
+    people.open(ann)
+    people.follow(ann, "bob")
+    path, shares = f"/entries/{entry}", list[int]()
+    changes: list[Callable[[], object]] = [
+        *(partial(mine.patch, path, {name: True}) for name in ("read", "starred", "liked")),
+        lambda: mine.patch(path, {"tags": ["später"]}),
+        lambda: mine.patch(f"/tags/{services.tags.all(ann)[0].id}", {"name": "日本"}),
+        lambda: services.sharing.share(bob, entry),
+        lambda: shares.append(mine.post(f"{path}/share", {}).get_json()["id"]),
+        lambda: mine.patch(f"/subscriptions/{mine.get(path).get_json()['feed_id']}", {"title": "Neu"}),
+        lambda: mine.delete(f"/shares/{shares[0]}"),
+    ]
+    seen = [mine.get(path).headers["ETag"]]
+    for change in changes:
+        change()
+        answer = mine.get(path, headers={"If-None-Match": seen[-1]})
+        assert answer.status_code == 200
+        assert answer.get_json()["share"] == (shares[0] if shares and change is not changes[-1] else None)
+        seen.append(answer.headers["ETag"])
+    assert mine.get(path, headers={"If-None-Match": seen[-1]}).status_code == 304
+
+
+def test_no_address_is_more_than_a_link(
+    mine: Program, fever: Fever, services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry,) = people.blog([ann, bob])
+    share = services.sharing.share(bob, entry).share.id
+    people.follow(ann, "bob")
+    entries = services.store.database["entries"]
+    entries.update_many({"url": {"$exists": True}}, {"$set": {"url": "javascript:alert(1)"}})
+    services.store.database["feeds"].update_many({}, {"$set": {"site_url": "javascript:alert(1)"}})
+    feed = mine.get(f"/entries/{entry}").get_json()["feed_id"]
+    lists = ("/people/bob/shares", "/streams/all/entries", f"/subscriptions/{feed}/health")
+    for path in (f"/entries/{entry}", f"/shares/{share}", *lists):
+        answer = mine.get(path)
+        assert answer.status_code == 200
+        assert "javascript" not in answer.text, path
+    assert "javascript" not in str(fever.ask("items"))

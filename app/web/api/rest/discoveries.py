@@ -14,6 +14,7 @@ from app.web import i18n
 from app.web.api.rest.shapes import DISCOVERY, FEED, FEED_URL, Body, Id, Id0, Shape
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
+from app.web.present import http_only
 
 TAG = "Subscriptions"
 
@@ -84,7 +85,7 @@ def _reply(found: Stored) -> Reply[Discovery]:
         FoundFeed(
             url=f.url,
             title=f.title,
-            site_url=f.site_url,
+            site_url=http_only(f.site_url) or None,
             entries=f.entries,
             last_published=f.last_published,
             per_week=f.per_week,

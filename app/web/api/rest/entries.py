@@ -31,8 +31,8 @@ class File(Shape, frozen=True):
 class Entry(Shape, frozen=True):
     """An entry with its text.
 
-    `html`: cleaned, with absolute addresses. `of`: the entry that a share is of. `lost`: why nothing of that
-    is shown.
+    `html`: cleaned, with absolute addresses. `share`: your own share of it. `of`: the entry that a share is
+    of. `lost`: why nothing of that is shown.
     """
 
     id: Id
@@ -54,6 +54,7 @@ class Entry(Shape, frozen=True):
     liked: bool
     tags: tuple[Label, ...]
     shared_by: tuple[Sharer, ...]
+    share: Id | None
     of: Id | None
     lost: str | None
 
@@ -115,6 +116,7 @@ example(
         liked=False,
         tags=(Label(id=TAG, name="to read"),),
         shared_by=(),
+        share=None,
         of=None,
         lost=None,
     )
@@ -152,6 +154,7 @@ def get_entry(who: Actor, entry_id: int) -> Entry:
         liked=_liked(who, found),
         tags=tuple(Label(id=t.id, name=t.name) for t in found.tags),
         shared_by=tuple(map(sharer, found.sharers)),
+        share=services().sharing.mine(who, entry),
         of=entry.of.entry_id if entry.of else None,
         lost=entry.lost.value if entry.lost else None,
     )

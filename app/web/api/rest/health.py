@@ -12,6 +12,7 @@ from app.web.api.rest.shapes import FEED, FEED_URL, Id, Shape
 from app.web.api.rest.subscriptions import TAG, seen
 from app.web.api.rest.table import example, operation
 from app.web.context import services
+from app.web.present import http_only
 
 
 class Fetch(Shape, frozen=True):
@@ -69,7 +70,7 @@ def get_health(who: Actor, feed_id: int) -> Health:
         feed_id=feed_id,
         url=feed.url,
         title=feed.title,
-        site_url=feed.site_url,
+        site_url=http_only(feed.site_url) or None,
         error=error,
         message=i18n.feed_said(error) if error else None,
         checked_at=feed.checked_at,

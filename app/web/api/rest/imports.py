@@ -204,12 +204,14 @@ def _outline(item: ImportItem) -> ImportOutline:
            status=202, errors=(409,))  # fmt: skip
 def start_import(who: Actor, import_id: int, body: ImportStart) -> Reply[Import]:
     """It runs by itself, whoever listens."""
-    if body.chosen is not UNSET:
-        imports = services().imports
+    imports = services().imports
+    if body.chosen is UNSET:
+        imports.choose_all(who, import_id, True)  # whatever a start that was refused had chosen
+    else:
         imports.choose_all(who, import_id, False)
         for page in sorted({index // PAGE for index in body.chosen}):
             imports.choose(who, import_id, page, [i for i in body.chosen if i // PAGE == page])
-    started = services().imports.start(who, import_id, keep_folders=body.keep_folders, into=body.into)
+    started = imports.start(who, import_id, keep_folders=body.keep_folders, into=body.into)
     return Reply(import_shape(started), 202, f"/imports/{import_id}")
 
 
@@ -255,7 +257,7 @@ def delete_import(who: Actor, import_id: int) -> None:
 def unsubscribe_import(who: Actor, import_id: int) -> BulkDone:
     """What you had before stays."""
     token, count = services().imports.unsubscribe(who, import_id)
-    return BulkDone(count=count, undo=f"feeds.{token}")
+    return BulkDone(count=count, undo=f"feeds.{token}" if count else None)
 
 
 @operation("GET", "/export.opml", "Take your subscriptions along", scope=Scope.READ, tag=TAG,

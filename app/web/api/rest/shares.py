@@ -32,6 +32,7 @@ from app.web.api.rest.shapes import (
 )
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
+from app.web.present import http_only
 
 TAG = "Shares"
 Note = Annotated[str, Meta(max_length=1_000_000, description="Plain text; how long it may be is a setting.")]
@@ -229,7 +230,7 @@ def get_share(who: Actor, share_id: int) -> ShareView:
         name=topic.by.handle,
         display=topic.by.name,
         title=topic.title,
-        url=topic.url,
+        url=http_only(topic.url),
         reception=_received(services().talk.of(who, topic.share)),
     )
 

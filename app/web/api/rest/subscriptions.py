@@ -149,7 +149,7 @@ class Bulk(Body, frozen=True):
 
 
 class BulkDone(Shape, frozen=True):
-    """To how many feeds it was done."""
+    """To how many feeds it was done; `undo` is null where there is nothing to take back."""
 
     count: int
     undo: str | None
@@ -304,10 +304,10 @@ def change_many(who: Actor, body: Bulk) -> BulkDone:
         return BulkDone(count=services().manager.refresh(who, body.feed_ids), undo=None)
     if body.do == "unsubscribe":
         token, count = services().manager.unsubscribe(who, body.feed_ids)
-        return BulkDone(count=count, undo=f"feeds.{token}")
+        return BulkDone(count=count, undo=f"feeds.{token}" if count else None)
     mode = PlaceMode(body.do)
     if body.folder_id is None and mode is not PlaceMode.MOVE:
         raise InvalidError("Choose a folder first.", field="folder_id")
     folders = [] if body.folder_id is None else [body.folder_id]
     token, count = services().folders.place(who, body.feed_ids, folders, mode)
-    return BulkDone(count=count, undo=f"place.{token}")
+    return BulkDone(count=count, undo=f"place.{token}" if count else None)
