@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
 
 from app import logs
 from app.errors import ExistsError, InvalidError, NotFoundError
@@ -62,6 +63,19 @@ class FeedGateway:
         if not tries:
             raise InvalidError("Enter an address such as https://example.org/feed.", field="url")
         return next((url for url in tries if self._feeds.by_key(url_key(url))), tries[0])
+
+    def place(self, text: str) -> str:
+        """Return the address of a feed as it stands, where it is one of the web; else the one that is meant.
+
+        Raises:
+            InvalidError: there is no address in it.
+        """
+        try:
+            parts = urlsplit(text)
+            whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            whole = False
+        return text if whole and text.isprintable() and " " not in text else self.address(text)
 
     def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
         """Return the feed of an address; a new one is due at ``now`` once someone subscribes."""

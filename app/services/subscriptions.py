@@ -73,14 +73,14 @@ class SubscriptionService:
         A feed without entries is pulled at once: the answer's ticket is that job's.
 
         Raises:
-            InvalidError: the address is too long or empty.
+            InvalidError: the address is too long, empty, or none of the web.
             NotFoundError: he has no such folder.
             TooLargeError: he has as many subscriptions as he may.
             StoreError: MongoDB or Redis does not answer; a subscription that was stored is pulled by
                 the updater.
         """
         require(actor, Permission.SUBSCRIPTION_EDIT)
-        url = a_text(url, "url", most=URL_MAX)
+        url = self._feeds.place(a_text(url, "url", most=URL_MAX))
         folder_ids = () if folder_id is None else (an_id(folder_id, "folder_id"),)
         self._folders.check(actor.user_id, folder_ids)
         now = clock.now()

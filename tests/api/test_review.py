@@ -240,3 +240,32 @@ def test_no_address_is_more_than_a_link(
         assert answer.status_code == 200
         assert "javascript" not in answer.text, path
     assert "javascript" not in str(fever.ask("items"))
+
+
+def test_a_refusal_names_the_field_that_was_sent(mine: Program, people: People, ann: Actor) -> None:
+    (entry,) = people.blog([ann])
+    for tags in ([""], ["y" * 200]):
+        refused = mine.patch(f"/entries/{entry}", {"tags": tags})
+        assert (refused.status_code, refused.get_json()["field"]) == (400, "tags")
+
+
+def test_only_addresses_of_the_web_are_subscribed_to(mine: Program, services: Services) -> None:
+    feeds = services.store.database["feeds"]
+    for none in (
+        "javascript:alert(1)",
+        "ftp://site.example.org/f",
+        "file:///etc/passwd",
+        "http://",
+        "mailto:a@b.c",
+    ):
+        refused = mine.post("/subscriptions", {"url": none})
+        assert (refused.status_code, refused.get_json().get("field")) == (400, "url"), none
+    assert feeds.count_documents({}) == 0
+    for sent, kept in (
+        ("https://Ann:PassWord@site.example.org/f_(x)", "https://Ann:PassWord@site.example.org/f_(x)"),
+        ("feed:https://other.example.org/f", "https://other.example.org/f"),
+        ("third.example.org/f", "https://third.example.org/f"),
+        ("https://пример.рф/лента?я=1", "https://пример.рф/лента?я=1"),
+    ):
+        made = mine.post("/subscriptions", {"url": sent}).get_json()
+        assert feeds.find_one({"_id": made["feed_id"]}, {"_id": 0, "url": 1}) == {"url": kept}

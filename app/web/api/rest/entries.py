@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from app.errors import InvalidError
 from app.models.actor import Actor
 from app.models.stream import Article
 from app.models.tag import key_of
@@ -173,7 +174,11 @@ def change_entry(who: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     if body.tags is not UNSET:
         kept = {key_of(name) for name in body.tags}
         gone = [tag.id for tag in tags if key_of(tag.name) not in kept]
-        tags = services().tags.change(who, entry_id, add=body.tags, remove=gone)
+        try:
+            tags = services().tags.change(who, entry_id, add=body.tags, remove=gone)
+        except InvalidError as e:
+            e.ids["field"] = "tags"  # as it is called here
+            raise
     if body.starred is not UNSET:
         services().reading.star(who, entry_id, body.starred)
     if body.liked is not UNSET:
