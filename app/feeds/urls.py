@@ -140,7 +140,8 @@ def _with_path(url: str) -> str:
     scheme, _, rest = url.partition("://")
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     path = rest[end:]
-    return f"{scheme}://{rest[:end].lower()}{path if path.startswith('/') else '/' + path}"
+    who, at, host = rest[:end].rpartition("@")  # names and passwords have their case
+    return f"{scheme}://{who}{at}{host.lower()}{path if path.startswith('/') else '/' + path}"
 
 
 def url_key(url: str) -> str:

@@ -263,7 +263,7 @@ def test_only_addresses_of_the_web_are_subscribed_to(mine: Program, services: Se
     assert feeds.count_documents({}) == 0
     for sent, kept in (
         ("https://Ann:PassWord@site.example.org/f_(x)", "https://Ann:PassWord@site.example.org/f_(x)"),
-        ("feed:https://other.example.org/f", "https://other.example.org/f"),
+        ("feed:https://Ann:PassWord@OTHER.example.org/f", "https://Ann:PassWord@other.example.org/f"),
         ("third.example.org/f", "https://third.example.org/f"),
         ("https://пример.рф/лента?я=1", "https://пример.рф/лента?я=1"),
     ):
