@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from app.config import Settings
 from app.gateways.merge import SEEK, KeyMerger, Wanted
@@ -106,7 +106,19 @@ class SyncGateway:
         found: dict[int, int] = {}
         for part in sieve.marked:
             found.update((key.id, key.feed_id) for key in self._with_mark(sieve.shelf, part))
+            if part.kind is not PartKind.LIKED:
+                found.update(self._shares_of(sieve.shelf, found))
         return self._keys.locate(list(found), list(set(found.values()))) if found else []
+
+    def _shares_of(self, shelf: Shelf, marked: Mapping[int, int]) -> dict[int, int]:
+        """Return the shares of marked entries in a shelf, by id their feed.
+
+        A mark of a share is on what was shared; apps know the share, and take what is not listed for not
+        marked.
+        """
+        people = [f for f, s in shelf.sources.subscriptions.items() if s.person and s.id]
+        shares = self._shares.among(list(marked), people) if marked and people else []
+        return {s.id: s.feed_id for s in shares}
 
     def _with_mark(self, shelf: Shelf, part: Part) -> list[EntryKey]:
         if part.kind is PartKind.LIKED:
@@ -171,9 +183,11 @@ class SyncGateway:
         rows = self._keys.window(list(feeds), Range(), 0) if feeds else []
         return sorted(ident for feed_id, _, ident, seq in rows if _is_unread(feeds[feed_id], seq))
 
-    def starred(self, user_id: int) -> list[int]:
-        """Return the ids of all that a user starred, rising."""
-        return sorted(key.id for key in self._marks.page(user_id, Range(), newest_first=True, limit=ALL))
+    def starred(self, shelf: Shelf) -> list[int]:
+        """Return the ids of all that a user starred, rising, and of its shares in a shelf."""
+        keys = self._marks.page(shelf.user_id, Range(), newest_first=True, limit=ALL)
+        found = {key.id: key.feed_id for key in keys}
+        return sorted(found | self._shares_of(shelf, found))
 
     def last_before(self, shelf: Shelf, feed_ids: Collection[int], when: dt.datetime) -> dict[int, int]:
         """Return the last number of each of these feeds that had arrived by a time."""

@@ -13,7 +13,7 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.gathering import ALL_READ, GatheringGateway
 from app.gateways.sifting import Shelf, micros
-from app.gateways.sight import Known, SightGateway
+from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.syncing import SyncGateway
@@ -243,17 +243,9 @@ class SyncService:
         return self._sync.unread(self._shelf_of(actor, mine))
 
     def starred_ids(self, actor: Actor) -> list[int]:
-        """Return all that is starred, rising: what bears the star, and each share of that in his feeds.
-
-        The star of a share is on what was shared; apps know the share, and take what is not listed for
-        not starred.
-        """
+        """Return all that is starred, rising: what bears the star, and each share of that in his feeds."""
         require(actor, Permission.ENTRY_READ)
-        found = self._sync.starred(actor.user_id)
-        people = [s.feed_id for s in self._gathering.people(actor.user_id)]
-        known = Known()
-        shares = self._sight.among(found, people, known)
-        return sorted({*found, *self._sight.seen(actor.user_id, shares, known)})
+        return self._sync.starred(self._shelf_of(actor, self._gathering.people(actor.user_id)))
 
     def total(self, actor: Actor) -> int:
         """Return how many entries the actor's feeds hold."""

@@ -257,11 +257,17 @@ def test_W04_what_a_followed_person_closes_is_gone_from_apps(
     kept = post(services, mira, "Others")
     reader = connect(ann)
     path = f"stream/contents/{of(mira)}"
-    # What others say of shares is in it too: it is never told to be as it was.
-    assert "ETag" not in reader.get(path).headers
+    tag = reader.get(path).headers["ETag"]
+
+    def again() -> int:
+        headers = {**reader.headers, "If-None-Match": tag}
+        return reader.client.get(f"/reader/api/0/{path}?output=json", headers=headers).status_code
+
+    assert again() == 304
     services.sharing.remove(mira, said)
     assert [i["id"][-16:] for i in reader.json(path)["items"]] == [f"{kept:016x}"]
     assert reader.items(said) == []
+    assert again() == 200
     people.open(mira, Audience.PRIVATE)
     assert reader.ids(FRIENDS) == []
     assert reader.ids(READING) == []
