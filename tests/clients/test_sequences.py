@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,3 +145,24 @@ def test_an_app_shows_what_the_server_has(world: World, sequence: Callable[[App]
     if shown.shared is not None:
         page = services.shared.page(actor, name)
         assert len(page.part.items) == len(shown.shared)
+
+
+def test_who_is_cut_off_has_changed_nothing(world: World) -> None:
+    """The connection ends within the body: what came by then could pass for a whole request."""
+    actor = world.user("cut-off")
+    unread = world.services.sync.unread_ids(actor)
+    password = password_of(world.services, actor)
+    body = "&".join(f"i={i}" for i in unread) + "&a=user/-/state/com.google/read"
+    head = (
+        f"POST /reader/api/0/edit-tag HTTP/1.1\r\nHost: 127.0.0.1:{world.port}\r\n"
+        f"Authorization: GoogleLogin auth={world.services.tokens.auth(password)}\r\n"
+        f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body) + 100}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", world.port), timeout=30) as wire:
+        wire.sendall((head + body).encode())
+        wire.shutdown(socket.SHUT_WR)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            answer = wire.recv(1 << 16)
+    assert b" 200 " not in answer.split(b"\r\n")[0]
+    assert world.services.sync.unread_ids(actor) == unread

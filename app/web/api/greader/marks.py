@@ -41,6 +41,8 @@ def edit_tag() -> Response:
         if not added:
             raise InvalidError("Say which items.", field="i")
         return text(OK)
+    if not (added or removed):
+        raise InvalidError("Say what is to be done with them.", field="a")
     changes = [(_change(each), True) for each in added] + [(_change(each), False) for each in removed]
     who = actor()
     for change, on in changes:
