@@ -30,8 +30,9 @@ FEEDS = 20
 #: each that is wanted. A jump to a feed costs as much as a key: a window that is three times too long costs
 #: less than one that is too short.
 WINDOWS, GROWTH, BUSY, BUSY_EACH = 4, 3, 5000, 10
-#: How much more than a page a guessed window is meant to hold, so that the first one mostly does.
-MARGIN = 1.3
+#: How much more than a page a guessed window is meant to hold, so that the first one mostly does; a page of
+#: more than so many keys has more to lose by a second one, which jumps to each feed again.
+MARGIN, LONG_MARGIN, LONG = 1.3, 1.55, 2000
 #: Keys walked in vain before named numbers are fetched after all.
 PATIENCE = 20_000
 #: A key's place in a stream, the oldest first: ``at``, then the id.
@@ -186,7 +187,8 @@ def _first_span(sources: Sequence[SourceFeed], wanted: Wanted) -> int:
     total, number = sum(f.total for f in sources), sum(map(wanted.number, sources))
     middle = len(sources) // 2
     share = wanted.count * total / number / (middle + 1)
-    return max(1000, int((newest - sources[middle].newest) * share * MARGIN))
+    margin = LONG_MARGIN if wanted.count > LONG else MARGIN
+    return max(1000, int((newest - sources[middle].newest) * share * margin))
 
 
 def _fitting(

@@ -27,7 +27,7 @@ log = logs.get(__name__)
 View = TypeVar("View", bound=Callable[..., Response])
 _AUTH = re.compile(r"\s*GoogleLogin\s+auth\s*=\s*([A-Za-z0-9._/-]{1,256})\s*", re.IGNORECASE)
 OK = "OK"
-_JSON = "application/json; charset=utf-8"
+JSON = "application/json; charset=utf-8"
 
 
 class BadTokenError(AuthRequiredError):
@@ -43,7 +43,7 @@ def text(body: str, status: int = 200) -> Response:
 
 def data(body: Any) -> Response:
     """Answer with JSON."""
-    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), content_type=_JSON)
+    return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), content_type=JSON)
 
 
 def fresh(body: Any) -> Response:
