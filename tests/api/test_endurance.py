@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app import create_app
+from app import bootstrap, create_app
 from app.bootstrap import Services
 from app.models.actor import Actor
 from tests.api.conftest import READ, READING, STARRED, Reader, password_of
@@ -65,11 +66,11 @@ def test_a_closed_account_is_closed_to_apps_at_once(reader: Reader, services: Se
 
 def test_too_many_requests_are_told_when_to_come_back(reader: Reader, services: Services, ann: Actor) -> None:
     tight = dataclasses.replace(services.settings, api_per_minute=3)
-    app = create_app(tight, type(services)(tight))
-    slow = dataclasses.replace(reader, client=app.test_client())
-    statuses = [slow.get("token").status_code for _ in range(5)]
+    with contextlib.closing(bootstrap.build(tight)) as built:
+        slow = dataclasses.replace(reader, client=create_app(tight, built).test_client())
+        statuses = [slow.get("token").status_code for _ in range(5)]
+        answer = slow.get("token")
     assert statuses[:3] == [200] * 3
-    answer = slow.get("token")
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) > 0
 
