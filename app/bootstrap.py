@@ -422,19 +422,22 @@ class Services:
     @once
     def sign_in(self) -> SignInService:
         """Sign up, log in, come back, log out."""
-        return SignInService(self.gateways.accounts, self.hasher, self.limiter, self.settings)
+        g = self.gateways
+        return SignInService(g.accounts, self.events, self.hasher, self.limiter, self.settings)
 
     @once
     def accounts(self) -> AccountService:
         """Password, sessions, invitations, messages for the next page."""
         g = self.gateways
-        return AccountService(g.accounts, g.erasing, g.profiles, self.jobs, self.hasher, self.limiter)
+        return AccountService(
+            g.accounts, g.erasing, g.profiles, self.jobs, self.events, self.hasher, self.limiter
+        )
 
     @once
     def tokens(self) -> TokenService:
         """Passwords of apps and tokens of programs."""
         g = self.gateways
-        return TokenService(g.tokens, g.accounts, self.people, self.limiter, self.settings)
+        return TokenService(g.tokens, g.accounts, self.people, self.events, self.limiter, self.settings)
 
     @once
     def idempotency(self) -> IdempotencyService:
@@ -474,7 +477,9 @@ class Services:
     def people(self) -> PeopleService:
         """Others' accounts, invitations."""
         g = self.gateways
-        return PeopleService(g.people, g.accounts, g.profiles, self.hasher, self.limiter, self.settings)
+        return PeopleService(
+            g.people, g.accounts, g.profiles, self.events, self.hasher, self.limiter, self.settings
+        )
 
     @once
     def machine(self) -> MachineService:

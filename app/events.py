@@ -26,7 +26,7 @@ from app import logs
 from app.config import Settings
 from app.errors import StoreError
 from app.models import keys
-from app.models.events import FOLLOWS, Kind, Pass
+from app.models.events import ENDS, FOLLOWS, Kind, Pass
 from app.once import once
 
 log = logs.get(__name__)
@@ -80,6 +80,13 @@ class RedisEvents:
     def follows(self, user_id: int, *, added: Collection[int] = (), removed: Collection[int] = ()) -> None:
         """Note which feeds a user follows from now on, or no more; his other browsers count anew."""
         self._tell(FOLLOWS, user_id, {"added": list(added), "removed": list(removed)})
+
+    def ends(self, user_id: int) -> None:
+        """End a user's open streams, and let no pass from before open one (W08).
+
+        It is not said which of them belongs to what was ended: his other browsers come back at once.
+        """
+        self._tell(ENDS, user_id)
 
     def position(self) -> str:
         """Return the place in the stream after which everything is still to come.

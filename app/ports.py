@@ -87,6 +87,10 @@ class EventPort(Protocol):
         """Note which feeds a user follows from now on, or no more."""
         ...
 
+    def ends(self, user_id: int) -> None:
+        """End all that a user listens to: a session of his is over, or a token revoked."""
+        ...
+
     def position(self) -> str:
         """Return the place in the stream after which everything is still to come."""
         ...

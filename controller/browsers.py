@@ -17,7 +17,7 @@ from typing import Any
 
 from app import logs
 from app.config import Settings
-from app.errors import EventrError, InvalidError, RateLimitedError, StoreError
+from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models import keys
 from app.models.events import Kind, Pass
 from controller import request
@@ -324,6 +324,8 @@ class Browsers:
         # From here on nothing waits, so what happens next is heard, and the limits hold.
         if stream not in self._streams:
             return  # it went away meanwhile
+        if self._recent.ended(found.user_id, found.at):
+            raise AuthRequiredError("This page has to be reloaded.")
         self._check_room(found.user_id, address)
         feeds = self._recent.feeds(found.user_id, unpacked(raw), found.at)
         stream.address, stream.user_id = address, found.user_id

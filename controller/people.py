@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from app.models.events import FOLLOWS, Kind
+from app.models.events import ENDS, FOLLOWS, Kind
 from controller.follower import Row
 
 #: Newest events kept for those who come back.
@@ -34,6 +34,10 @@ class Listener(Protocol):
 
     def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """Take an event."""
+        ...
+
+    def drop(self) -> None:
+        """End at once."""
         ...
 
 
@@ -139,12 +143,19 @@ class People:
         if happened.kind == Kind.NEW:
             self._tell_readers(happened)
         elif (user := self._users.get(happened.user_id or 0)) is not None:
-            kind = happened.kind
-            if kind == FOLLOWS:
-                kind = Kind.COUNTS
-                self._set_feeds(user, _follows(set(user.feeds), happened))
-            for listener in user.listeners:
-                listener.offer(happened.at, kind, happened.data if kind == Kind.IMPORT else {})
+            self._tell_one(user, happened)
+
+    def _tell_one(self, user: _User, happened: Happening) -> None:
+        kind = happened.kind
+        if kind == ENDS:
+            for listener in list(user.listeners):
+                listener.drop()
+            return
+        if kind == FOLLOWS:
+            kind = Kind.COUNTS
+            self._set_feeds(user, _follows(set(user.feeds), happened))
+        for listener in user.listeners:
+            listener.offer(happened.at, kind, happened.data if kind == Kind.IMPORT else {})
 
     def everybody(self) -> Iterator[Listener]:
         """Return all browsers."""
@@ -194,6 +205,11 @@ class Recent:
         if len(self._events) > RECENT:
             self._floor = self._events.popleft().place
 
+    def ended(self, user_id: int, since: str) -> bool:
+        """Return whether a session or token of a user ended after a place; True when that is not known."""
+        at = place(since)
+        return at < self._floor or any(e.kind == ENDS and e.user_id == user_id for e in self._after(at))
+
     def feeds(self, user_id: int, feeds: Iterable[int], since: str) -> set[int]:
         """Return what a user follows now who followed ``feeds`` at a place."""
         found = set(feeds)
@@ -216,7 +232,7 @@ class Recent:
             if e.kind == Kind.NEW:
                 if mine := {feed: n for feed, n in e.data.items() if int(feed) in feeds}:
                     found.append((e.at, str(Kind.NEW), {"feeds": mine, "spread_ms": SPREAD_MAX_MS // 5}))
-            elif e.user_id == user_id and e.kind:
+            elif e.user_id == user_id and e.kind not in ("", ENDS):
                 kind = str(Kind.COUNTS) if e.kind == FOLLOWS else e.kind
                 found.append((e.at, kind, e.data if kind == Kind.IMPORT else {}))
         return found

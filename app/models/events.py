@@ -26,6 +26,8 @@ class Kind(enum.StrEnum):
 
 #: From the web tier to the hub only: which feeds a user follows has changed.
 FOLLOWS = "follows"
+#: The same way: a session or a token of a user is over, and with it what he listens to.
+ENDS = "ends"
 
 _SALT = "eventr.events.1"
 

@@ -11,8 +11,9 @@ from app.gateways.erasing import ErasingGateway
 from app.gateways.profiles import ProfileGateway
 from app.models import preferences
 from app.models.actor import Actor, Permission, Role
+from app.models.preferences import Preferences
 from app.models.user import NewUser, Notice, Session, User
-from app.ports import JobPort
+from app.ports import EventPort, JobPort
 from app.services import passwords
 from app.services.access import Limiter, require, throttle
 from app.services.erasing import job_of
@@ -34,13 +35,14 @@ class AccountService:
         erasing: ErasingGateway,
         profiles: ProfileGateway,
         jobs: JobPort,
+        events: EventPort,
         hasher: Hasher,
         limiter: Limiter,
     ) -> None:
         self._accounts = accounts
         self._erasing = erasing
         self._profiles = profiles
-        self._jobs = jobs
+        self._jobs, self._events = jobs, events
         self._hasher = hasher
         self._limiter = limiter
 
@@ -58,6 +60,7 @@ class AccountService:
         passwords.check(new, name=user.name, email=user.email)
         self._accounts.set_password(user.id, self._hasher.hash(new))
         ended = self._accounts.end_sessions(user.id)
+        self._events.ends(user.id)
         log.info("password_changed", user_id=user.id, sessions_ended=ended)
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
 
@@ -103,6 +106,7 @@ class AccountService:
             words = "Nobody else administrates this server. Make somebody an admin first."
             raise ConflictError(words) from e
         self._accounts.end_sessions(user.id)
+        self._events.ends(user.id)
         log.info("user_leaves", user_id=user.id)
         try:
             self._jobs.enqueue(job_of(user.id))
@@ -116,21 +120,22 @@ class AccountService:
             raise NotFoundError(user_id=actor.user_id)
         return user
 
-    def set_preferences(self, actor: Actor, changes: Mapping[str, object]) -> None:
-        """Change some of the actor's settings; all of them or none.
+    def set_preferences(self, actor: Actor, changes: Mapping[str, object]) -> Preferences:
+        """Change some of the actor's settings, all of them or none; return all as they are then.
 
         Raises:
             InvalidError: a name or value does not fit; names the field.
         """
-        require(actor, Permission.USER_EDIT_SELF)
+        require(actor, Permission.PREFERENCE_EDIT)
         checked = {name: preferences.check(name, value) for name, value in changes.items()}
         if checked:
             self._accounts.set_preferences(actor.user_id, checked)
             log.info("preferences_changed", user_id=actor.user_id, fields=sorted(checked))
+        return self._user(actor).preferences
 
     def undo_keys(self, actor: Actor) -> None:
         """Take the actor's last change of keys back; once more, and it is made again."""
-        require(actor, Permission.USER_EDIT_SELF)
+        require(actor, Permission.PREFERENCE_EDIT)
         now = self._user(actor).preferences
         self.set_preferences(actor, {"keys": now.keys_before, "keys_before": now.keys})
 
@@ -152,12 +157,15 @@ class AccountService:
             raise NotFoundError(session=prefix) from e
         if len(key) != 8 or not self._accounts.end_sessions(actor.user_id, prefix=key):
             raise NotFoundError(session=prefix)
+        self._events.ends(actor.user_id)
         log.info("session_ended", user_id=actor.user_id)
 
     def end_other_sessions(self, actor: Actor, current: Session) -> int:
         """End all of the actor's sessions but this one; return how many."""
         require(actor, Permission.USER_EDIT_SELF)
-        return self._accounts.end_sessions(actor.user_id, but=current.key)
+        count = self._accounts.end_sessions(actor.user_id, but=current.key)
+        self._events.ends(actor.user_id)
+        return count
 
     def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:
         """Make an account for somebody else (admin and command line), who may log in by his address too.

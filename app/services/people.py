@@ -14,6 +14,7 @@ from app.gateways.profiles import ProfileGateway
 from app.models.actor import Actor, Permission, Role
 from app.models.people import Invite, People, Person
 from app.models.user import NewUser, Session, User
+from app.ports import EventPort
 from app.services import passwords
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id
@@ -40,12 +41,13 @@ class PeopleService:
         people: PeopleGateway,
         accounts: AccountGateway,
         profiles: ProfileGateway,
+        events: EventPort,
         hasher: Hasher,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
         self._people, self._accounts, self._profiles = people, accounts, profiles
-        self._hasher, self._limiter = hasher, limiter
+        self._events, self._hasher, self._limiter = events, hasher, limiter
         self._proof = dt.timedelta(seconds=settings.proof_ttl)
 
     def page(self, actor: Actor, text: str = "", after: str = "") -> People:
@@ -106,6 +108,8 @@ class PeopleService:
         """Close somebody's account, which ends his sessions, or open it again."""
         self._check(actor, session, user_id, proof)
         self._people.set_disabled(user_id, disabled)
+        if disabled:
+            self._events.ends(user_id)
         self._profiles.follow_account(user_id)
         log.info("user_disabled" if disabled else "user_enabled", user_id=user_id, by=actor.user_id)
 
@@ -127,6 +131,7 @@ class PeopleService:
         """End all sessions of somebody; return how many."""
         require(actor, Permission.USER_MANAGE)
         count = self._people.end_sessions(an_id(user_id, "user"))
+        self._events.ends(user_id)
         log.info("sessions_ended", user_id=user_id, count=count, by=actor.user_id)
         return count
 
@@ -199,5 +204,6 @@ class PeopleService:
             raise ForbiddenError(_VOID)
         self._accounts.set_password(user.id, hashed)
         self._people.end_sessions(user.id)
+        self._events.ends(user.id)
         log.info("password_reset", user_id=user.id)
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)

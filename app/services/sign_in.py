@@ -11,6 +11,7 @@ from app.config import Settings
 from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
 from app.gateways.accounts import AccountGateway
 from app.models.user import NewUser, Session, User
+from app.ports import EventPort
 from app.services import passwords
 from app.services.access import Limiter, throttle
 from app.services.passwords import Hasher
@@ -56,9 +57,15 @@ class SignInService:
     """Makes actors out of strangers."""
 
     def __init__(
-        self, accounts: AccountGateway, hasher: Hasher, limiter: Limiter, settings: Settings
+        self,
+        accounts: AccountGateway,
+        events: EventPort,
+        hasher: Hasher,
+        limiter: Limiter,
+        settings: Settings,
     ) -> None:
         self._accounts = accounts
+        self._events = events
         self._hasher = hasher
         self._limiter = limiter
         self._settings = settings
@@ -143,6 +150,7 @@ class SignInService:
     def log_out(self, session: Session) -> None:
         """End a session: its cookie is worth nothing from now on (W01)."""
         self._accounts.end_session(session.key)
+        self._events.ends(session.user_id)
         log.info("logout", user_id=session.user_id)
 
 

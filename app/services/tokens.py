@@ -13,6 +13,7 @@ from app.gateways.tokens import TokenGateway, auth_of
 from app.models.actor import Actor, Permission
 from app.models.token import Caller, Quota, Scope, Token, TokenKind
 from app.models.user import Session
+from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id
 from app.services.people import PeopleService
@@ -36,11 +37,12 @@ class TokenService:
         tokens: TokenGateway,
         accounts: AccountGateway,
         people: PeopleService,
+        events: EventPort,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
         self._tokens, self._accounts, self._people = tokens, accounts, people
-        self._limiter, self._settings = limiter, settings
+        self._events, self._limiter, self._settings = events, limiter, settings
 
     # -- the settings
     def all(self, actor: Actor) -> list[Token]:
@@ -131,9 +133,16 @@ class TokenService:
         require(actor, Permission.USER_EDIT_SELF)
         if not self._tokens.remove(actor.user_id, an_id(token_id, "token")):
             raise NotFoundError(token_id=token_id)
+        self._events.ends(actor.user_id)
         log.info("token_revoked", user_id=actor.user_id, token_id=token_id)
 
     # -- programs
+    def give_back(self, caller: Caller) -> None:
+        """Delete the token that a program has come with; gone already is no error."""
+        if self._tokens.remove(caller.user.id, caller.token.id):
+            self._events.ends(caller.user.id)
+            log.info("token_returned", user_id=caller.user.id, token_id=caller.token.id)
+
     def log_in(self, login: str, password: str, client: Client) -> Caller:
         """Check the password that an app logs in with.
 

@@ -14,6 +14,7 @@ from app.config import Settings
 from app.events import RedisEvents
 from app.models import keys
 from app.models.events import Pass
+from controller.people import RECENT
 from tests.support import live
 
 Run = Callable[..., live.Part]
@@ -336,3 +337,56 @@ def test_who_reads_nothing_is_dropped_and_holds_up_nobody(
         events.counts(ANN)
         while quick.next()[1] not in ("counts", "reset"):
             pass
+
+
+def test_W01_W08_what_is_over_is_heard_no_more(
+    settings: Settings, events: RedisEvents, inside: Inside
+) -> None:
+    inside()
+    port = settings.events_port
+    kept = _url(events, ANN, [1])
+    with (
+        live.listening(port, _url(events, ANN)) as ann,
+        live.listening(port, _url(events, ANN)) as anns_other,
+        live.listening(port, _url(events, BOB)) as bob,
+    ):
+        events.ends(ANN)
+        assert ann.ended()
+        assert anns_other.ended()
+        events.counts(BOB)
+        assert bob.next()[1] == "counts"
+    with live.listening(port, kept) as late:
+        assert late.status == 401
+        assert late.body()["error"] == "auth_required"
+    with live.listening(port, _url(events, ANN, [1])) as again:
+        events.new({1: 2})
+        assert again.next()[1] == "new"
+
+
+def test_W08_a_pass_from_before_opens_nothing_at_another_controller(
+    settings: Settings, events: RedisEvents, run: Run
+) -> None:
+    before, bobs = _url(events, ANN), _url(events, BOB)
+    events.ends(ANN)
+    run()
+    port = settings.events_port
+    with live.listening(port, before) as late, live.listening(port, bobs) as bob:
+        assert (late.status, bob.status) == (401, 200)
+    # The end is no news to who comes back with a new pass.
+    with live.listening(port, _url(events, ANN, [1], "0-1")) as ann:
+        assert ann.next()[1] == "reset"
+
+
+def test_W08_a_pass_whose_time_is_forgotten_opens_nothing(
+    settings: Settings, events: RedisEvents, inside: Inside, redis_client: redis.Redis
+) -> None:
+    before = _url(events, ANN)
+    with redis_client.pipeline(transaction=False) as pipe:
+        for _ in range(RECENT + 1):
+            pipe.xadd(keys.PEOPLE, {"kind": "counts", "user": BOB})
+        pipe.execute()
+    inside()
+    with live.listening(settings.events_port, before) as ann:
+        assert ann.status == 401
+    with live.listening(settings.events_port, _url(events, ANN)) as ann:
+        assert ann.status == 200

@@ -9,11 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 from flask import Flask
 
 from app import clock, create_app
 from app.bootstrap import Services
 from app.config import Settings
+from app.models import keys
+from app.models.actor import Actor, Role
+from app.models.events import ENDS
+from app.models.user import Session
 from app.services.sign_in import Client
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
@@ -141,3 +146,76 @@ def test_W02_with_https_the_cookie_is_bound_to_this_host(services: Services, set
     assert header.startswith("__Host-eventr=")
     assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/"} <= parts
     assert not any(part.startswith("Domain") for part in parts)
+
+
+def _log_out(ann: Visitor, services: Services) -> None:
+    ann.post("/logout")
+
+
+def _end_one(ann: Visitor, services: Services) -> None:
+    session = services.accounts.sessions(_actor(services))[0]
+    assert ann.post("/settings/sessions/end", {"session": session.key.hex()[:16]}).status_code == 303
+
+
+def _end_others(ann: Visitor, services: Services) -> None:
+    assert ann.post("/settings/sessions/end-others").status_code == 303
+
+
+def _new_password(ann: Visitor, services: Services) -> None:
+    form = {"old": PASSWORD, "password": "another quiet place"}
+    assert ann.post("/settings/password", form).status_code == 303
+
+
+def _revoke(ann: Visitor, services: Services) -> None:
+    actor = _actor(services)
+    session = services.accounts.sessions(actor)[0]
+    token, _ = services.tokens.make_app(actor, session, "Phone")
+    assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 303
+
+
+def _delete(ann: Visitor, services: Services) -> None:
+    services.accounts.delete(_actor(services), PASSWORD)
+
+
+def _disable(ann: Visitor, services: Services) -> None:
+    admin, session = _admin(services)
+    services.people.set_disabled(admin, session, _actor(services).user_id, True)
+
+
+def _end_by_admin(ann: Visitor, services: Services) -> None:
+    admin, _ = _admin(services)
+    assert services.people.end_sessions(admin, _actor(services).user_id) == 1
+
+
+def _reset(ann: Visitor, services: Services) -> None:
+    admin, session = _admin(services)
+    link = services.people.reset_link(admin, session, _actor(services).user_id)
+    services.people.choose_password(link, "another quiet place", Client())
+
+
+def _actor(services: Services) -> Actor:
+    found = services.gateways.accounts.credentials("ann")
+    assert found is not None
+    return found.user.actor
+
+
+def _admin(services: Services) -> tuple[Actor, Session]:
+    found = services.sign_in.resume(services.sign_in.log_in("root", PASSWORD, Client()))
+    assert found is not None
+    return found[1].actor, found[0]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [_log_out, _end_one, _end_others, _new_password, _revoke, _delete, _disable, _end_by_admin, _reset],
+    ids=lambda act: act.__name__.strip("_"),
+)
+def test_W01_W08_with_a_session_or_token_ends_what_it_listens_to(
+    ann: Visitor, services: Services, redis_client: redis.Redis, act: Callable[..., None]
+) -> None:
+    add_user(services, "root", Role.ADMIN)
+    user_id, since = _actor(services).user_id, services.events.position()
+    act(ann, services)
+    rows: Any = redis_client.xrange(keys.PEOPLE, f"({since}")
+    ended = [int(fields[b"user"]) for _, fields in rows if fields[b"kind"] == ENDS.encode()]
+    assert ended == [user_id]

@@ -65,3 +65,15 @@ def test_a_program_hears_of_what_it_and_others_do(
         assert found[2]["feeds"] == {str(feed): 1}
     assert _ask(port, "GET", "/counts", secret)[1]["unread"] == 2
     assert _ask(port, "PATCH", f"/entries/{ids[0]}", secret, {"starred": True})[1]["starred"]
+
+
+def test_W08_with_its_token_ends_what_a_program_listens_to(port: int, services: Services, ann: Actor) -> None:
+    secret = token_for(services, ann, "read")
+    passes = [_ask(port, "POST", "/events/pass", secret)[1]["token"] for _ in range(2)]
+    with live.listening(port, f"/events?pass={passes[0]}") as ear:
+        assert ear.status == 200
+        (token,) = services.tokens.all(ann)
+        services.tokens.revoke(ann, token.id)
+        assert ear.ended()
+    with live.listening(port, f"/events?pass={passes[1]}") as ear:
+        assert ear.status == 401
