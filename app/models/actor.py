@@ -19,6 +19,7 @@ class Permission(enum.StrEnum):
     FOLDER_EDIT = "folder:edit"
     JOB_MANAGE = "job:manage"
     PACK_EDIT = "pack:edit"
+    PREFERENCE_EDIT = "preference:edit"
     REPORT_MAKE = "report:make"
     REPORT_MANAGE = "report:manage"
     SHARE_EDIT = "share:edit"

@@ -7,6 +7,13 @@ import datetime as dt
 import enum
 from typing import NamedTuple
 
+from app.errors import InvalidError
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MS = dt.timedelta(milliseconds=1)
+#: Of milliseconds: far from what dates can hold.
+_DIGITS = 13
+
 
 class ActionKind(enum.StrEnum):
     """What was done."""
@@ -28,6 +35,22 @@ class HistoryPlace(NamedTuple):
 
     at: dt.datetime
     token: str
+
+    def __str__(self) -> str:
+        """Return it as text that :meth:`parse` reads: milliseconds, and the token."""
+        return f"{(self.at - _EPOCH) // _MS}-{self.token}"
+
+    @classmethod
+    def parse(cls, text: str) -> HistoryPlace:
+        """Return the place that a text names.
+
+        Raises:
+            InvalidError: it names none.
+        """
+        ms, _, token = text.partition("-")
+        if not (ms.isascii() and ms.isdigit() and len(ms) <= _DIGITS and token):
+            raise InvalidError("This list cannot be continued from here. Reload it.", field="after")
+        return cls(_EPOCH + int(ms) * _MS, token)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ class Scope(enum.StrEnum):
     MARK = "mark"
     SUBSCRIBE = "subscribe"
     SHARE = "share"
+    SETTINGS = "settings"
 
 
 #: What each scope stands for; :class:`app.models.actor.Actor` holds the union.
@@ -32,6 +33,7 @@ SCOPES: dict[Scope, frozenset[Permission]] = {
         }
     ),
     Scope.SHARE: frozenset({Permission.SHARE_EDIT, Permission.REPORT_MAKE}),
+    Scope.SETTINGS: frozenset({Permission.PREFERENCE_EDIT}),
 }
 
 

@@ -43,7 +43,7 @@ class StreamViewService:
         Raises:
             InvalidError: a name or value does not fit; names the field.
         """
-        require(actor, Permission.USER_EDIT_SELF)
+        require(actor, Permission.PREFERENCE_EDIT)
         if unknown := set(changes) - set(FIELDS):
             raise InvalidError("There is no such setting.", field=min(unknown))
         checked: dict[str, str] = {name: check(name, value) for name, value in changes.items()}
@@ -51,4 +51,4 @@ class StreamViewService:
         if checked:
             self._views.set(actor.user_id, ref, settled(checked, now), clock.now())
             log.info("view_changed", user_id=actor.user_id, stream=str(ref), fields=sorted(checked))
-        return self.get(actor, ref, preferences)
+        return StreamView.of(preferences, self._views.get(actor.user_id, ref))

@@ -202,6 +202,21 @@ class KeyMap:
                         yield other, key, mine
 
 
+def settled(table: Mapping[str, str]) -> dict[str, str]:
+    """Return a whole table of changes as it is kept: keys as they are written here, what differs alone.
+
+    Raises:
+        InvalidError: an action or key that is none, or keys that do not go together; names the field.
+    """
+    if unknown := sorted(set(table) - set(ROWS)):
+        raise InvalidError("There is no action “%(action)s”.", action=unknown[0], field="keys")
+    found = KeyMap({action: " ".join(keynames.read(keys)) for action, keys in table.items()})
+    changes: dict[str, str] = {}
+    for action in ROWS:
+        changes = found.changed(action, found.chosen(action))
+    return changes
+
+
 def _taken(key: str, mine: str, other: str) -> InvalidError:
     ids = {"field": "keys", "other": other}
     action, pressed = str(ROWS[other].text), shown(mine)

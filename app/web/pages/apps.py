@@ -32,6 +32,7 @@ SCOPES = {
         N_("Add and remove feeds and folders; follow, mute and block people."),
     ),
     Scope.SHARE: (N_("share"), N_("Share, comment and report in your name, and say who may follow you.")),
+    Scope.SETTINGS: (N_("settings"), N_("Change how lists look, your keys, and what you are told of.")),
 }
 
 
@@ -57,6 +58,7 @@ class NewToken:
     mark: bool = False
     subscribe: bool = False
     share: bool = False
+    settings: bool = False
     days: int | None = None
     proof: str = text(max=2048, default="")
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.errors import InvalidError
 from app.models.history import ActionKind, HistoryPlace, MassAction
 from app.models.stream import REF_MAX, StreamRef, Tree
 from app.models.streamview import FIELDS
@@ -23,11 +21,6 @@ from app.web.schemas import text
 from app.web.views import head_of
 
 bp = Blueprint("look", __name__)
-
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MS = dt.timedelta(milliseconds=1)
-#: Of milliseconds: far from what dates can hold.
-_LATEST = 1 << 42
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +55,14 @@ class Line:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Older:
-    """Where the page before ended: milliseconds, and the token there."""
+    """Where the page before ended."""
 
-    at: int = 0
-    token: str = text(max=64, default="")
+    after: str = text(max=80, default="")
 
     @property
     def place(self) -> HistoryPlace | None:
         """The place in the history."""
-        if not self.token:
-            return None
-        if not 0 <= self.at < _LATEST:
-            raise InvalidError("This list cannot be continued from here. Reload it.", field="at")
-        return HistoryPlace(_EPOCH + self.at * _MS, self.token)
+        return HistoryPlace.parse(self.after) if self.after else None
 
 
 @bp.get("/history")
@@ -82,9 +70,7 @@ def history() -> str:
     """What was done to many entries or feeds within a day, each to be taken back."""
     page = services().marking.history(actor(), schemas.query(request, Older).place)
     tree = services().reading.tree(actor())
-    older = ""
-    if page.after:
-        older = urlencode({"at": (page.after.at - _EPOCH) // _MS, "token": page.after.token})
+    older = urlencode({"after": str(page.after)}) if page.after else ""
     lines = [Line(a, _words(a, tree)) for a in page.actions]
     here = request.full_path.rstrip("?")
     return template("pages/history.html", lines=lines, older=older, here=here)

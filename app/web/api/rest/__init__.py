@@ -26,6 +26,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     people,
     profiles,
     run,
+    settings,
     shares,
     streams,
     subscriptions,

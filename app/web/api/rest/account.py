@@ -59,6 +59,12 @@ def get_me(who: Actor) -> Me:
     )
 
 
+@operation("DELETE", "/me/token", "Give the token back", scope=None, tag=TAG, once=False, status=204)
+def return_token(who: Actor) -> None:
+    """It is revoked, as in the settings; whoever has a copy of it has nothing."""
+    services().tokens.give_back(g.caller)
+
+
 @operation("GET", "/counts", "Unread counts", scope=Scope.READ, tag=TAG)
 def get_counts(who: Actor) -> Counts:
     """Ask with `If-None-Match` as often as you like; better, listen to the events."""

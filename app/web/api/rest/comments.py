@@ -11,8 +11,7 @@ from app.models.actor import Actor
 from app.models.talk import Comment as Stored
 from app.models.talk import Spoken
 from app.models.token import Scope
-from app.web.api.rest.shapes import COMMENT, PERSON, SHARE, Body, Id, Shape, Undo
-from app.web.api.rest.shares import CursorQuery
+from app.web.api.rest.shapes import COMMENT, PERSON, SHARE, Body, CursorQuery, Id, Shape, Undo
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
 

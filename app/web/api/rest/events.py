@@ -33,7 +33,7 @@ example(
 )
 
 
-@operation("POST", "/events/pass", "Listen to events", scope=Scope.READ, tag=TAG, status=201)
+@operation("POST", "/events/pass", "Listen to events", scope=Scope.READ, tag=TAG, status=201, once=False)
 def make_events_pass(who: Actor) -> Reply[EventsPass]:
     """GET the `url` within a minute: Server-Sent Events come for as long as the connection holds.
 

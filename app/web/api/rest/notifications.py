@@ -9,8 +9,7 @@ from app.models.actor import Actor
 from app.models.talk import Note, NoteKind
 from app.models.token import Scope
 from app.web import i18n
-from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, Id0, NoteRef, Shape, UnsetType
-from app.web.api.rest.shares import CursorQuery
+from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, CursorQuery, Id0, NoteRef, Shape, UnsetType
 from app.web.api.rest.table import example, operation
 from app.web.context import services
 

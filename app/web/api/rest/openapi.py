@@ -176,7 +176,9 @@ def _query(o: Operation, queries: dict[Any, Any]) -> list[dict[str, Any]]:
 def _headers(o: Operation) -> list[dict[str, Any]]:
     if not o.writes:
         return [_header("If-None-Match", "An ETag of an answer that you have: 304, if it is still the same.")]
-    found = [_header("Idempotency-Key", "A name for this request: sent again it runs but once.", 64)]
+    found = []
+    if o.once:
+        found.append(_header("Idempotency-Key", "A name for this request: sent again it runs but once.", 64))
     if o.guarded:
         found.append(
             _header("If-Match", "The ETag that GET has answered here: 412, if it was changed since.")
@@ -241,7 +243,11 @@ def _told(*names: str) -> dict[str, Any]:
 
 def _success(o: Operation) -> dict[str, Any]:
     """Return the headers of answers that are no errors."""
-    names = ["RateLimit", "RateLimit-Policy", "Idempotency-Replayed" if o.writes else "ETag"]
+    names = ["RateLimit", "RateLimit-Policy"]
+    if o.once:
+        names.append("Idempotency-Replayed")
+    elif not o.writes:
+        names.append("ETag")
     if {201, 202} & set(o.statuses):
         names.append("Location")
     if "next" in getattr(o.answer, "__struct_fields__", ()):

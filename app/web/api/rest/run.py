@@ -48,7 +48,7 @@ def answer(operation: Operation, path: Mapping[str, Any]) -> Response:
     body = _body(operation)
     work = _bound(operation, caller, path, body)
     key = request.headers.get("Idempotency-Key")
-    if operation.writes and key is not None:
+    if operation.once and key is not None:
         return _once(operation, caller, key, body, work)
     response = work()
     if not operation.writes and response.status_code == 200:
@@ -96,7 +96,7 @@ def _bound(
         given["body"] = _sent(operation, operation.body, body)
 
     def work() -> Response:
-        _check_unchanged(operation, {name: given[name] for name in ("who", *path)})
+        _check_unchanged(operation, {name: value for name, value in given.items() if name != "body"})
         return _made(operation, operation.handler(**given))
 
     return work

@@ -81,6 +81,12 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What stands behind the question mark."""
 
 
+class CursorQuery(Query, frozen=True):
+    """Which page."""
+
+    cursor: Opaque = ""
+
+
 class Undo(Shape, frozen=True):
     """What was done can be taken back for a day by sending this token to `/undo`."""
 

@@ -22,10 +22,9 @@ from app.web.api.rest.shapes import (
     UNDO,
     UNSET,
     Body,
+    CursorQuery,
     Id,
     Name,
-    Opaque,
-    Query,
     Shape,
     Undo,
     UnsetType,
@@ -114,12 +113,6 @@ class Chain(Shape, frozen=True):
     next: str | None
     total: int
     more: bool
-
-
-class CursorQuery(Query, frozen=True):
-    """Which page."""
-
-    cursor: Opaque = ""
 
 
 class Liker(Shape, frozen=True):

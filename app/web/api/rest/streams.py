@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from app.errors import InvalidError
 from app.models.actor import Actor
-from app.models.history import ActionKind
+from app.models.history import ActionKind, HistoryPlace
 from app.models.removal import Returned
 from app.models.search import QUERY_MAX, tidy
 from app.models.sharing import Sharer as StoredSharer
@@ -25,6 +25,7 @@ from app.web.api.rest.shapes import (
     SNAPSHOT,
     UNDO,
     Body,
+    CursorQuery,
     Id,
     Limit,
     Opaque,
@@ -147,9 +148,10 @@ class Action(Shape, frozen=True):
 
 
 class History(Shape, frozen=True):
-    """What can be taken back, the newest first."""
+    """What can be taken back, the newest first; `next`: cursor of the next page, null at the end."""
 
     items: tuple[Action, ...]
+    next: str | None
 
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
@@ -180,7 +182,7 @@ example(MarkAll(snapshot=SNAPSHOT))
 example(MarkPart(snapshot=SNAPSHOT, entry_id=ENTRY, part="below"))
 example(Marked(count=12, undo=UNDO))
 _ACTION = example(Action(undo=UNDO, kind=ActionKind.FOLDER, about="News", count=0, at=_AT))
-example(History(items=(_ACTION,)))
+example(History(items=(_ACTION,), next=None))
 
 
 def ref_of(stream: str, words: str) -> StreamRef:
@@ -288,9 +290,13 @@ def undo(who: Actor, body: Token) -> Undone:
 
 
 @operation("GET", "/history", "What can be taken back", scope=Scope.MARK, tag=TAG)
-def list_history(who: Actor) -> History:
-    """The newest of the last day."""
-    found = services().marking.history(who).actions
+def list_history(who: Actor, query: CursorQuery) -> History:
+    """Of the last day."""
+    after = HistoryPlace.parse(query.cursor) if query.cursor else None
+    page = services().marking.history(who, after)
     return History(
-        items=tuple(Action(undo=a.undo, kind=a.kind, about=a.about, count=a.count, at=a.at) for a in found)
+        items=tuple(
+            Action(undo=a.undo, kind=a.kind, about=a.about, count=a.count, at=a.at) for a in page.actions
+        ),
+        next=str(page.after) if page.after else None,
     )

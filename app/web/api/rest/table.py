@@ -23,7 +23,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 JSON = "application/json"
 OPML = "text/x-opml"
 
-#: What writes: these take an Idempotency-Key.
+#: What writes.
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -47,6 +47,7 @@ class Operation:
         gives: the type of an answer that is no JSON, else None.
         statuses: of answers that are no errors. errors: what it may answer beside what all may.
         guarded: ``If-Match`` is compared with what GET answers at the same path.
+        once: it takes an Idempotency-Key; not what answers something that soon is worth nothing.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Operation:
     raw: str = ""
     gives: str | None = None
     guarded: bool = False
+    once: bool = True
 
     @property
     def writes(self) -> bool:
@@ -97,6 +99,7 @@ _ORDER = (
     "Notifications",
     "Imports",
     "Events",
+    "Settings",
 )
 #: A value of each type of body and answer, as the document shows it.
 EXAMPLES: dict[Any, Any] = {}
@@ -121,6 +124,7 @@ def operation(
     raw: str = "",
     gives: str | None = None,
     guarded: bool = False,
+    once: bool = True,
 ) -> Callable[[Handler], Handler]:
     """Register a handler."""
 
@@ -150,6 +154,7 @@ def operation(
                 raw=raw,
                 gives=gives,
                 guarded=guarded,
+                once=once and method in WRITES,
             )
         )
         return handler
