@@ -53,7 +53,7 @@ class DiscoveryService:
             StoreError: MongoDB or Redis does not answer.
         """
         require(actor, Permission.FEED_DISCOVER)
-        address = a_text(address, "address", most=ADDRESS_MAX)
+        address = a_text(address, "address", most=ADDRESS_MAX, empty=True)
         now = clock.now()
         for url in addresses(address):
             if (known := self._feeds.find(url)) is not None and known.last_seq:

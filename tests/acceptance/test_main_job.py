@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -22,9 +25,11 @@ Eventually = Callable[..., Any]
 
 PAGE, FEED_PATH = "html/pages/theverge.com-9482a2.html", "/rss/index.xml"
 FEED = "feeds/rss/abcnews.com-5c8768.xml"
+OTHER_FEED = "feeds/rss/zerokspot.com-71d236.xml"
 FRESH = (
     b"<item><title>Fresh from the press</title><guid>fresh-1</guid><description>Just in.</description></item>"
 )
+READER = "/reader/api/0"
 PASSWORD = "correct horse battery"
 #: A poll every second or two, so that freshness can be seen within a test.
 QUICK = {"EVENTR_POLL_MIN": "1", "EVENTR_POLL_MAX": "2", "EVENTR_UPDATER_INTERVAL": "0.5"}
@@ -43,10 +48,19 @@ def site() -> Iterator[RawServer]:
 
 
 @pytest.fixture
-def up(site: RawServer) -> Iterator[Up]:
-    """A running Eventr that may fetch from that site."""
+def other() -> Iterator[RawServer]:
+    """Another site: a page that names a feed elsewhere on it."""
+    page = b'<title>Other</title><link rel="alternate" type="application/rss+xml" href="/posts.xml">'
+    with RawServer({"/": Reply(body=page, headers=(("Content-Type", "text/html"),))}) as server:
+        server.set("/posts.xml", file_reply(_read(OTHER_FEED)))
+        yield server
+
+
+@pytest.fixture
+def up(site: RawServer, other: RawServer) -> Iterator[Up]:
+    """A running Eventr that may fetch from these sites."""
     home = Path(tempfile.mkdtemp(prefix="eventr-job-"))
-    running = Up(home / "var", EVENTR_FETCH_ALLOW=site.origin, **QUICK)
+    running = Up(home / "var", EVENTR_FETCH_ALLOW=f"{site.origin},{other.origin}", **QUICK)
     yield running.wait_ready()
     running.kill()
     shutil.rmtree(home)
@@ -68,6 +82,39 @@ def _subscribe(page: Page, address: str) -> None:
     page.wait_for_url("**/read/feed/*")
 
 
+def _ask(up: Up, path: str, auth: str = "", **form: str) -> str:
+    headers = {"Authorization": f"GoogleLogin auth={auth}"} if auth else {}
+    data = urlencode(form).encode() if form else None
+    asked = Request(f"http://127.0.0.1:{up.port}{path}", data, headers)
+    with urlopen(asked, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
+def _app_adds(page: Page, up: Up, address: str, eventually: Eventually) -> None:
+    """An app on a phone is let in, and adds a site by the address that its user has typed."""
+    page.goto(f"http://127.0.0.1:{up.port}/settings/apps")
+    page.locator("form[action='/settings/apps/password']").get_by_role("textbox", name="Name").fill("Phone")
+    page.get_by_role("button", name="Make a password").click()
+    secret = page.locator("#v-secret").inner_text()
+    lines = _ask(up, "/accounts/ClientLogin", Email="ann", Passwd=secret).splitlines()
+    (auth,) = (line.removeprefix("Auth=") for line in lines if line.startswith("Auth="))
+
+    def added() -> Any:
+        answer = json.loads(_ask(up, f"{READER}/subscription/quickadd", auth, quickadd=address))
+        return answer if answer.get("streamId") else None
+
+    # Once is enough where a search is quick; who is told that it still runs tries again.
+    stream = eventually(added, 60, "the app's search ends")["streamId"]
+
+    def read() -> Any:
+        return json.loads(_ask(up, f"{READER}/stream/contents/{stream}?n=5", auth))["items"]
+
+    entries = eventually(read, 60, "the new feed's entries come")
+    assert all(entry["origin"]["streamId"] == stream and entry["title"] for entry in entries)
+    listed = json.loads(_ask(up, f"{READER}/subscription/list?output=json", auth))["subscriptions"]
+    assert [feed["url"] for feed in listed if feed["id"] == stream] == [f"http://{address}/posts.xml"]
+
+
 def _shows_fresh(page: Page, up: Up) -> bool:
     try:
         page.goto(f"http://127.0.0.1:{up.port}/read/all")
@@ -78,7 +125,7 @@ def _shows_fresh(page: Page, up: Up) -> bool:
 
 @pytest.mark.timeout(400)
 def test_a_person_signs_up_adds_a_site_reads_it_and_it_stays_fresh(
-    up: Up, site: RawServer, chromium: Browser, eventually: Eventually
+    up: Up, site: RawServer, other: RawServer, chromium: Browser, eventually: Eventually
 ) -> None:
     context = chromium.new_context()
     context.route(lambda url: "127.0.0.1" not in url, lambda route: route.abort())
@@ -96,6 +143,9 @@ def test_a_person_signs_up_adds_a_site_reads_it_and_it_stays_fresh(
     page.locator(".row h2 a").first.click()
     expect(page.locator("#entry-title")).to_contain_text(title)
     expect(page.get_by_text("9 unread").first).to_be_visible()
+
+    # Typed as people do, without http://.
+    _app_adds(page, up, other.origin, eventually)
 
     feed = _read(FEED)
     site.set(FEED_PATH, file_reply(feed.replace(b"<item>", FRESH + b"<item>", 1)))

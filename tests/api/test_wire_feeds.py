@@ -108,6 +108,20 @@ def test_what_is_known_is_added_without_a_search(reader: Reader, services: Servi
     assert (again["numResults"], again["error"][:19]) == (0, "Already subscribed!")
 
 
+def test_while_the_search_runs_no_page_is_taken_for_a_feed(
+    reader: Reader, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    object.__setattr__(services.settings, "discovery_wait", 0.0)
+    before = feeds(reader)
+    done = quickadd(reader, "slow.example.org")
+    assert (done["numResults"], "streamId" in done) == (0, False)
+    assert "Try again" in done["error"]
+    assert feeds(reader) == before
+    # Who says that it is a feed is believed.
+    reader.do("subscription/edit", ac="subscribe", s="feed/http://slow.example.org/feed", t="Slow")
+    assert [feed["title"] for id, feed in feeds(reader).items() if id not in before] == ["Slow"]
+
+
 def test_what_is_no_feed_is_said_to_be_none(
     reader: Reader, services: Services, ann: Actor, world: World
 ) -> None:

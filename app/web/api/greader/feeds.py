@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, request
 
-from app.errors import EventrError, ExistsError, FeedError, InvalidError, NotFoundError
+from app.errors import ConflictError, EventrError, ExistsError, FeedError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.sync import PartKind, called
 from app.web.api.greader import names, shapes, streams
@@ -94,15 +94,23 @@ def _subscribe(who: Actor, stream_id: str) -> int:
     name = names.feed_name(stream_id)
     if (number := names.number(name)) is not None:
         return services().subscriptions.get(who, number).feed_id
-    return _by_address(who, name)[0]
+    return _by_address(who, name, is_feed=True)[0]
 
 
-def _by_address(who: Actor, address: str) -> tuple[int, str, bool]:
-    """Subscribe to what is found at an address; return the feed, its title, and whether it was there."""
+def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, bool]:
+    """Subscribe to what is found at an address; return the feed, its title, and whether it was there.
+
+    Args:
+        is_feed: the app says so: where the search takes long it is believed, and the first fetch tells.
+    """
+    if (mine := services().sync.feed_of(who, address)) is not None:
+        return mine, services().sync.title_of(who, mine), True
     found = services().discovery.discover(who, address)
     if found.error:
         raise FeedError(found.error)
-    # Where the search takes long, the address itself is taken for a feed; the first fetch tells.
+    if found.wait and not is_feed:
+        # The search goes on, and who asks again joins it; a page taken for a feed would stay broken.
+        raise ConflictError("Still looking for feeds there. Try again in a few seconds.")
     first = next(iter(found.feeds), None)
     done = services().subscriptions.subscribe(
         who, first.url if first else services().sync.address(who, address)
@@ -162,7 +170,7 @@ def quickadd() -> Response:
             feed_id = services().subscriptions.get(who, number).feed_id
             title, existed = services().sync.title_of(who, feed_id), True
         else:
-            feed_id, title, existed = _by_address(who, address)
+            feed_id, title, existed = _by_address(who, address, is_feed=asked.startswith("feed/"))
     except EventrError as e:
         if e.http_status >= 429 or e.http_status in (401, 403):
             raise
