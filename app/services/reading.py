@@ -264,12 +264,7 @@ class ReadingService:
         """
         require(actor, Permission.ENTRY_MARK)
         wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
-        by_feed: dict[int, list[int]] = {}
-        keys = self._entries.placed(actor.user_id, wanted)
-        # The same article, shared by somebody he follows or in another of his feeds, is read there too.
-        same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
-        for key in [*keys, *same]:
-            by_feed.setdefault(key.feed_id, []).append(key.seq)
+        by_feed = self._places(actor, wanted)
         if actor.synced:
             self._changes.note(actor.user_id, by_feed)
         cards = self._feeds.cards(list(by_feed))
@@ -285,6 +280,27 @@ class ReadingService:
         self._events.counts(actor.user_id)
         # Nobody is told by numbers what is in a stream that was closed.
         return Marked({f: delta for f, delta in deltas.items() if not cards[f].hidden})
+
+    def check_marks(self, actor: Actor, entry_id: int, *, unread: bool) -> None:
+        """Refuse what cannot be starred, liked or (``unread``) kept unread, before any of it is done.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see; of an unread one: not of his feeds.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        self._entries.key(actor.user_id, an_id(entry_id, "entry_id"))
+        if unread and not self._subscriptions.of_user(actor.user_id, list(self._places(actor, [entry_id]))):
+            raise NotFoundError(entry_id=entry_id)
+
+    def _places(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, list[int]]:
+        """Return the numbers of entries by feed."""
+        by_feed: dict[int, list[int]] = {}
+        keys = self._entries.placed(actor.user_id, entry_ids)
+        # The same article, shared by somebody he follows or in another of his feeds, is read there too.
+        same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
+        for key in [*keys, *same]:
+            by_feed.setdefault(key.feed_id, []).append(key.seq)
+        return by_feed
 
     def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
         """Mark a whole stream as read, up to what the snapshot held; without one, up to now.

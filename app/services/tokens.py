@@ -116,13 +116,20 @@ class TokenService:
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
         if len(self._tokens.of_user(user.id)) >= self._settings.tokens_max:
-            raise TooLargeError(
-                "You have %(limit)s, and that is the most. Revoke one that is no longer used.",
-                limit=self._settings.tokens_max,
-            )
+            raise self._full()
         made, secret = self._tokens.make(token, user)
+        # Ids rise: of those that came at one moment the later ones are too many.
+        if sum(token.id < made.id for token in self._tokens.of_user(user.id)) >= self._settings.tokens_max:
+            self._tokens.remove(user.id, made.id)
+            raise self._full()
         log.info("token_made", user_id=user.id, token_id=made.id, kind=made.kind.value, fever=made.fever)
         return made, secret
+
+    def _full(self) -> TooLargeError:
+        return TooLargeError(
+            "You have %(limit)s, and that is the most. Revoke one that is no longer used.",
+            limit=self._settings.tokens_max,
+        )
 
     def revoke(self, actor: Actor, token_id: int) -> None:
         """Delete a token of the actor's: what comes with it is refused from now on.

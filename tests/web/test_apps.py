@@ -8,7 +8,9 @@ import html
 import io
 import logging
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from flask import Flask
 
 from app import clock, logs
 from app.bootstrap import Services
+from app.errors import TooLargeError
 from app.models.token import Scope, TokenKind
 from app.services.sign_in import Client
 from app.web.clients import APPS, BY_SLUG, FEVER_MOUNTS, READER_MOUNTS, Protocol
@@ -190,6 +193,28 @@ def test_one_may_have_so_many(ann: Visitor, services: Services, monkeypatch: pyt
     refused = ann.post("/settings/apps/password", {"name": "One more"})
     assert refused.status_code == 413
     assert "that is the most" in refused.text
+
+
+def test_one_may_have_so_many_also_at_one_moment(ann: Visitor, services: Services) -> None:
+    few = dataclasses.replace(services.settings, tokens_max=3)
+    services.tokens._settings = few
+    found = services.gateways.accounts.credentials("ann")
+    assert found is not None
+    actor = found.user.actor
+    (session,) = services.accounts.sessions(actor)
+    gate = threading.Barrier(8)
+
+    def one(n: int) -> bool:
+        gate.wait()
+        try:
+            services.tokens.make_app(actor, session, f"App {n}")
+        except TooLargeError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(one, range(8)))
+    assert done.count(True) == len(services.tokens.all(actor)) == 3
 
 
 # -- the page of all apps

@@ -122,6 +122,11 @@ def test_a_lacking_scope_is_named(program: Make, ann: Actor) -> None:
     assert (answer.status_code, answer.get_json()["scope"]) == (403, "settings")
 
 
+def test_nothing_has_no_type(mine: Program) -> None:
+    done = mine.post("/notifications/mark-read", {})
+    assert (done.status_code, done.data, done.headers.get("Content-Type")) == (204, b"", None)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

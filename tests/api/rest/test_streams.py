@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app import clock
+from app.bootstrap import Services
 from app.models.actor import Actor
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People
@@ -118,3 +119,19 @@ def test_whatever_is_taken_away_can_come_back(mine: Program, people: People, ann
     assert mine.get("/searches").get_json()["items"][0]["id"] == search
     kinds = [each["kind"] for each in mine.get("/history").get_json()["items"]]
     assert kinds == []
+
+
+def test_a_refused_change_of_an_entry_changes_nothing(
+    mine: Program, people: People, services: Services, ann: Actor
+) -> None:
+    (entry,) = people.blog([ann], entries=1)
+    (feed,) = services.gateways.subscriptions.feed_ids(ann.user_id)
+    mine.patch(f"/entries/{entry}", {"starred": True, "tags": ["kept"]})
+    services.subscriptions.unsubscribe(ann, feed)
+    before = mine.get(f"/entries/{entry}").get_json()
+    assert (before["starred"], [tag["name"] for tag in before["tags"]]) == (True, ["kept"])
+    refused = mine.patch(f"/entries/{entry}", {"starred": False, "tags": [], "read": False})
+    assert refused.status_code == 404
+    assert mine.get(f"/entries/{entry}").get_json() == before
+    done = mine.patch(f"/entries/{entry}", {"starred": False, "tags": ["kept", "more"], "read": True})
+    assert [tag["name"] for tag in done.get_json()["tags"]] == ["kept", "more"]

@@ -170,7 +170,10 @@ def _liked(who: Actor, found: Article) -> bool:
 @operation("PATCH", "/entries/{entry_id}", "Mark an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
 def change_entry(who: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     """Read, starred, liked, and its tags."""
-    tags = services().tags.change(who, entry_id)  # who may not see it is told that first
+    # Refused before anything is done; what he kept of something closed he may still let go.
+    if body.starred is True or body.liked is True or body.read is False:
+        services().reading.check_marks(who, entry_id, unread=body.read is False)
+    tags = services().tags.change(who, entry_id)
     if body.tags is not UNSET:
         kept = {key_of(name) for name in body.tags}
         gone = [tag.id for tag in tags if key_of(tag.name) not in kept]

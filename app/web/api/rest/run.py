@@ -125,7 +125,9 @@ def _made(operation: Operation, found: Any) -> Response:
     """Return what a handler has returned as a response."""
     reply = found if isinstance(found, Reply) else Reply(found, operation.statuses[0])
     if reply.body is None:
-        return Response(status=204)
+        response = Response(status=204)
+        del response.headers["Content-Type"]
+        return response
     data = reply.body if isinstance(reply.body, bytes) else _ENCODER.encode(reply.body)
     response = Response(data, reply.status, content_type=operation.gives or JSON)
     if reply.location:
