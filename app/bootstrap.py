@@ -62,10 +62,12 @@ from app.services.reading import ReadingService
 from app.services.report import ReportService
 from app.services.shared import SharedService
 from app.services.sharing import SharingService
+from app.services.shelves import Shelves
 from app.services.sign_in import SignInService
 from app.services.streamviews import StreamViewService
 from app.services.subscriptions import SubscriptionService
 from app.services.syncing import SyncService
+from app.services.syncmarks import SyncMarkService
 from app.services.tags import TagService
 from app.services.talking import TalkService
 from app.services.tokens import TokenService
@@ -155,9 +157,10 @@ class Services:
 
     @once
     def sync(self) -> SyncService:
-        """What native apps read and mark."""
+        """What native apps read."""
         g = self.gateways
         return SyncService(
+            self._shelves,
             g.subscriptions,
             g.feeds,
             g.accounts,
@@ -165,14 +168,30 @@ class Services:
             g.tags,
             g.streams,
             g.gathering,
-            g.sight,
             g.sync,
             g.sync_items,
+        )
+
+    @once
+    def sync_marks(self) -> SyncMarkService:
+        """What native apps mark by time."""
+        g = self.gateways
+        return SyncMarkService(
+            self._shelves,
+            g.subscriptions,
+            g.feeds,
+            g.folders,
+            g.sync,
             g.undos,
             g.changes,
             self.events,
             undo_ttl=self.settings.undo_ttl,
         )
+
+    @once
+    def _shelves(self) -> Shelves:
+        g = self.gateways
+        return Shelves(g.subscriptions, g.folders, g.tags, g.streams, g.gathering, g.sight)
 
     @once
     def streamviews(self) -> StreamViewService:

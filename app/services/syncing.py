@@ -1,4 +1,4 @@
-"""What native apps read and mark, whatever protocol they speak: streams, items, counts, marks by time."""
+"""What native apps read, whatever protocol they speak: streams, items, counts."""
 
 from __future__ import annotations
 
@@ -6,30 +6,25 @@ import datetime as dt
 from collections.abc import Collection, Sequence
 
 from app import clock, logs
-from app.errors import InvalidError, NotFoundError, TooLargeError
+from app.errors import NotFoundError, TooLargeError
 from app.gateways.accounts import AccountGateway
-from app.gateways.changes import ChangeGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
-from app.gateways.gathering import ALL_READ, GatheringGateway
-from app.gateways.sifting import Shelf, micros
-from app.gateways.sight import SightGateway
+from app.gateways.gathering import GatheringGateway
+from app.gateways.sifting import micros
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.syncing import SyncGateway
 from app.gateways.syncitems import SyncItemGateway
 from app.gateways.tags import TagGateway
-from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import EntryKey
 from app.models.folder import Folder
-from app.models.history import ActionKind, MassAction
-from app.models.stream import MAX_ID, MassMarked, StreamKind, StreamRef
-from app.models.subscription import Subscription
-from app.models.sync import Part, PartKind, Place, SyncFeed, SyncItem, SyncQuery, Unread, called
+from app.models.stream import MAX_ID
+from app.models.sync import Place, SyncFeed, SyncItem, SyncQuery, Unread
 from app.models.tag import Tag
-from app.ports import EventPort
 from app.services.access import require
+from app.services.shelves import Shelves
 
 log = logs.get(__name__)
 
@@ -37,21 +32,16 @@ log = logs.get(__name__)
 KEYS_MAX, ITEMS_MAX = 10_000, 1_000
 #: Ids that one request may name.
 IDS_MAX = 10_000
-#: Streams that one question may join or sift by.
-PARTS_MAX = 50
 #: Microseconds within which an entry that has an id can be seen, and within which a place is new.
 SETTLE, RECENT = 5_000_000, 60_000_000
 
 
 class SyncService:
-    """Reads and marks on behalf of programs.
-
-    Args:
-        undo_ttl: seconds.
-    """
+    """Reads on behalf of programs."""
 
     def __init__(
         self,
+        shelves: Shelves,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         accounts: AccountGateway,
@@ -59,21 +49,14 @@ class SyncService:
         tags: TagGateway,
         streams: StreamGateway,
         gathering: GatheringGateway,
-        sight: SightGateway,
         sync: SyncGateway,
         items: SyncItemGateway,
-        undos: UndoGateway,
-        changes: ChangeGateway,
-        events: EventPort,
-        *,
-        undo_ttl: float,
     ) -> None:
+        self._shelves = shelves
         self._subscriptions, self._feeds, self._accounts = subscriptions, feeds, accounts
         self._folders, self._tags = folders, tags
-        self._streams, self._gathering, self._sight = streams, gathering, sight
+        self._streams, self._gathering = streams, gathering
         self._sync, self._items = sync, items
-        self._undos, self._changes, self._events = undos, changes, events
-        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     # -- what there is
     def folders(self, actor: Actor) -> list[Folder]:
@@ -175,7 +158,7 @@ class SyncService:
             InvalidError: too many streams at once.
         """
         require(actor, Permission.ENTRY_READ)
-        return self._sync.page(self._shelf(actor, query), query)
+        return self._sync.page(self._shelves.asked(actor, query), query)
 
     def contents(self, actor: Actor, query: SyncQuery) -> tuple[list[SyncItem], Place | None]:
         """Return the items of a page, and its end where another one may follow.
@@ -184,7 +167,7 @@ class SyncService:
             As :meth:`page`.
         """
         require(actor, Permission.ENTRY_READ)
-        shelf = self._shelf(actor, query)
+        shelf = self._shelves.asked(actor, query)
         keys, end = self._sync.page(shelf, query)
         return self._items.items(actor.user_id, keys, shelf.folders), end
 
@@ -195,7 +178,7 @@ class SyncService:
             As :meth:`page`.
         """
         require(actor, Permission.ENTRY_READ)
-        shelf = self._shelf(actor, query)
+        shelf = self._shelves.asked(actor, query)
         return self._sync.count(shelf, query)
 
     def items(self, actor: Actor, entry_ids: Sequence[int], *, newest_first: bool = True) -> list[SyncItem]:
@@ -228,7 +211,7 @@ class SyncService:
         require(actor, Permission.ENTRY_READ)
         wanted = None if feed_ids is None else list(feed_ids)
         mine = self._subscriptions.of_user(actor.user_id, wanted)
-        shelf = self._shelf_of(actor, [s for s in mine if wanted is not None or not s.muted])
+        shelf = self._shelves.of(actor, [s for s in mine if wanted is not None or not s.muted])
         most = _settled(above) if below is None else below
         keys = self._sync.arrived(shelf, above, most, min(limit, ITEMS_MAX), newest_first=newest_first)
         return self._items.items(actor.user_id, keys, shelf.folders)
@@ -240,17 +223,18 @@ class SyncService:
         """
         require(actor, Permission.ENTRY_READ)
         mine = [s for s in self._subscriptions.of_user(actor.user_id) if not s.muted]
-        return self._sync.unread(self._shelf_of(actor, mine))
+        return self._sync.unread(self._shelves.of(actor, mine))
 
     def starred_ids(self, actor: Actor) -> list[int]:
         """Return all that is starred, rising: what bears the star, and each share of that in his feeds."""
         require(actor, Permission.ENTRY_READ)
-        return self._sync.starred(self._shelf_of(actor, self._gathering.people(actor.user_id)))
+        return self._sync.starred(self._shelves.of(actor, self._gathering.people(actor.user_id)))
 
     def total(self, actor: Actor) -> int:
-        """Return how many entries the actor's feeds hold."""
+        """Return how many entries the actor's feeds hold, without those of people whom he mutes."""
         require(actor, Permission.ENTRY_READ)
-        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        mine = [s for s in self._subscriptions.of_user(actor.user_id) if not s.muted]
+        sources = self._streams.sources(mine)
         return sum(feed.total for feed in self._streams.feeds(sources).values())
 
     def stamp(self, actor: Actor, feed_id: int) -> str | None:
@@ -270,122 +254,6 @@ class SyncService:
         parts = (numbers, mine.title, card.title, card.site_url, names)
         return f"{parts}.{self._sync.stamp(actor.user_id, feed_id)}"
 
-    # -- marks
-    def mark_before(self, actor: Actor, part: Part, when: dt.datetime | None) -> MassMarked | None:
-        """Mark what of a stream had come by a time as read, None: all of it; it can be undone for a day.
-
-        Returns:
-            What it did; None: there is nothing that could be marked.
-
-        Raises:
-            NotFoundError: no such feed or label of his.
-            InvalidError: this stream is not one that is marked.
-        """
-        require(actor, Permission.ENTRY_MARK)
-        shelf = self._shelf(actor, SyncQuery((part,)))
-        feeds = self._markable(shelf, part)
-        if feeds is None:
-            return self._mark_listed(actor, shelf, part, when)
-        return self._mark_feeds(actor, shelf, feeds, _ref(shelf, part), when) if feeds else None
-
-    def mark_folder_before(self, actor: Actor, folder_id: int, when: dt.datetime | None) -> None:
-        """Mark what of a folder had come by a time as read, as :meth:`mark_before` does.
-
-        Raises:
-            NotFoundError: he has no such folder.
-        """
-        require(actor, Permission.ENTRY_MARK)
-        if all(folder.id != folder_id for folder in self._folders.of_user(actor.user_id)):
-            raise NotFoundError(folder_id=folder_id)
-        shelf = self._shelf_of(actor, self._subscriptions.in_folders(actor.user_id, [folder_id]))
-        self._mark_feeds(actor, shelf, list(shelf.feeds), StreamRef(StreamKind.FOLDER, folder_id), when)
-
-    def _mark_feeds(
-        self, actor: Actor, shelf: Shelf, feeds: Sequence[int], ref: StreamRef, when: dt.datetime | None
-    ) -> MassMarked:
-        now = clock.now()
-        seen = None if when is None else self._sync.last_before(shelf, feeds, when)
-        marked, cards = self._subscriptions.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
-        self._feeds.touch(cards, now)
-        self._done(actor, ref, marked, now)
-        return marked
-
-    def _markable(self, shelf: Shelf, part: Part) -> list[int] | None:
-        mine = shelf.sources.subscriptions
-        match part.kind:
-            case PartKind.READING | PartKind.UNREAD:
-                return list(mine)
-            case PartKind.FRIENDS | PartKind.COMMENTED:
-                return [f for f, s in mine.items() if s.person]
-            case PartKind.FEED:
-                return [part.id]
-            case PartKind.LABEL if shelf.tag(part.name) is None:
-                return shelf.labelled(part.name)
-            case PartKind.STARRED | PartKind.LABEL | PartKind.LIKED:
-                return None
-            case PartKind.READ:
-                return []
-            case _:
-                raise InvalidError("This list cannot be marked as read.", field="s")
-
-    def _mark_listed(
-        self, actor: Actor, shelf: Shelf, part: Part, when: dt.datetime | None
-    ) -> MassMarked | None:
-        """Mark entries one by one: their feeds hold others too."""
-        query = SyncQuery((part,), include=(Part(PartKind.UNREAD),), until=when, limit=KEYS_MAX)
-        keys, _ = self._sync.page(shelf, query)
-        if not keys:
-            return None
-        now = clock.now()
-        marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
-        self._feeds.touch(cards, now)
-        self._done(actor, _ref(shelf, part), marked, now)
-        return marked
-
-    def _done(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
-        if marked.count:
-            self._changes.note_mass(actor.user_id, marked.undo)
-            action = MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
-            self._undos.note(actor.user_id, action)
-        self._events.counts(actor.user_id)
-        log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
-
-    # -- what a question needs to know
-    def _shelf(self, actor: Actor, query: SyncQuery) -> Shelf:
-        parts = (*query.parts, *query.include, *query.exclude)
-        if len(parts) > PARTS_MAX:
-            raise InvalidError("These are more lists than can be joined.", field="s")
-        feed_ids = [part.id for part in query.parts if part.kind is PartKind.FEED]
-        alone = len(feed_ids) == len(query.parts)
-        mine = self._subscriptions.of_user(actor.user_id, feed_ids if alone else None)
-        others = self._others(actor, feed_ids, mine)
-        mine += others
-        if any(part.kind is PartKind.SHARED for part in parts):
-            mine += self._gathering.own(actor.user_id)
-        shelf = self._shelf_of(actor, mine, [s.feed_id for s in others])
-        for part in query.parts:
-            if part.kind is PartKind.FEED and part.id not in shelf.sources.subscriptions:
-                raise NotFoundError("You have no such subscription.", feed_id=part.id)
-            if part.kind is PartKind.LABEL and not self._has(shelf, part.name):
-                raise NotFoundError("You have no such folder or tag.", label=part.name)
-        return shelf
-
-    def _others(
-        self, actor: Actor, feed_ids: Sequence[int], mine: Sequence[Subscription]
-    ) -> list[Subscription]:
-        """Return what stands for subscriptions to people whose streams are looked at without following."""
-        missing = set(feed_ids) - {s.feed_id for s in mine}
-        seen = self._sight.open_streams(actor.user_id, list(missing)) if missing else []
-        return [Subscription(0, actor.user_id, f, state=ALL_READ, person=True) for f in seen]
-
-    def _shelf_of(self, actor: Actor, mine: Sequence[Subscription], visited: Collection[int] = ()) -> Shelf:
-        sources = self._streams.sources(mine)
-        folders, tags = self._folders.of_user(actor.user_id), self._tags.of_user(actor.user_id)
-        return Shelf(actor.user_id, sources, self._streams.feeds(sources), folders, tags, visited)
-
-    def _has(self, shelf: Shelf, name: str) -> bool:
-        return shelf.tag(name) is not None or bool(called(shelf.folders, name))
-
 
 def _settled(above: int) -> int:
     """Return up to which id entries are told of to who goes on after one.
@@ -400,23 +268,6 @@ def _settled(above: int) -> int:
 
 def _added(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
     return one[0] + two[0], max(one[1], two[1])
-
-
-def _ref(shelf: Shelf, part: Part) -> StreamRef:
-    """Return the list of the web that is named in the history of what can be taken back."""
-    match part.kind:
-        case PartKind.FEED:
-            return StreamRef(StreamKind.FEED, part.id)
-        case PartKind.LABEL:
-            if (tag := shelf.tag(part.name)) is not None:
-                return StreamRef(StreamKind.TAG, tag)
-            return StreamRef(StreamKind.FOLDER, called(shelf.folders, part.name)[0])
-        case PartKind.FRIENDS | PartKind.COMMENTED:
-            return StreamRef(StreamKind.FOLLOWING)
-        case PartKind.STARRED:
-            return StreamRef(StreamKind.STARRED)
-        case _:
-            return StreamRef(StreamKind.ALL)
 
 
 def _check_count(entry_ids: Sequence[int]) -> None:

@@ -187,7 +187,7 @@ def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dic
         "tagged": lambda: services.tags.change(ann, entry_id, add=["kept"]),
         "tag renamed": lambda: services.tags.rename(ann, tag.id, "new"),
         "tag deleted": lambda: services.tags.delete(ann, tag.id),
-        "all read": lambda: services.sync.mark_before(ann, Part(PartKind.FEED, feed_id), None),
+        "all read": lambda: services.sync_marks.mark_before(ann, Part(PartKind.FEED, feed_id), None),
         "folder renamed": lambda: services.folders.rename(ann, folder, "Case"),
         "feed renamed": lambda: services.subscriptions.edit(ann, feed_id, title="Another name"),
         "folder deleted": lambda: services.folders.delete(ann, folder),

@@ -286,6 +286,10 @@ def test_who_is_muted_is_not_in_the_list_of_all(
     assert reader.ids(of(mira)) == [said]
     counts = {c["id"]: c["count"] for c in reader.json("unread-count")["unreadcounts"]}
     assert counts[READING] == 0
+    for name in (READING, FRIENDS):
+        reader.do("mark-all-as-read", s=name)
+    services.following.mute(ann, "mira", False)
+    assert reader.ids(READING, xt=READ) == [said], "it was not marked with what stood in these lists"
 
 
 def test_own_stream_and_others_are_not_mixed(

@@ -194,7 +194,7 @@ class _Questions:
         feed_id = self._number("id")
         if how != "read" or feed_id is None or not self._has_time():
             return None
-        self._sync.mark_before(self._actor, Part(PartKind.FEED, feed_id), self._before())
+        services().sync_marks.mark_before(self._actor, Part(PartKind.FEED, feed_id), self._before())
         return "read"
 
     def _mark_group(self, how: str) -> str | None:
@@ -202,9 +202,9 @@ class _Questions:
         if how != "read" or not re.fullmatch(r"-?[0-9]{1,16}", raw, re.ASCII) or not self._has_time():
             return None
         if int(raw) == _ALL:
-            self._sync.mark_before(self._actor, Part(PartKind.READING), self._before())
+            services().sync_marks.mark_before(self._actor, Part(PartKind.READING), self._before())
         elif int(raw) != _SPARKS:
-            self._sync.mark_folder_before(self._actor, int(raw), self._before())
+            services().sync_marks.mark_folder_before(self._actor, int(raw), self._before())
         return "read"
 
     def _has_time(self) -> bool:

@@ -153,7 +153,7 @@ def mark_all() -> Response:
         raise InvalidError("Say which list.", field="s")
     who, when = actor(), _time(one("ts"))
     for stream_id in wanted:
-        services().sync.mark_before(who, streams.part(who, stream_id), when)
+        services().sync_marks.mark_before(who, streams.part(who, stream_id), when)
     return text(OK)
 
 
