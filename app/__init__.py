@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +11,11 @@ if TYPE_CHECKING:
 
     from app.bootstrap import Services
     from app.config import Settings
+
+# pymongo loads half of cryptography, 8 MB in every process, before it finds that what it wanted that for
+# (OCSP by PyOpenSSL) is not installed. Our own use of it is web push alone.
+if importlib.util.find_spec("service_identity") is None:
+    sys.modules.setdefault("pymongo.pyopenssl_context", None)  # type: ignore[arg-type]
 
 
 def create_app(settings: Settings, services: Services | None = None) -> Flask:

@@ -5,12 +5,12 @@ Nothing else is understood: no markup, no pictures. Lines stay lines, empty line
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import quote
 
-from bleach.linkifier import TLDS, Linker
 from markupsafe import escape
 
 Attrs = MutableMapping[Any, str] | None
@@ -28,16 +28,23 @@ def _link(attrs: Attrs, new: bool = False) -> Attrs:
     return attrs
 
 
-#: An address: with its scheme below any domain, bare below one of bleach's list alone, as "end.Then" is none.
-#: Each part has an end and begins a word, so that the time is in proportion to the text; with bleach's own
-#: pattern ``a-a.a-a.a-…`` of 5,000 characters takes seconds.
-_ADDRESS = re.compile(
-    r"(?<![\w@.:/-])(?:https?://(?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62}"
-    rf"|(?:[\w-]{{1,63}}\.){{1,8}}(?:{'|'.join(sorted(TLDS, reverse=True))}))(?::\d{{1,5}})?(?!\.?\w|[@-])"
-    r"(?:[/?#][^\s<>\"]*)?",
-    re.IGNORECASE,
-)
-_LINKER = Linker(callbacks=[_link], url_re=_ADDRESS, parse_email=False)
+@functools.cache
+def _linkify() -> Callable[[str], str]:
+    # Not before somebody's words are shown: the workers that fetch feeds have none.
+    from bleach.linkifier import TLDS, Linker
+
+    # An address: with its scheme below any domain, bare below one of bleach's list alone, as "end.Then" is
+    # none. Each part has an end and begins a word, so that the time is in proportion to the text; with the
+    # pattern of bleach itself ``a-a.a-a.a-…`` of 5,000 characters takes seconds.
+    bare = "|".join(sorted(TLDS, reverse=True))
+    address = re.compile(
+        r"(?<![\w@.:/-])(?:https?://(?:[\w-]{1,63}\.){1,8}[^\W\d_][\w-]{1,62}"
+        rf"|(?:[\w-]{{1,63}}\.){{1,8}}(?:{bare}))(?::\d{{1,5}})?(?!\.?\w|[@-])"
+        r"(?:[/?#][^\s<>\"]*)?",
+        re.IGNORECASE,
+    )
+    linker = Linker(callbacks=[_link], url_re=address, parse_email=False)
+    return lambda escaped: str(linker.linkify(escaped))
 
 
 def html(text: str) -> str:
@@ -72,5 +79,4 @@ def line(text: str) -> str:
 
 
 def _linked(text: str) -> str:
-    linked: str = _LINKER.linkify(str(escape(text)))
-    return linked.replace("\n", "<br>")
+    return _linkify()(str(escape(text))).replace("\n", "<br>")
