@@ -82,7 +82,7 @@ class Newsboat:
         try:
             self._stage.wait(predicate, what)
         except AssertionError as e:
-            raise AssertionError(f"{e}\n{self.screen}") from None
+            raise AssertionError(f"{e}\n{_held(self._stage)}\n{self.screen}") from None
 
     def shows(self, words: str) -> None:
         """Wait until it shows this."""
@@ -90,7 +90,15 @@ class Newsboat:
 
     def agrees(self) -> None:
         """Wait until it shows the unread counts that the server has."""
-        self.wait(lambda: self.feeds == _held(self._stage), "newsboat shows the server's counts")
+
+        def agrees() -> bool:
+            if self.feeds == _held(self._stage):
+                return True
+            # It may miss the end of its own fetching, and shows that a minute later or when told to draw.
+            self.press("C-l")
+            return False
+
+        self.wait(agrees, "newsboat shows the server's counts")
 
     @property
     def feeds(self) -> dict[str, tuple[int, int]]:
