@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
+
+from app.web.context import web
 
 #: Pictures of entries still come from their own sites, as there is no image proxy yet: so any http(s)
 #: image may load. With the proxy this becomes ``'self' data:``, and nothing else changes.
@@ -51,7 +53,16 @@ def install(app: Flask, base_url: str) -> None:
         for name, value in fixed.items():
             response.headers[name] = value
         _caching(response)
+        _hurry(response)
         return response
+
+
+def _hurry(response: Response) -> None:
+    # A page shows nothing before its style sheet is there. Told of it ahead, a browser asks for that
+    # before it reads that page, and before it asks for the scripts, which share the line.
+    whole = response.mimetype == "text/html" and "HX-Request" not in request.headers
+    if whole and not 300 <= response.status_code < 400:
+        response.headers["Link"] = f"<{web().assets.url('app.css')}>; rel=preload; as=style"
 
 
 def referrer_policy(base_url: str) -> str:

@@ -257,3 +257,13 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "websub.confirm",
         "websub.push",
     }
+
+
+def test_a_page_tells_of_its_style_sheet_ahead(ann: Visitor) -> None:
+    page = ann.get("/read/all")
+    (sheet,) = re.findall(r'<link rel="stylesheet" href="(/static/app[^"]+)">', page.text)
+    assert page.headers["Link"] == f"<{sheet}>; rel=preload; as=style"
+    assert "Link" in ann.get("/no/such/page").headers
+    for path, sent in (("/settings", {"HX-Request": "true"}), ("/api/counts", {}), (sheet, {}), ("/", {})):
+        answer = ann.get(path, headers=sent)
+        assert "Link" not in answer.headers, (path, answer.status_code)
