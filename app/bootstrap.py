@@ -218,7 +218,8 @@ class Services:
     @once
     def live(self) -> LiveService:
         """Passes to the stream of events."""
-        return LiveService(self.gateways.subscriptions, self.events)
+        g = self.gateways
+        return LiveService(g.subscriptions, g.accounts, g.tokens, self.events)
 
     @once
     def folders(self) -> FolderService:

@@ -44,6 +44,8 @@ class RedisEvents:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._quiet_until = 0.0
+        #: Users whose streams are to end, which could not be told yet.
+        self._untold: set[int] = set()
 
     @once
     def _client(self) -> redis.Redis:
@@ -84,8 +86,12 @@ class RedisEvents:
     def ends(self, user_id: int) -> None:
         """End a user's open streams, and let no pass from before open one (W08).
 
-        It is not said which of them belongs to what was ended: his other browsers come back at once.
+        It is not said which of them belongs to what was ended: his other browsers come back at once. What
+        cannot be told now is told with the next event of this process; and the hub ends all streams after it
+        was without Redis.
         """
+        self._untold.add(int(user_id))
+        self._quiet_until = 0.0
         self._tell(ENDS, user_id)
 
     def position(self) -> str:
@@ -129,6 +135,7 @@ class RedisEvents:
     def _tell(self, kind: str, user_id: int | None = None, data: Mapping[str, Any] | None = None) -> None:
         if time.monotonic() < self._quiet_until:
             return
+        ended = list(self._untold)
         fields: dict[Any, Any] = {"kind": str(kind)}
         if user_id is not None:
             fields["user"] = int(user_id)  # the store's own kind of number is none to the driver
@@ -136,9 +143,13 @@ class RedisEvents:
             fields["data"] = json.dumps(data, separators=(",", ":"))
         try:
             with self._client.pipeline(transaction=False) as pipe:
-                pipe.xadd(keys.PEOPLE, fields, maxlen=keys.PEOPLE_KEPT)
+                for each in ended:
+                    pipe.xadd(keys.PEOPLE, {"kind": ENDS, "user": each}, maxlen=keys.PEOPLE_KEPT)
+                if kind != ENDS:
+                    pipe.xadd(keys.PEOPLE, fields, maxlen=keys.PEOPLE_KEPT)
                 pipe.expire(keys.PEOPLE, keys.PEOPLE_SECONDS)
                 pipe.execute()
+            self._untold.difference_update(ended)
         except redis.RedisError as e:
             self._quiet_until = time.monotonic() + QUIET
             log.warning("event_dropped", kind=str(kind), error=type(e).__name__)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import math
 import random
 import socket
 import time
@@ -54,6 +55,7 @@ class Stream(asyncio.Protocol):
         "_waiting",
         "address",
         "born",
+        "ends",
         "sent",
         "stalled",
         "user_id",
@@ -72,6 +74,7 @@ class Stream(asyncio.Protocol):
         self.address = ""
         self.stalled: float | None = None
         self.born = self.wrote = time.monotonic()
+        self.ends = math.inf
         self.sent = 0.0
 
     # -- the request
@@ -250,10 +253,14 @@ class Browsers:
                 self._people.tell(happened)
 
     def doubt(self) -> None:
-        """Tell everybody to ask anew: while Redis was away, events were dropped."""
+        """Let everybody ask anew, and come back: while Redis was away, events and ends were dropped."""
         listeners = list(self._people.everybody())
+        pause = spread(len(listeners))
         for listener in listeners:
-            listener.offer(self._at, Kind.RESET, {"spread_ms": spread(len(listeners))})
+            listener.offer(self._at, Kind.RESET, {"spread_ms": pause})
+        # Whose session or token has ended meanwhile gets no new pass.
+        for stream in self._streams:
+            stream.ends = time.monotonic() + PACE + random.random() * pause / 1000  # noqa: S311 — spread
 
     async def run(self) -> None:
         """Look after the streams for ever: beats, the slow, the old."""
@@ -272,7 +279,7 @@ class Browsers:
         elif stream.user_id is None:
             if now - stream.born > HELLO:
                 stream.drop()
-        elif now - stream.born > s.events_lifetime:
+        elif now - stream.born > s.events_lifetime or now > stream.ends:
             stream.close()
         elif now - stream.wrote > s.events_beat - _TICK:
             stream.beat(self._at)

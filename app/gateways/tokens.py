@@ -81,6 +81,12 @@ class TokenGateway:
             if t.expires is None or t.expires > now
         ]
 
+    def lives(self, user_id: int, token_id: int) -> bool:
+        """Return whether a user has this token, and is let in."""
+        user = self._users.get(user_id)
+        mine = self.of_user(user_id) if user and not user.disabled else []
+        return any(token.id == token_id for token in mine)
+
     def remove(self, user_id: int, token_id: int) -> bool:
         """Delete a token: it opens nothing from now on; False: he has no such one."""
         return self._tokens.remove(user_id, token_id)

@@ -164,7 +164,8 @@ class AccountService:
         """End all of the actor's sessions but this one; return how many."""
         require(actor, Permission.USER_EDIT_SELF)
         count = self._accounts.end_sessions(actor.user_id, but=current.key)
-        self._events.ends(actor.user_id)
+        if count:
+            self._events.ends(actor.user_id)
         return count
 
     def create_user(self, actor: Actor, email: str, name: str, password: str, role: Role = Role.USER) -> User:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from app.errors import AuthRequiredError
+from app.gateways.accounts import AccountGateway
 from app.gateways.subscriptions import SubscriptionGateway
+from app.gateways.tokens import TokenGateway
 from app.models.actor import Actor, Permission
+from app.models.token import Token
+from app.models.user import Session
 from app.ports import EventPort
 from app.services.access import require
 
@@ -11,17 +16,34 @@ from app.services.access import require
 class LiveService:
     """Hands out passes to the stream of events."""
 
-    def __init__(self, subscriptions: SubscriptionGateway, events: EventPort) -> None:
-        self._subscriptions = subscriptions
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        accounts: AccountGateway,
+        tokens: TokenGateway,
+        events: EventPort,
+    ) -> None:
+        self._subscriptions, self._accounts, self._tokens = subscriptions, accounts, tokens
         self._events = events
 
-    def admit(self, actor: Actor) -> str:
+    def admit(self, actor: Actor, by: Session | Token) -> str:
         """Return a pass with which a browser of the actor may listen; it holds for a minute.
 
+        Args:
+            by: what he has come with.
+
         Raises:
+            AuthRequiredError: that has just ended.
             StoreError: MongoDB or Redis does not answer.
         """
         require(actor, Permission.SUBSCRIPTION_SEE)
         # The place first: what he subscribes to while his feeds are read lies behind it.
         at = self._events.position()
+        # An end that was told before this place is no news behind it; so it is looked at once more.
+        if isinstance(by, Token):
+            lives = self._tokens.lives(actor.user_id, by.id)
+        else:
+            lives = self._accounts.lives(by.key, actor.user_id)
+        if not lives:
+            raise AuthRequiredError
         return self._events.admit(actor.user_id, self._subscriptions.feed_ids(actor.user_id), at)

@@ -315,7 +315,9 @@ class ReadingService:
         if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
             return self._mark_found(actor, ref, a_text(snapshot, "snapshot", most=TOKEN_MAX))
         now, seen = clock.now(), None
-        feed_ids = None if ref.kind is StreamKind.ALL else [s.feed_id for s in self._of_stream(actor, ref)]
+        # All of all, but for people whom he mutes: they are not in that list.
+        everything = ref.kind is StreamKind.ALL and not actor.social
+        feed_ids = None if everything else [s.feed_id for s in self._of_stream(actor, ref)]
         if snapshot is not None:
             then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
             if then != ref:

@@ -118,8 +118,8 @@ class TokenService:
         if len(self._tokens.of_user(user.id)) >= self._settings.tokens_max:
             raise self._full()
         made, secret = self._tokens.make(token, user)
-        # Ids rise: of those that came at one moment the later ones are too many.
-        if sum(token.id < made.id for token in self._tokens.of_user(user.id)) >= self._settings.tokens_max:
+        # Of those that are made at one moment the last one sees all others, so that they are never too many.
+        if len(self._tokens.of_user(user.id)) > self._settings.tokens_max:
             self._tokens.remove(user.id, made.id)
             raise self._full()
         log.info("token_made", user_id=user.id, token_id=made.id, kind=made.kind.value, fever=made.fever)

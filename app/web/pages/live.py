@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, jsonify, request
 
 from app.web import schemas
-from app.web.context import actor, services
+from app.web.context import actor, services, session
 from app.web.sessions import public
 
 bp = Blueprint("live", __name__)
@@ -17,7 +17,7 @@ bp = Blueprint("live", __name__)
 def admit() -> Response:
     """Return the address of a stream for this browser, to be opened within a minute."""
     schemas.form(request, schemas.Empty)
-    return jsonify(url="/events?" + urlencode({"pass": services().live.admit(actor())}))
+    return jsonify(url="/events?" + urlencode({"pass": services().live.admit(actor(), session())}))
 
 
 @bp.get("/events")

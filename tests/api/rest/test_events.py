@@ -14,7 +14,7 @@ import pytest
 from app.bootstrap import Services
 from app.config import Settings
 from app.models.actor import Actor
-from tests.api.rest.conftest import token_for
+from tests.api.rest.conftest import Program, token_for
 from tests.social.conftest import People
 from tests.support import live
 
@@ -77,3 +77,17 @@ def test_W08_with_its_token_ends_what_a_program_listens_to(port: int, services: 
         assert ear.ended()
     with live.listening(port, f"/events?pass={passes[1]}") as ear:
         assert ear.status == 401
+
+
+def test_W08_a_pass_that_is_asked_for_while_the_token_ends_is_none(
+    mine: Program, services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (token,) = services.tokens.all(ann)
+    place = services.events.position
+
+    def revoked_meanwhile() -> str:
+        services.tokens.revoke(ann, token.id)
+        return place()
+
+    monkeypatch.setattr(services.events, "position", revoked_meanwhile)
+    assert mine.post("/events/pass").status_code == 401

@@ -199,7 +199,8 @@ def test_the_history_goes_back_to_its_end(mine: Program, services: Services, ann
         cursor = page["next"]
     assert found == [f"folder.{token}" for token in reversed(undo)]
     for wrong in ("x", "1", "-a", "99999999999999-a", "²-a"):
-        assert mine.get("/history", query_string={"cursor": wrong}).status_code == 400, wrong
+        refused = mine.get("/history", query_string={"cursor": wrong})
+        assert (refused.status_code, refused.get_json()["field"]) == (400, "cursor"), wrong
 
 
 def test_a_pass_is_new_each_time(mine: Program) -> None:
@@ -208,3 +209,10 @@ def test_a_pass_is_new_each_time(mine: Program) -> None:
     assert (first.status_code, second.status_code) == (201, 201)
     assert "Idempotency-Replayed" not in second.headers
     assert msgspec.json.decode(first.data)["expires"] <= msgspec.json.decode(second.data)["expires"]
+
+
+def test_the_same_keys_twice_leave_the_way_back(mine: Program) -> None:
+    for _ in range(2):
+        assert mine.patch("/me/settings", {"keys": {"star": "x"}}).status_code == 200
+    assert mine.post("/undo", {"undo": "keys."}).status_code == 200
+    assert mine.get("/me/settings").get_json()["keys"] == {}

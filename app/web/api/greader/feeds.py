@@ -103,11 +103,11 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
     Args:
         is_feed: the app says so: where the search takes long it is believed, and the first fetch tells.
     """
-    if (mine := services().sync.feed_of(who, address)) is not None:
-        return mine, services().sync.title_of(who, mine), True
     found = services().discovery.discover(who, address)
     if found.error:
         raise FeedError(found.error)
+    if found.wait and (mine := services().sync.feed_of(who, address)) is not None:
+        return mine, services().sync.title_of(who, mine), True
     if found.wait and not is_feed:
         # The search goes on, and who asks again joins it; a page taken for a feed would stay broken.
         raise ConflictError("Still looking for feeds there. Try again in a few seconds.")

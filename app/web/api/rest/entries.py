@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from typing import Annotated
 
 from msgspec import Meta
 
-from app.errors import InvalidError
+from app.errors import EventrError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.stream import Article
 from app.models.tag import key_of
@@ -173,7 +174,7 @@ def change_entry(who: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     # Refused before anything is done; what he kept of something closed he may still let go.
     if body.starred is True or body.liked is True or body.read is False:
         services().reading.check_marks(who, entry_id, unread=body.read is False)
-    tags = services().tags.change(who, entry_id)
+    before = tags = services().tags.change(who, entry_id)
     if body.tags is not UNSET:
         kept = {key_of(name) for name in body.tags}
         gone = [tag.id for tag in tags if key_of(tag.name) not in kept]
@@ -182,10 +183,22 @@ def change_entry(who: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
         except InvalidError as e:
             e.ids["field"] = "tags"  # as it is called here
             raise
-    if body.starred is not UNSET:
-        services().reading.star(who, entry_id, body.starred)
-    if body.liked is not UNSET:
-        services().talk.like(who, entry_id, body.liked)
+    if body.liked is True:
+        try:
+            services().talk.like(who, entry_id)
+        except EventrError:
+            new = [tag.id for tag in tags if tag not in before]
+            services().tags.change(who, entry_id, add=[tag.name for tag in before], remove=new)
+            raise
+    if body.starred is True:
+        services().reading.star(who, entry_id, True)
+    # What is let go may have been the last that he kept of it.
+    with contextlib.suppress(NotFoundError):
+        if body.starred is False:
+            services().reading.star(who, entry_id, False)
+    with contextlib.suppress(NotFoundError):
+        if body.liked is False:
+            services().talk.like(who, entry_id, False)
     if body.read is not UNSET:
         services().reading.mark(who, [entry_id], body.read)
     return EntryMarks(

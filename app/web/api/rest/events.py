@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from urllib.parse import urlencode
 
+from flask import g
+
 from app import clock
 from app.models.actor import Actor
-from app.models.token import Scope
+from app.models.token import Caller, Scope
 from app.web.api.rest.shapes import Shape
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services, web
@@ -42,6 +44,7 @@ def make_events_pass(who: Actor) -> Reply[EventsPass]:
     After a break get a new pass, and send the last event's id as `Last-Event-ID` to miss nothing.
     """
     expires = clock.now() + dt.timedelta(seconds=int(web().settings.events_pass_ttl))
-    token = services().live.admit(who)
+    caller: Caller = g.caller
+    token = services().live.admit(who, caller.token)
     url = f"{web().base_url}/events?{urlencode({'pass': token})}"
     return Reply(EventsPass(url=url, token=token, expires=expires), 201)

@@ -202,7 +202,9 @@ def statuses(o: Operation) -> list[int]:
     if o.path_fields:
         found.add(404)
     if o.writes:
-        found |= {409, 411, 413, 422}
+        found |= {411, 413}
+    if o.once:
+        found |= {409, 422}
     if o.body is not None:
         found.add(415)
     if o.guarded:
@@ -248,7 +250,7 @@ def _success(o: Operation) -> dict[str, Any]:
         names.append("Idempotency-Replayed")
     elif not o.writes:
         names.append("ETag")
-    if {201, 202} & set(o.statuses):
+    if {201, 202} & set(o.statuses) and o.once:
         names.append("Location")
     if "next" in getattr(o.answer, "__struct_fields__", ()):
         names.append("Link")

@@ -178,7 +178,7 @@ def get_settings(who: Actor) -> Settings:
 
 @operation("PATCH", "/me/settings", "Change your settings", scope=Scope.SETTINGS, tag=TAG, guarded=True)
 def change_settings(who: Actor, body: SettingsChange) -> Settings:
-    """All of them or none."""
+    """All of them or none. The last change of keys is taken back by `keys.`, sent to `/undo`."""
     return _shape(services().accounts.set_preferences(who, _changes(body)))
 
 
@@ -187,8 +187,10 @@ def _changes(body: SettingsChange) -> dict[str, Any]:
     for prefix, part in ((_NOTIFY, sent.pop("notify", {})), (_PUSH, sent.pop("push", {}))):
         sent.update({prefix + name: value for name, value in part.items()})
     if "keys" in sent:
-        # The way back is the one of the pages.
-        sent |= {"keys": settled(sent["keys"]), "keys_before": _mine().keys}
+        before, sent["keys"] = _mine().keys, settled(sent["keys"])
+        # The way back is the one of the pages; what comes twice does not take it away.
+        if sent["keys"] != before:
+            sent["keys_before"] = before
     return sent
 
 
