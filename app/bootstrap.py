@@ -316,8 +316,8 @@ class Services:
     @once
     def hub(self) -> HubService:
         """Who subscribes to public streams, and pushes to them."""
-        s = self.settings
-        gateway = HubGateway(self.mappers.hubs, self.gateways.profiles, self._served, s)
+        g, s = self.gateways, self.settings
+        gateway = HubGateway(self.mappers.hubs, g.profiles, g.accounts, self._served, s)
         return HubService(gateway, self.jobs, self.limiter, on=hub.is_on(s), per_hour=s.hub_per_hour)
 
     def _served(self, topic: str) -> Document | None:

@@ -6,7 +6,7 @@ import dataclasses
 import datetime as dt
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from app import clock
@@ -76,6 +76,10 @@ class AccountGateway:
     def once_named(self, name: str) -> int | None:
         """Return the account that had this name, for as long as that is kept for it."""
         return self._users.once_named(name, clock.now())
+
+    def leading(self, user_id: int, names: Iterable[str]) -> set[str]:
+        """Return which of these names lead to an account: its own and those kept for it, in any case."""
+        return self._users.leading(user_id, names, clock.now())
 
     def names(self, user_ids: Sequence[int]) -> dict[int, str]:
         """Return names by account."""

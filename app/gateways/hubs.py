@@ -13,6 +13,7 @@ from app.config import Settings
 from app.errors import FetchError, InvalidError, NotFoundError, TooLargeError
 from app.feeds import hub
 from app.feeds.net import Policy
+from app.gateways.accounts import AccountGateway
 from app.gateways.profiles import ProfileGateway
 from app.mappers.hubs import HubMapper
 from app.models.fetched import Fetched
@@ -39,11 +40,13 @@ class HubGateway:
         self,
         hubs: HubMapper,
         profiles: ProfileGateway,
+        accounts: AccountGateway,
         served: Callable[[str], Document | None],
         settings: Settings,
         rng: random.Random | None = None,
     ) -> None:
-        self._hubs, self._profiles, self._served, self._settings = hubs, profiles, served, settings
+        self._hubs, self._profiles, self._accounts = hubs, profiles, accounts
+        self._served, self._settings = served, settings
         self._policy = Policy(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         #: Where requests to the hub go, and what feeds name.
@@ -63,20 +66,24 @@ class HubGateway:
         known = self._hubs.find(form.topic, form.callback)
         if mode is Mode.UNSUBSCRIBE:
             return None if known is None else self._note(known, form, mode, now)
+        if known is not None and form.topic in self._current([known]):
+            return self._note(known, form, mode, now)
         profile = self._owner(form.topic)
         if profile is None:
             raise NotFoundError(field="hub.topic")
-        if known is None:
-            self._check_room(profile.feed_id, hub.host(form.callback))
-            known = Subscriber(
-                id=0,
-                user_id=profile.user_id,
-                feed_id=profile.feed_id,
-                topic=form.topic,
-                callback=form.callback,
-                expires=now + hub.PENDING,
-            )
-        return self._note(known, form, mode, now)
+        if known is not None:
+            # Asked for when this name was another one's.
+            self._hubs.remove([known.id])
+        self._check_room(profile.feed_id, hub.host(form.callback))
+        new = Subscriber(
+            id=0,
+            user_id=profile.user_id,
+            feed_id=profile.feed_id,
+            topic=form.topic,
+            callback=form.callback,
+            expires=now + hub.PENDING,
+        )
+        return self._note(new, form, mode, now)
 
     def _note(self, known: Subscriber, form: HubForm, mode: Mode, now: dt.datetime) -> int:
         ask = HubAsk(mode, hub.lease(form.lease, self._settings), form.secret, now)
@@ -106,17 +113,38 @@ class HubGateway:
 
     def _owner(self, topic: str) -> Profile | None:
         """Return whose public feed a topic is, None: nobody's, or not for everybody."""
-        end = next((e for e in FEEDS if topic.endswith(e)), None)
-        start = self._profiles.address("")
-        if end is None or not topic.startswith(start):
+        handle, end = self._parts(topic)
+        if not end:
             return None
         try:
-            profile = self._profiles.named(unquote(topic[len(start) : -len(end)]))
+            profile = self._profiles.named(handle)
         except NotFoundError:
             return None
         # One address per feed: else a stream could be subscribed in all spellings of its owner's name.
-        fits = topic == start + quote(profile.handle) + end
+        fits = topic == self._topic(profile, end)
         return profile if fits and profile.lets_see(Audience.PUBLIC, STRANGER) else None
+
+    def _parts(self, topic: str) -> tuple[str, str]:
+        """Return name and end of a topic, both empty: it is none."""
+        end = next((e for e in FEEDS if topic.endswith(e)), "")
+        start = self._profiles.address("")
+        return (unquote(topic[len(start) : -len(end)]), end) if end and topic.startswith(start) else ("", "")
+
+    def _topic(self, profile: Profile, end: str) -> str:
+        return self._profiles.address("") + quote(profile.handle) + end
+
+    def _current(self, known: Sequence[Subscriber]) -> dict[str, str]:
+        """Return where the feeds are now that subscribers to one stream asked for, by their topics.
+
+        A name leads to a stream as long as it is kept for its owner; then a topic is left out here, as are
+        all of a stream that is not for everybody.
+        """
+        profile = self._profiles.get(known[0].user_id) if known else None
+        if profile is None or not profile.lets_see(Audience.PUBLIC, STRANGER):
+            return {}
+        parts = {topic: self._parts(topic) for topic in {each.topic for each in known}}
+        led = self._accounts.leading(profile.user_id, {handle for handle, _ in parts.values()})
+        return {t: self._topic(profile, end) for t, (handle, end) in parts.items() if end and handle in led}
 
     # -- asking whether it was meant
 
@@ -131,7 +159,7 @@ class HubGateway:
             return None
         ask = known.ask
         self._hubs.put_off(sub_id, ask.at, now + hub.CLAIM, ask.failures)
-        if ask.mode is Mode.SUBSCRIBE and self._owner(known.topic) is None:
+        if ask.mode is Mode.SUBSCRIBE and not self._current([known]):
             return Question(known, ask, "", hub.denial(known))
         challenge = secrets.token_urlsafe(_CHALLENGE_BYTES)
         return Question(known, ask, challenge, hub.verification(known, ask, challenge))
@@ -144,7 +172,8 @@ class HubGateway:
             self._hubs.remove([known.id])
         elif confirmed:
             until = now + dt.timedelta(seconds=ask.lease)
-            document, _ = self._document(known.topic)
+            topic = self._current([known]).get(known.topic)
+            document = self._document(topic)[0] if topic else None
             heard = document.digest if document else b""
             confirmed = self._hubs.confirm(known.id, ask, heard, now, until)
         elif question.challenge and hub.is_away(fetched) and failures < self._settings.hub_asks:
@@ -173,11 +202,12 @@ class HubGateway:
         self._hubs.spread(feed_id, now)
         taken = self._hubs.take(feed_id, now, now + hub.CLAIM, self._settings.hub_batch)
         # After they were taken: so what they get holds all that they are owed.
-        served = {topic: self._document(topic) for topic in {t.topic for t in taken}}
+        current = self._current(taken)
+        served = {topic: self._document(topic) for topic in set(current.values())}
         made: list[Delivery] = []
         rest: list[tuple[Subscriber, bytes]] = []
         for each in taken:
-            document, public = served[each.topic]
+            document, public = served.get(current.get(each.topic, ""), (None, False))
             if not public:
                 made.append(Delivery(each, hub.denial(each)))
             elif document is None or document.digest == each.heard:
@@ -188,8 +218,8 @@ class HubGateway:
         return made
 
     def _document(self, topic: str) -> tuple[Document | None, bool]:
-        """Return what is pushed of a topic, and whether it is for everybody still."""
-        document = self._served(topic) if self._owner(topic) else None
+        """Return what is pushed of a feed that is there now, and whether it is for everybody still."""
+        document = self._served(topic)
         if document is None:
             return None, False
         if len(document.body) > self._settings.hub_push_max:

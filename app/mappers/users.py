@@ -13,7 +13,7 @@ sign-ups exactly one becomes admin (W21).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pymongo import ASCENDING
@@ -151,6 +151,14 @@ class UserMapper:
         """Return the user who had this name, for as long as that is kept; one who leaves is gone already."""
         doc = self._users.find_one({**_had(fold(name), now), "leaving": None}, {"_id": 1})
         return doc["_id"] if doc else None
+
+    @translated
+    def leading(self, user_id: int, names: Iterable[str], now: dt.datetime) -> set[str]:
+        """Return which of these names lead to a user; none does to one who leaves."""
+        fields = {"name_key": 1, "former": 1}
+        doc = self._users.find_one({"_id": user_id, "leaving": None}, fields) or {}
+        keys = {doc.get("name_key"), *(f["key"] for f in doc.get("former", ()) if f["until"] > now)}
+        return {name for name in names if fold(name) in keys}
 
     @translated
     def names(self, user_ids: Sequence[int]) -> dict[int, str]:
