@@ -104,21 +104,26 @@ def _page(
     )
     stack.callback(context.close)
     page = context.new_page()
-    problems: list[str] = []
-    page.on("console", lambda message: _note(problems, message, expect))
-    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
     # Pictures of entries lie on foreign sites; no test sends a packet there.
     # (A pattern and no function: the browser itself decides, requests to the site never wait for the test.)
     context.route(re.compile(f"^(?!{re.escape(site.url)})https?://"), lambda route: route.abort())
-    page.add_init_script(_WATCH)
-    stack.callback(lambda: _check(page, problems, js))
+    stack.callback(watched(page, js=js, expect=expect))
     if login:
-        _recognised(page, site, login)
+        recognised(page, site, login)
         page.goto("/read/all")
     return page
 
 
-def _recognised(page: Page, site: Site, name: str) -> None:
+def watched(page: Page, *, js: bool = True, expect: str = "") -> Callable[[], None]:
+    """Note what a page complains of from now on; call what is returned to see that it is nothing."""
+    problems: list[str] = []
+    page.on("console", lambda message: _note(problems, message, expect))
+    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+    page.add_init_script(_WATCH)
+    return lambda: _check(page, problems, js)
+
+
+def recognised(page: Page, site: Site, name: str) -> None:
     """Log in without the form: its own tests fill it in, all others save two pages."""
     client = Client("127.0.0.1", page.evaluate("navigator.userAgent"))
     token = site.services.sign_in.log_in(name, PASSWORD, client)

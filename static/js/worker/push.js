@@ -28,12 +28,12 @@ async function show({ title = NAME, body = "", url = HOME, tag = "eventr", lang 
   await self.registration.showNotification(title, { body, tag, lang, dir, renotify: true, data: { url } });
 }
 
-// A tab that shows it already comes to the front; no other tab is led away from where it is.
+// A tab that shows it already comes to the front, at whatever place of it; no other tab is led away from where it is.
 async function lead(path) {
   const { origin } = self.location;
   const url = new URL(path ?? HOME, origin);
   const goal = url.origin === origin ? url.href : origin + HOME;
-  const there = (await windows()).find((one) => one.url === goal);
+  const there = (await windows()).find((one) => one.url === goal || one.url.split("#")[0] === goal);
   return there ? there.focus() : self.clients.openWindow(goal);
 }
 
