@@ -318,7 +318,14 @@ class Services:
         """Who subscribes to public streams, and pushes to them."""
         g, s = self.gateways, self.settings
         gateway = HubGateway(self.mappers.hubs, g.profiles, g.accounts, self._served, s)
-        return HubService(gateway, self.jobs, self.limiter, on=hub.is_on(s), per_hour=s.hub_per_hour)
+        return HubService(
+            gateway,
+            self.jobs,
+            self.limiter,
+            on=hub.is_on(s),
+            per_hour=s.hub_per_hour,
+            patience=s.hub_timeout,
+        )
 
     def _served(self, topic: str) -> Document | None:
         """Return what anybody is served at the address of a public feed of ours; the hub pushes it."""

@@ -345,6 +345,9 @@ class Settings:
     hub_secret_length: int = _row(199, "Longest secret of a subscription", _between(1, 1024))
     hub_push_max: int = _row(4 << 20, "Largest feed that is pushed", _between(1024, 1 << 26))
     hub_batch: int = _row(200, "Pushes sent at once", _between(1, 10_000))
+    hub_timeout: float = _row(
+        10.0, "A callback may take so long for a push, at most EVENTR_FETCH_TOTAL_TIMEOUT", _between(0.1, 60)
+    )
     hub_asks: int = _row(3, "Tries to ask a callback whether it wants to subscribe", _between(1, 100))
     hub_failures: int = _row(12, "Failed pushes in a row after which a callback is dropped", _between(1, 100))
     hub_backoff_min: int = _row(60, "First wait after a failed push; doubles", _between(1, 86400))
@@ -381,6 +384,11 @@ class Settings:
     )
     push_pause: int = _row(
         300, "A notification that grows rings again after so long at the earliest", _between(0, 86400)
+    )
+    push_timeout: float = _row(
+        5.0,
+        "A push service may take so long for a message, at most EVENTR_FETCH_TOTAL_TIMEOUT",
+        _between(0.1, 60),
     )
     push_tries: int = _row(5, "Tries to send a message", _between(1, 100))
     push_backoff_min: int = _row(30, "First wait after a try that failed; doubles", _between(1, 86400))

@@ -48,23 +48,23 @@ def host(url: str) -> str:
     return (urlsplit(url).hostname or "").rstrip(".")
 
 
-def verification(subscriber: Subscriber, ask: HubAsk, challenge: str) -> FetchRequest:
+def verification(subscriber: Subscriber, ask: HubAsk, challenge: str, within: float) -> FetchRequest:
     """Return the question whether a subscriber meant what was asked in his name (§5.3)."""
     fields = {"hub.mode": ask.mode.value, "hub.topic": subscriber.topic, "hub.challenge": challenge}
-    return _get(subscriber, {**fields, "hub.lease_seconds": str(ask.lease)})
+    return _get(subscriber, {**fields, "hub.lease_seconds": str(ask.lease)}, within)
 
 
-def denial(subscriber: Subscriber) -> FetchRequest:
+def denial(subscriber: Subscriber, within: float) -> FetchRequest:
     """Return the word that a topic is no more, or not for everybody (§5.2)."""
     fields = {"hub.mode": "denied", "hub.topic": subscriber.topic, "hub.reason": "not a public feed"}
-    return _get(subscriber, fields)
+    return _get(subscriber, fields, within)
 
 
-def _get(subscriber: Subscriber, fields: dict[str, str]) -> FetchRequest:
+def _get(subscriber: Subscriber, fields: dict[str, str], within: float) -> FetchRequest:
     # What the callback's own query holds must stay (§5.3).
     joint = "&" if urlsplit(subscriber.callback).query else "?"
     url = subscriber.callback.removesuffix("?") + joint + urlencode(fields)
-    return FetchRequest(url, key=subscriber.id, follow=False)
+    return FetchRequest(url, key=subscriber.id, follow=False, within=within)
 
 
 def confirms(fetched: Fetched, challenge: str) -> bool:
@@ -72,15 +72,26 @@ def confirms(fetched: Fetched, challenge: str) -> bool:
     return fetched.error is None and fetched.body == challenge.encode()
 
 
-def is_away(fetched: Fetched) -> bool:
+def is_away(fetched: Fetched | None) -> bool:
     """Return whether a callback did not answer at all, or not for now: it may be asked again."""
+    if fetched is None:
+        return True
     if fetched.error is None or fetched.error.word in _NEVER:
         return False
     return fetched.status in (0, 429) or fetched.status >= 500
 
 
-def push(subscriber: Subscriber, document: Document, hub: str) -> FetchRequest:
-    """Return the push of a feed, with its links and, where there is a secret, signed (§7)."""
+def is_silent(fetched: Fetched) -> bool:
+    """Return whether a callback did not answer, or not to the end."""
+    return fetched.status == 0 or (fetched.error is not None and fetched.error.word == "timeout")
+
+
+def push(subscriber: Subscriber, document: Document, hub: str, within: float) -> FetchRequest:
+    """Return the push of a feed, with its links and, where there is a secret, signed (§7).
+
+    Args:
+        within: seconds the callback may take to answer in full.
+    """
     headers = [
         ("Content-Type", document.content_type),
         ("Link", f'<{hub}>; rel="hub", <{subscriber.topic}>; rel="self"'),
@@ -88,7 +99,12 @@ def push(subscriber: Subscriber, document: Document, hub: str) -> FetchRequest:
     if subscriber.secret:
         headers.append(("X-Hub-Signature", signature(subscriber.secret, document.body)))
     return FetchRequest(
-        subscriber.callback, key=subscriber.id, headers=tuple(headers), form=document.body, follow=False
+        subscriber.callback,
+        key=subscriber.id,
+        headers=tuple(headers),
+        form=document.body,
+        follow=False,
+        within=within,
     )
 
 

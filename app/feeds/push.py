@@ -122,12 +122,15 @@ def _cut(text: str, octets: int) -> str:
     return f"{left}…" if left else ""
 
 
-def request(device: Device, body: bytes, authorization: str, *, tag: str, ttl: int) -> FetchRequest:
+def request(
+    device: Device, body: bytes, authorization: str, *, tag: str, ttl: int, within: float
+) -> FetchRequest:
     """Return the message to a push service (RFC 8030 §5).
 
     Args:
         body: encrypted. authorization: see :func:`app.feeds.pushcrypto.authorization`.
         tag: of two messages with the same one the service keeps the newer. ttl: seconds it is kept.
+        within: seconds it may take to answer in full.
     """
     # What goes to the service names no row: only that two messages are about the same one (§5.4).
     topic = hashlib.sha256(f"{device.id}\n{tag}".encode()).digest()[:24]
@@ -139,7 +142,9 @@ def request(device: Device, body: bytes, authorization: str, *, tag: str, ttl: i
         ("Topic", base64.urlsafe_b64encode(topic).decode()),
         ("Authorization", authorization),
     )
-    return FetchRequest(device.endpoint, key=device.id, headers=headers, form=body, follow=False)
+    return FetchRequest(
+        device.endpoint, key=device.id, headers=headers, form=body, follow=False, within=within
+    )
 
 
 def origin(url: str) -> str:
@@ -162,6 +167,13 @@ def judge(fetched: Fetched | None) -> Verdict:
         return Verdict.GONE
     later = fetched.status == 429 or fetched.status >= 500
     return Verdict.LATER if later else Verdict.REFUSED
+
+
+def is_silent(fetched: Fetched | None) -> bool:
+    """Return whether a service did not answer, or not to the end; the same for all reasons, as above."""
+    if fetched is None or fetched.status == 0:
+        return True
+    return fetched.error is not None and fetched.error.word == "timeout"
 
 
 def retry_in(failures: int, asked: int | None, settings: Settings, rng: random.Random) -> float:

@@ -158,7 +158,13 @@ class DeviceGateway:
         text = push.packed(message, self._settings.push_payload)
         body = pushcrypto.encrypted(text, device.p256dh, device.auth)
         signed = pushcrypto.authorization(sender, push.origin(device.endpoint), now)
-        return push.request(device, body, signed, tag=message.tag, ttl=ttl)
+        within = self._settings.push_timeout
+        return push.request(device, body, signed, tag=message.tag, ttl=ttl, within=within)
+
+    @staticmethod
+    def is_silent(fetched: Fetched | None) -> bool:
+        """Return whether a push service took all its time, or did not answer at all."""
+        return push.is_silent(fetched)
 
     def told(
         self, device: Device, fetched: Fetched | None, tries: int, now: dt.datetime

@@ -152,22 +152,28 @@ class HubGateway:
         """Return at most ``limit`` each: subscriptions to be verified, streams of which somebody is owed."""
         return self._hubs.due(now, limit), self._hubs.owed(now, limit)
 
-    def begin(self, sub_id: int, now: dt.datetime) -> Question | None:
-        """Return what a callback is to be asked now, None: nothing."""
+    def questions(self, sub_id: int, now: dt.datetime) -> list[Question]:
+        """Return what a callback is to be asked now, and others that are due with it; empty: nothing."""
+        due = [i for i in self._hubs.due(now, self._settings.hub_batch) if i != sub_id]
+        return [question for i in (sub_id, *due) if (question := self._begin(i, now))]
+
+    def _begin(self, sub_id: int, now: dt.datetime) -> Question | None:
         known = self._hubs.get(sub_id)
         if known is None or known.ask is None:
             return None
         ask = known.ask
-        self._hubs.put_off(sub_id, ask.at, now + hub.CLAIM, ask.failures)
+        if not self._hubs.claim(sub_id, ask.at, now, now + hub.CLAIM):
+            return None
+        within = self._settings.hub_timeout
         if ask.mode is Mode.SUBSCRIBE and not self._current([known]):
-            return Question(known, ask, "", hub.denial(known))
+            return Question(known, ask, "", hub.denial(known, within))
         challenge = secrets.token_urlsafe(_CHALLENGE_BYTES)
-        return Question(known, ask, challenge, hub.verification(known, ask, challenge))
+        return Question(known, ask, challenge, hub.verification(known, ask, challenge, within))
 
-    def end(self, question: Question, fetched: Fetched, now: dt.datetime) -> bool:
-        """Note what a callback has answered; return whether it meant the request."""
+    def end(self, question: Question, fetched: Fetched | None, now: dt.datetime) -> bool:
+        """Note what a callback has answered, None: nothing; return whether it meant the request."""
         known, ask, failures = question.subscriber, question.ask, question.ask.failures + 1
-        confirmed = bool(question.challenge) and hub.confirms(fetched, question.challenge)
+        confirmed = hub.confirms(fetched, question.challenge) if fetched and question.challenge else False
         if confirmed and ask.mode is Mode.UNSUBSCRIBE:
             self._hubs.remove([known.id])
         elif confirmed:
@@ -181,7 +187,8 @@ class HubGateway:
             self._hubs.put_off(known.id, ask.at, now + pause, failures)
         else:
             self._hubs.refuse(known.id, ask.at)
-        word = fetched.error.word if fetched.error else ""
+        error = fetched.error if fetched else None
+        word = error.word if error else ""
         log.info("hub_verified", id=known.id, mode=ask.mode.value, confirmed=confirmed, error=word)
         return confirmed
 
@@ -206,14 +213,16 @@ class HubGateway:
         served = {topic: self._document(topic) for topic in set(current.values())}
         made: list[Delivery] = []
         rest: list[tuple[Subscriber, bytes]] = []
+        within = self._settings.hub_timeout
         for each in taken:
             document, public = served.get(current.get(each.topic, ""), (None, False))
             if not public:
-                made.append(Delivery(each, hub.denial(each)))
+                made.append(Delivery(each, hub.denial(each, within)))
             elif document is None or document.digest == each.heard:
                 rest.append((each, each.heard))
             else:
-                made.append(Delivery(each, hub.push(each, document, self.address), document.digest))
+                pushed = hub.push(each, document, self.address, within)
+                made.append(Delivery(each, pushed, document.digest))
         self._hubs.end(rest, {}, (), now)
         return made
 
@@ -232,15 +241,19 @@ class HubGateway:
     ) -> tuple[int, int]:
         """Note how deliveries ended; one without an answer failed. Return how many arrived and were dropped.
 
-        410 ends a subscription, and so do too many failures in a row.
+        410 ends a subscription, and so do too many failures in a row. Hosts of which nothing was heard are
+        left alone with all their callbacks of this stream: so few of them hold the others up.
         """
         by_id = {fetched.request.key: fetched for fetched in answers}
         got: list[tuple[Subscriber, bytes]] = []
         later: dict[int, tuple[int, dt.datetime]] = {}
         gone: list[int] = []
+        heard, silent = set[str](), dict[str, dt.datetime]()
         for delivery in deliveries:
             known, fetched = delivery.subscriber, by_id.get(delivery.subscriber.id)
-            failures = known.failures + 1
+            failures, host = known.failures + 1, hub.host(known.callback)
+            if fetched is not None and not hub.is_silent(fetched):
+                heard.add(host)
             if not delivery.digest or (fetched is not None and fetched.status == 410):
                 gone.append(known.id)
             elif fetched is not None and fetched.error is None:
@@ -251,5 +264,9 @@ class HubGateway:
                 pause = hub.retry_in(failures, self._settings, self._rng)
                 asked = dt.timedelta(seconds=(fetched.retry_after if fetched else None) or 0)
                 later[known.id] = failures, now + max(pause, asked)
+                silent[host] = max(silent.get(host, now), now + pause)
         self._hubs.end(got, later, gone, now)
+        if hosts := silent.keys() - heard:
+            feed_id = deliveries[0].subscriber.feed_id
+            self._hubs.rest(feed_id, sorted(hosts), now, max(silent[host] for host in hosts))
         return len(got), len(gone)

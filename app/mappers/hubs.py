@@ -88,6 +88,12 @@ class HubMapper:
         return [d["_id"] for d in found.limit(limit)]
 
     @translated
+    def claim(self, sub_id: int, at: dt.datetime, now: dt.datetime, until: dt.datetime) -> bool:
+        """Take a request whose callback is to be asked now, due again at ``until``; False: another has."""
+        query = {"_id": sub_id, "ask.at": at, "verify_at": {"$lte": now}}
+        return self._rows.update_one(query, {"$set": {"verify_at": until}}).matched_count == 1
+
+    @translated
     def put_off(self, sub_id: int, at: dt.datetime, until: dt.datetime, failures: int) -> None:
         """Let a callback be asked (again) then; ``at`` names the request that this is about."""
         change = {"verify_at": until, "ask.failures": failures}
@@ -157,14 +163,26 @@ class HubMapper:
 
     @translated
     def take(self, feed_id: int, now: dt.datetime, until: dt.datetime, limit: int) -> list[Subscriber]:
-        """Take subscribers of a stream that are to be told now; they are due again at ``until``."""
+        """Take subscribers of a stream that are to be told now; they are due again at ``until``.
+
+        Those who failed before come last: they may fail slowly, and hold nobody up.
+        """
         query = {"feed_id": feed_id, "push_at": {"$lte": now}}
         self._rows.delete_many({**query, "expires": {"$lte": now}})
-        found = self._rows.find(query).sort("push_at", ASCENDING).limit(limit)
-        taken = [each for d in found if (each := _read(d))]
+        taken: list[Subscriber] = []
+        for failed in (False, True):
+            if left := limit - len(taken):
+                found = self._rows.find({**query, "failures": {"$exists": failed}})
+                taken += [each for d in found.sort("push_at", ASCENDING).limit(left) if (each := _read(d))]
         if taken:
             self._rows.update_many({"_id": {"$in": [t.id for t in taken]}}, {"$set": {"push_at": until}})
         return taken
+
+    @translated
+    def rest(self, feed_id: int, hosts: Sequence[str], now: dt.datetime, until: dt.datetime) -> None:
+        """Let subscribers of a stream that are due wait whose callbacks are on these hosts."""
+        due = {"feed_id": feed_id, "push_at": {"$lte": now}, "host": {"$in": list(hosts)}}
+        self._rows.update_many(due, {"$set": {"push_at": until}})
 
     @translated
     def end(

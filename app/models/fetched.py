@@ -40,6 +40,7 @@ class FetchRequest:
         form: an encoded form to send by POST. Any 2xx is then a success and its body is not read; of
             redirects only those are followed that keep the method (307, 308).
         follow: False: a redirect is the end, and an error like ``http_301``.
+        within: seconds that the whole fetch may take, where that is less than the setting; 0: as it says.
     """
 
     url: str
@@ -50,6 +51,7 @@ class FetchRequest:
     referred_by: str | None = None
     form: bytes | None = None
     follow: bool = True
+    within: float = 0.0
 
 
 @dataclasses.dataclass(slots=True)  # not frozen, as FetchRequest

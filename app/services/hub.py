@@ -17,7 +17,7 @@ from app import clock, logs
 from app.errors import NotFoundError, StoreError
 from app.gateways.hubs import HubGateway
 from app.models.fetched import Fetched, FetchRequest
-from app.models.hub import HubForm
+from app.models.hub import HubForm, Question
 from app.models.jobs import Job, Queue, Task
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
@@ -25,6 +25,8 @@ from app.services.access import Limiter, throttle
 log = logs.get(__name__)
 
 HOUR = 3600
+#: A batch of pushes gets so many times what one callback may take: some hosts have several.
+_TURNS = 2
 
 
 class Streamer(Protocol):
@@ -40,12 +42,22 @@ class HubService:
 
     Args:
         on: False: there is none.
-        per_hour: requests from one network address.
+        per_hour: requests from one network address. patience: seconds that one callback may take.
     """
 
-    def __init__(self, hubs: HubGateway, jobs: JobPort, limiter: Limiter, *, on: bool, per_hour: int) -> None:
+    def __init__(
+        self,
+        hubs: HubGateway,
+        jobs: JobPort,
+        limiter: Limiter,
+        *,
+        on: bool,
+        per_hour: int,
+        patience: float,
+    ) -> None:
         self._hubs, self._jobs, self._limiter = hubs, jobs, limiter
-        self._on, self._per_hour = on, per_hour
+        self._on, self._per_hour, self._patience = on, per_hour, patience
+        self._asking = False
 
     @property
     def address(self) -> str | None:
@@ -99,22 +111,40 @@ class HubService:
     # -- workers
 
     async def verify(self, sub_id: int, fetcher: Streamer) -> dict[str, Any]:
-        """Ask a callback whether it meant what was asked in its name."""
-        question = await asyncio.to_thread(self._hubs.begin, sub_id, clock.now())
-        if question is None:
+        """Ask a callback whether it meant what was asked in its name, and all others that are due.
+
+        Together, and one such job at a time: strangers name these addresses, and slow ones hold up neither
+        each other nor a worker's other jobs. What comes meanwhile the updater finds.
+        """
+        if self._asking:
             return {"confirmed": None}
-        confirmed = False
-        async for fetched in fetcher.stream([question.request]):
-            confirmed = await asyncio.to_thread(self._hubs.end, question, fetched, clock.now())
-        return {"confirmed": confirmed}
+        self._asking = True
+        try:
+            questions = await asyncio.to_thread(self._hubs.questions, sub_id, clock.now())
+            by_id = {question.subscriber.id: question for question in questions}
+            meant: dict[int, bool] = {}
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TURNS * self._patience):
+                    async for fetched in fetcher.stream([question.request for question in questions]):
+                        question = by_id.pop(fetched.request.key)
+                        meant[question.subscriber.id] = await self._asked(question, fetched)
+            for question in by_id.values():
+                await self._asked(question, None)
+        finally:
+            self._asking = False
+        return {"confirmed": meant.get(sub_id)}
+
+    async def _asked(self, question: Question, fetched: Fetched | None) -> bool:
+        return await asyncio.to_thread(self._hubs.end, question, fetched, clock.now())
 
     async def push(self, feed_id: int, fetcher: Streamer, *, seconds: float) -> dict[str, int]:
         """Push what changed in a stream to all who are owed it, for a while; the updater finds the rest.
 
         Args:
-            seconds: the job's time. A batch gets half of it: what has not ended then has failed, so that
-                hosts which are slow on purpose hold nobody else up for long.
+            seconds: the job's time. A batch gets half of it at most: what has not ended then has failed, so
+                that hosts which are slow on purpose hold nobody else up for long.
         """
+        of_batch = min(seconds / 2, _TURNS * self._patience)
         last_begin = time.monotonic() + seconds / 3
         pushed = dropped = 0
         while time.monotonic() < last_begin:
@@ -123,7 +153,7 @@ class HubService:
                 break
             answers: list[Fetched] = []
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds / 2):
+                async with asyncio.timeout(of_batch):
                     async for fetched in fetcher.stream([d.request for d in batch]):
                         answers.append(fetched)
             got, gone = await asyncio.to_thread(self._hubs.told, batch, answers, clock.now())

@@ -27,10 +27,12 @@ from app.models.user import Session
 from app.ports import JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.notifications import NotificationService
+from app.services.patience import Patience
 
 log = logs.get(__name__)
 
 HOUR = 3600
+_SHORTER = 0.8
 
 
 class Streamer(Protocol):
@@ -64,6 +66,12 @@ class PushService:
         self._jobs, self._limiter, self._settings = jobs, limiter, settings
         self._pause = dt.timedelta(seconds=settings.push_pause)
         self._ttl = dt.timedelta(seconds=settings.push_ttl)
+        # Shorter than the pauses of messages: the next try finds the host free again.
+        self._patience = Patience(
+            dt.timedelta(seconds=_SHORTER * settings.push_backoff_min),
+            dt.timedelta(seconds=_SHORTER * settings.push_backoff_max),
+            dt.timedelta(seconds=settings.push_timeout),
+        )
 
     # -- the settings page
     @property
@@ -207,12 +215,25 @@ class PushService:
         Raises:
             LaterError: the push service is to be asked again, and when.
         """
-        found = await asyncio.to_thread(self._message, device_id, kind, subject, at)
-        if found is None:
+        device = await asyncio.to_thread(self._devices.living, device_id)
+        if device is None:
             return {"verdict": "nothing"}
-        device, request = found
-        answers = [fetched async for fetched in fetcher.stream([request])]
-        fetched = answers[0] if answers else None
+        wait = self._patience.enter(device.service, device.user_id, clock.now())
+        if wait:
+            if failures + 1 >= self._settings.push_tries:
+                log.info("push_given_up", host=device.service)
+                return {"verdict": "given_up"}
+            raise LaterError(wait.total_seconds(), device_id=device_id)
+        silent: bool | None = None
+        try:
+            request = await asyncio.to_thread(self._request, device, kind, subject, at)
+            if request is None:
+                return {"verdict": "nothing"}
+            answers = [fetched async for fetched in fetcher.stream([request])]
+            fetched = answers[0] if answers else None
+            silent = self._devices.is_silent(fetched)
+        finally:
+            self._patience.leave(device.service, device.user_id, clock.now(), silent=silent)
         verdict, pause = await asyncio.to_thread(
             self._devices.told, device, fetched, failures + 1, clock.now()
         )
@@ -220,13 +241,11 @@ class PushService:
             raise LaterError(pause, device_id=device_id)
         return {"verdict": verdict.value}
 
-    def _message(
-        self, device_id: int, kind: str, subject: int, at: int
-    ) -> tuple[Device, FetchRequest] | None:
-        now, device = clock.now(), self._devices.living(device_id)
+    def _request(self, device: Device, kind: str, subject: int, at: int) -> FetchRequest | None:
+        now = clock.now()
         left = self._ttl - (now - _moment(at))
         # Kept by a service for no time at all it is still sent at once.
-        if device is None or (left <= dt.timedelta() and self._ttl):
+        if left <= dt.timedelta() and self._ttl:
             return None
         language = self._devices.language(device)
         if kind == TEST:
@@ -236,7 +255,7 @@ class PushService:
             if note is None:
                 return None
             message = self._said(note, language)
-        return device, self._devices.request(device, message, max(0, int(left.total_seconds())), now)
+        return self._devices.request(device, message, max(0, int(left.total_seconds())), now)
 
 
 def _send_job(device_id: int, kind: str, subject: int, at: int) -> Job:

@@ -82,7 +82,8 @@ class Transfer:
         self.endpoint = Endpoint("", "", 0, request.url, literal=False)  # until begin()
         self.requested = True
         self.pinned: tuple[str, ...] = ()
-        self.left = settings.fetch_total_timeout
+        most = settings.fetch_total_timeout
+        self.left = min(request.within or most, most)
         self.deadline = self.dns_until = self.started = 0.0
         self._settings, self._policy = settings, policy
         self._hops = 0
