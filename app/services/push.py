@@ -223,7 +223,8 @@ class PushService:
             if failures + 1 >= self._settings.push_tries:
                 log.info("push_given_up", host=device.service)
                 return {"verdict": "given_up"}
-            raise LaterError(wait.total_seconds(), device_id=device_id)
+            pause = wait.total_seconds()
+            raise LaterError(pause, device_id=device_id)
         silent: bool | None = None
         try:
             request = await asyncio.to_thread(self._request, device, kind, subject, at)
