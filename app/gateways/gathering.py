@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.gateways.sight import Known, SightGateway, sharer
+from app.gateways.streams import Sources
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import EntryKeyMapper, millis
 from app.mappers.profiles import ProfileMapper
@@ -21,6 +22,8 @@ from app.models.sharing import Origin, Share, Sharer
 from app.models.stream import Show, Snapshot, Sort
 from app.models.subscription import ReadState, Subscription
 
+#: Unread shares up to which articles are counted; above that it is the shares, which costs nothing.
+EXACT = 1000
 #: More than any feed has entries: all of one's own shares are read.
 ALL_READ = ReadState(upto=1 << 53)
 
@@ -67,6 +70,25 @@ class GatheringGateway:
     def people(self, user_id: int) -> list[Subscription]:
         """Return a user's subscriptions to people."""
         return self._subscriptions.of_people(user_id)
+
+    def unread(self, sources: Sources, counts: Mapping[int, int]) -> int:
+        """Return how many rows are unread in the list of what people share: each article is one.
+
+        Args:
+            sources: subscriptions, those to sites and muted people are left out. counts: unread, by feed.
+        """
+        some = {
+            f: counts[f]
+            for f, mine in sources.subscriptions.items()
+            if mine.person and not mine.muted and counts.get(f)
+        }
+        total = sum(some.values())
+        # One person shares an article once.
+        if len(some) < 2 or total > EXACT:
+            return total
+        cards, mine = sources.cards, sources.subscriptions
+        wanted = {f: mine[f].state.seqs(cards[f].first_seq, cards[f].last_seq) for f in some}
+        return len(self._keys.roots(wanted))
 
     def own(self, user_id: int) -> list[Subscription]:
         """Return what stands for subscriptions to one's own shares; none without a profile."""

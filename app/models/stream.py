@@ -328,7 +328,8 @@ class TreeFolder:
 class Tree:
     """All of a user's subscriptions: top folders, then feeds that are in none.
 
-    ``following`` are the unread shares of those whom he follows, None: he follows nobody.
+    ``following`` are the unread rows of what those share whom he follows: an article is one, whoever shares
+    it (of very many, the shares are counted). None: he follows nobody.
     """
 
     folders: tuple[TreeFolder, ...]

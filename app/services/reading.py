@@ -103,15 +103,22 @@ class ReadingService:
         """Return the actor's folders and feeds with their unread counts."""
         require(actor, Permission.SUBSCRIPTION_SEE)
         sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
-        return build_tree(self._folders.of_user(actor.user_id), sources, self._streams.counts(sources))
+        return self._tree(actor, sources, self._streams.counts(sources))
+
+    def _tree(self, actor: Actor, sources: Sources, counts: Mapping[int, int]) -> Tree:
+        following = self._gathering.unread(sources, counts)
+        return build_tree(self._folders.of_user(actor.user_id), sources, counts, following)
 
     def following(self, actor: Actor) -> int:
-        """Return how many shares of those whom the actor follows are unread; muted people are left out."""
+        """Return how many rows of what those share whom the actor follows are unread, as the tree does."""
         require(actor, Permission.SUBSCRIPTION_SEE)
         if not actor.social:
             return 0
         people = [s for s in self._gathering.people(actor.user_id) if not s.muted]
-        return sum(self._streams.counts(self._streams.sources(people)).values()) if people else 0
+        if not people:
+            return 0
+        sources = self._streams.sources(people)
+        return self._gathering.unread(sources, self._streams.counts(sources))
 
     def page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.
@@ -155,8 +162,9 @@ class ReadingService:
         everyone = self._streams.feeds(sources)
         feeds = _heard(query.ref, sources, everyone)
         counts = {f: feed.unread for f, feed in everyone.items()}
-        tree = build_tree(self._folders.of_user(actor.user_id), sources, counts)
-        return tree, self._first_page(actor, query, self._limit(query), sources, feeds)
+        return self._tree(actor, sources, counts), self._first_page(
+            actor, query, self._limit(query), sources, feeds
+        )
 
     def _first_page(
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]

@@ -11,11 +11,13 @@ from app.models.stream import Tree, TreeFeed, TreeFolder
 from app.models.subscription import TOP
 
 
-def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int, int]) -> Tree:
+def build_tree(
+    folders: Sequence[Folder], sources: Sources, counts: Mapping[int, int], following: int
+) -> Tree:
     """Return folders and feeds in their order; folders whose parent is gone lie at the top.
 
     Args:
-        counts: unread entries by feed.
+        counts: unread entries by feed. following: unread rows of what people share.
     """
     feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
     parents = _parents(folders)
@@ -35,12 +37,11 @@ def build_tree(folders: Sequence[Folder], sources: Sources, counts: Mapping[int,
     for folder in folders:
         children.setdefault(parents[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
-    # Who is muted has his count beside him, and is in neither of the lists that these two stand for.
+    # Who is muted has his count beside him, and is in no list of several feeds.
     muted = {feed_id for feed_id, mine in sources.subscriptions.items() if mine.muted}
-    heard = [f for f in feeds if f.feed_id not in muted]
-    following = sum(f.unread for f in heard if f.person)
+    unread = sum(f.unread for f in feeds if f.feed_id not in muted)
     has_people = any(f.person for f in feeds)
-    return Tree(tops, tuple(loose), sum(f.unread for f in heard), following if has_people else None)
+    return Tree(tops, tuple(loose), unread, following if has_people else None)
 
 
 def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:

@@ -281,4 +281,4 @@ def test_a_tree_without_places_is_by_name() -> None:
     folders = [Folder(1, 1, "b"), Folder(2, 1, "A", order="V")]
     from app.gateways.streams import Sources
 
-    assert [f.id for f in build_tree(folders, Sources({}, {}), {}).folders] == [1, 2]
+    assert [f.id for f in build_tree(folders, Sources({}, {}), {}, 0).folders] == [1, 2]

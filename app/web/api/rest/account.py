@@ -30,7 +30,8 @@ class Me(Shape, frozen=True):
 class Counts(Shape, frozen=True):
     """What is unread, by feed and folder; those that have nothing unread are left out.
 
-    `following`: of those whom you follow, null when you follow nobody. `notifications`: up to 99.
+    `following`: of those whom you follow, an article counts once, whoever shares it; null when you follow
+    nobody. `notifications`: up to 99.
     """
 
     unread: int

@@ -89,7 +89,7 @@ class EntryPage(Shape, frozen=True):
     """Some of a stream as it was when its first page was asked for.
 
     `next`: cursor of the next page, null at the end. `snapshot`: names that moment, for `mark-all-read`.
-    `unread` and `total`: of the whole stream, as far as they are known.
+    `unread` and `total`: of the whole stream, as far as they are known; each share counts.
     """
 
     items: tuple[EntrySummary, ...]
