@@ -7,30 +7,27 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize
 
 from app import clock
 from app.config import Settings
+from tests.browser import axe
+from tests.browser.axe import CONTRAST, RULES, Contrast, Options
 from tests.browser.conftest import Site, log_in
 from tests.browser.screens import SCREENS, Screen
 from tests.support import demo
 from tests.support.reader import add_user
 
 Visit = Callable[..., Page]
-_AXE = Axe().axe_script
-# Below .prose is foreign HTML: what alternatives its pictures have is up to its author.
-_LOOK = """([options, exclude]) => axe.run({ exclude }, { ...options, resultTypes: ["violations"] })
-  .then((found) => found.violations)"""
-Options = dict[str, Any]
-RULES: Options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
-_OF_COLOURS = ["color-contrast", "link-in-text-block"]
+_LINKS = "link-in-text-block"
+#: All but contrast, which has its own look.
+OTHERS: Options = {**RULES, "rules": {CONTRAST: {"enabled": False}}}
 #: The same page in other colours: only what looks at colours can change its mind.
-COLOURS: Options = {"runOnly": _OF_COLOURS}
+COLOURS: Options = {"runOnly": [_LINKS]}
 #: The same page in the other direction: that colours know of none is seen by its own test.
-MIRRORED: Options = {**RULES, "rules": {rule: {"enabled": False} for rule in _OF_COLOURS}}
+MIRRORED: Options = {**RULES, "rules": {rule: {"enabled": False} for rule in (CONTRAST, _LINKS)}}
 #: Colour scheme, and what is looked at in it, by direction.
-LOOKS = {"ltr": {"light": RULES, "dark": COLOURS}, "rtl": {"light": MIRRORED, "dark": {}}}
+LOOKS = {"ltr": {"light": OTHERS, "dark": COLOURS}, "rtl": {"light": MIRRORED, "dark": {}}}
 #: Of many rows of one make the first are looked at.
 MANY = ["tbody > tr:nth-child(n+9)", ".settings > li:nth-child(n+9)", ".key-rows > li:nth-child(n+5)"]
 WIDTHS = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
@@ -79,8 +76,9 @@ def test_every_screen_is_accessible(site: Site, visit: Visit, direction: str, pa
     pages = {who: visit(language=code, expect="404") for who in {screen.stranger for screen in screens}}
     log_in(pages[False], "ann")
     for page in pages.values():
-        page.add_init_script(_AXE)
+        page.add_init_script(axe.AXE)
     touch = {page: page.context.new_cdp_session(page) for page in pages.values()}
+    contrast = Contrast() if direction == "ltr" else None
     found: list[str] = []
     for screen in screens:
         page = pages[screen.stranger]
@@ -92,7 +90,7 @@ def test_every_screen_is_accessible(site: Site, visit: Visit, direction: str, pa
             for scheme, options in LOOKS[direction].items():
                 page.emulate_media(color_scheme=scheme)
                 at = f"{screen.name} {width} {scheme} {direction}"
-                found += [f"{at}: {fault}" for fault in _faults(page, options, screen.covers)]
+                found += [f"{at}: {fault}" for fault in _faults(page, options, screen.covers, contrast)]
         found += [f"{screen.name} {direction}: {fault}" for fault in _cut(page)]
     assert not found, "\n".join(found)
 
@@ -117,14 +115,15 @@ def _size(width: int, height: int) -> ViewportSize:
     return {"width": width, "height": height}
 
 
-def _faults(page: Page, options: Options = RULES, covers: str = "") -> Iterator[str]:
-    if options and not page.evaluate("'axe' in window"):
-        page.evaluate(_AXE)
+def _faults(
+    page: Page, options: Options = RULES, covers: str = "", contrast: Contrast | None = None
+) -> Iterator[str]:
+    # Below .prose is foreign HTML: what alternatives its pictures have is up to its author.
     exclude = [".prose", *MANY, *filter(None, covers.split(", "))]
-    violations: list[dict[str, Any]] = page.evaluate(_LOOK, [options, exclude]) if options else []
-    for violation in violations:
-        nodes = [" ".join(n["target"]) + ": " + n["failureSummary"][:200] for n in violation["nodes"][:3]]
-        yield f"{violation['id']} {nodes}"
+    if options:
+        yield from axe.faults(page, options, exclude)
+    if contrast:
+        yield from contrast.faults(page, exclude)
     if (wider := _too_wide(page)) > 0:
         yield f"{wider} px too wide"
 

@@ -1,0 +1,169 @@
+"""What axe says of a page, with contrast asked once of each kind of text.
+
+Contrast is the greater part of all that axe does: it lays out the whole page once more to learn what lies
+below each text. A page is looked at in two colour schemes and three widths, and most of its texts stand on
+every other page as well. So each text is described by all that axe's answer depends on, and what it passed
+once is not asked again: a description that was never passed goes to axe itself, which alone says what fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+AXE = Axe().axe_script
+Options = dict[str, Any]
+CONTRAST = "color-contrast"
+RULES: Options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+# To collect what passes costs more than to look for what does not.
+_LOOK = """([options, exclude]) => axe.run({ exclude }, { ...options, resultTypes: ["violations"] })
+  .then((found) => found.violations)"""
+
+# Two words for each text that can be seen and for each field. The first one stands for its colours: its own,
+# size and weight, its opacity and that of all around it, and what lies below and above the middle of each of
+# its lines, which is where axe looks too. The second one adds where it stands in the document, and what it
+# says: what axe leaves out (what is disabled, a single character) or cannot tell is left out by that only.
+_TEXTS = r"""(exclude) => {
+  const hash = (text) => {
+    let a = 0xdeadbeef, b = 0x41c6ce57;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      a = Math.imul(a ^ code, 2654435761);
+      b = Math.imul(b ^ code, 1597334677);
+    }
+    a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
+    b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
+    return (b >>> 0).toString(36) + "." + (a >>> 0).toString(36);
+  };
+  const kept = (make) => {
+    const known = new Map();
+    return (element) => {
+      if (!element) return "";
+      if (!known.has(element)) known.set(element, make(element));
+      return known.get(element);
+    };
+  };
+  const plain = "rgba(0, 0, 0, 0)|none|1|normal|none|none|border-box";
+  const box = kept((element) => {
+    const s = getComputedStyle(element);
+    const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.mixBlendMode, s.filter,
+      s.backdropFilter, s.backgroundClip].join("|");
+    return own === plain ? "" : own;
+  });
+  const around = kept((element) => {
+    const own = box(element), outer = around(element.parentElement);
+    return own ? hash(outer + own) : outer;
+  });
+  const place = kept((element) => {
+    const attributes = [...element.attributes].map((each) => each.name + "=" + each.value);
+    const inert = element.localName === "label" && element.control?.disabled;
+    return hash([place(element.parentElement), element.localName, inert, ...attributes].join("\n"));
+  });
+  const ink = kept((element) => {
+    const s = getComputedStyle(element);
+    return [s.color, s.webkitTextFillColor, s.webkitTextStrokeColor, s.webkitTextStrokeWidth, s.fontSize,
+      s.fontWeight, s.textShadow].join("|");
+  });
+  const cut = kept((element) => {
+    const s = getComputedStyle(element);
+    const own = [s.clip, s.clipPath, element.offsetWidth < 3].join();
+    return own === "auto,none,false" ? cut(element.parentElement) : cut(element.parentElement) + own;
+  });
+  const inert = [...document.querySelectorAll("[aria-labelledby]:is(:disabled, [aria-disabled=true])")]
+    .map((each) => each.getAttribute("aria-labelledby")).join();
+  const lines = new Map();
+  const add = (element, rects) => {
+    if (element.closest(exclude) || !element.checkVisibility({ visibilityProperty: true })) return;
+    const some = [...rects].filter((rect) => rect.width && rect.height);
+    if (some.length) lines.set(element, [...(lines.get(element) ?? []), ...some]);
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  while (walker.nextNode()) {
+    if (!walker.currentNode.data.trim()) continue;
+    range.selectNodeContents(walker.currentNode);
+    add(walker.currentNode.parentElement, range.getClientRects());
+  }
+  const drawn = "[type=hidden], [type=range], [type=color], [type=checkbox], [type=radio], [type=image]";
+  for (const field of document.querySelectorAll(`input:not(${drawn}), select, textarea`)) {
+    add(field, field.getClientRects());
+  }
+  // What lets the pointer through may lie on a text all the same.
+  const solid = new CSSStyleSheet();
+  solid.replaceSync("* { pointer-events: auto !important; }");
+  document.adoptedStyleSheets.push(solid);
+  const found = [];
+  for (const [element, rects] of lines) {
+    const stacks = new Set(rects.map((rect) => {
+      const stack = document.elementsFromPoint(rect.x + rect.width / 2, rect.y + rect.height / 2);
+      // Of what is scrolled away, cut off or behind a dialogue this shows something else.
+      if (!stack.includes(element)) return "?";
+      return stack.map((each) => (each === element ? "*" : "") + box(each)).filter(Boolean).join("/");
+    }));
+    const colours = hash([ink(element), around(element), ...[...stacks].sort()].join("\n"));
+    const said = hash([colours, place(element), cut(element), inert, element.textContent].join("\n"));
+    found.push([stacks.has("?") ? said : colours, said]);
+  }
+  document.adoptedStyleSheets.splice(document.adoptedStyleSheets.indexOf(solid), 1);
+  window.__texts = [...lines.keys()];
+  return found;
+}"""
+
+_ASK = """([which, exclude]) => {
+  const include = which.map((index) => window.__texts[index]);
+  const numbers = new Map(window.__texts.map((element, index) => [element, index]));
+  const options = { runOnly: ["color-contrast"], resultTypes: ["violations", "passes"], elementRef: true };
+  const of = (rules) => rules.flatMap((rule) => rule.nodes.map((node) => numbers.get(node.element)));
+  return axe.run({ include, exclude }, options).then((found) => ({
+    passed: of(found.passes),
+    failed: of(found.violations),
+    violations: found.violations.map((rule) => ({
+      id: rule.id,
+      nodes: rule.nodes.map(({ target, failureSummary }) => ({ target, failureSummary })),
+    })),
+  }));
+}"""
+
+
+class Contrast:
+    """What axe has found nothing to say of: descriptions of texts, of any page."""
+
+    def __init__(self) -> None:
+        self._passed: set[str] = set()
+        self._left_out: set[str] = set()
+
+    def faults(self, page: Page, exclude: Sequence[str] = ()) -> Iterator[str]:
+        """Look at the texts that are not known."""
+        texts: list[tuple[str, str]] = page.evaluate(_TEXTS, ", ".join(exclude) or ":not(*)")
+        new = [n for n, (colours, said) in enumerate(texts) if not self._knows(colours, said)]
+        if not new:
+            return
+        _ready(page)
+        found = page.evaluate(_ASK, [new, list(exclude)])
+        self._passed |= {texts[n][0] for n in found["passed"] if n is not None}
+        self._left_out |= {texts[n][1] for n in set(new) - set(found["passed"]) - set(found["failed"])}
+        yield from _told(found["violations"])
+
+    def _knows(self, colours: str, said: str) -> bool:
+        return colours in self._passed or said in self._left_out
+
+
+def faults(page: Page, options: Options, exclude: Sequence[str] = ()) -> Iterator[str]:
+    """Yield what axe finds."""
+    _ready(page)
+    yield from _told(page.evaluate(_LOOK, [options, list(exclude)]))
+
+
+def _ready(page: Page) -> None:
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+
+
+def _told(violations: list[dict[str, Any]]) -> Iterator[str]:
+    for violation in violations:
+        nodes = [" ".join(n["target"]) + ": " + n["failureSummary"][:200] for n in violation["nodes"][:3]]
+        yield f"{violation['id']} {nodes}"
