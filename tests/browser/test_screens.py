@@ -134,11 +134,12 @@ def _too_wide(page: Page) -> Any:
 
 def test_an_account_without_feeds_is_shown_the_way(site: Site, visit: Visit) -> None:
     add_user(site.services)
+    contrast = Contrast()
     for size in (WIDTHS["wide"], WIDTHS["phone"]):
         page = visit(size=size, login="ann")
         for path in ("/read/all", "/read", "/read/starred", "/add?first=1", "/folders"):
             page.goto(path)
-            assert not list(_faults(page)), path
+            assert not list(_faults(page, OTHERS, contrast=contrast)), path
 
 
 @pytest.mark.long

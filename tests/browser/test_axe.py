@@ -1,0 +1,69 @@
+"""What is not asked again is found all the same when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser import axe
+from tests.browser.axe import RULES, Contrast
+
+_PAGE = """<!doctype html><html lang="en"><title>A page</title>
+<body style="background: #fff; color: #222"><main><h1>A page</h1>
+<p id="text">Some words</p><p style="color: #aaa" hidden id="pale">Pale</p>
+<button style="color: #aaa; background: #fff; font-size: 16px" disabled>Off</button>
+<label style="color: #bbb"><input disabled> Off too</label>
+<div id="below" style="position: absolute; inset: 0; z-index: -1"></div>
+</main>"""
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.set_content(_PAGE)
+    page.evaluate(axe.AXE)
+    yield page
+    context.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "document.getElementById('text').style.color = '#aaa'",
+        "document.getElementById('text').style.webkitTextFillColor = '#aaa'",
+        "document.getElementById('pale').hidden = false",
+        "document.getElementById('text').style.opacity = 0.4",
+        "document.querySelector('main').style.background = '#333'",
+        "document.getElementById('below').style.background = '#333'",
+        "document.querySelector('button').disabled = false",
+        "document.querySelector('input').disabled = false",
+    ],
+)
+def test_colours_that_change_are_asked_of_again(page: Page, change: str) -> None:
+    contrast = Contrast()
+    assert list(contrast.faults(page)) == []
+    page.evaluate("() => { window.ask = axe.run; axe.run = () => { throw Error('asked again'); }; }")
+    assert list(contrast.faults(page)) == []
+    page.evaluate("() => { axe.run = window.ask; }")
+    page.evaluate(f"() => {{ {change}; }}")
+    assert [fault.split()[0] for fault in contrast.faults(page)] == [axe.CONTRAST]
+    assert [fault.split()[0] for fault in contrast.faults(page)] == [axe.CONTRAST], "what failed is not known"
+
+
+@pytest.mark.parametrize(
+    ("style", "found"),
+    [
+        ("width: 30px; height: 30px", []),
+        ("width: 10px; height: 10px; margin: 0 20px", []),
+        ("width: 10px; height: 40px; margin: 0", ["target-size"]),
+        ("width: 40px; height: 10px; display: block; margin: 2px", ["target-size"]),
+        ("width: 40px; height: 40px; margin: 0 -15px", ["target-size"]),
+    ],
+)
+def test_targets_that_are_too_small_are_found(page: Page, style: str, found: list[str]) -> None:
+    button = f'<button style="border: 0; padding: 0; {style}" aria-label="Do"></button>'
+    page.evaluate("(html) => { document.querySelector('main').innerHTML = html; }", "<h1>A</h1>" + button * 3)
+    assert [fault.split()[0] for fault in axe.faults(page, RULES)] == found
