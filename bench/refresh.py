@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-import multiprocessing
+import os
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 from pymongo import WriteConcern
@@ -33,7 +34,9 @@ from app.services.pullbatch import PullResult
 from bench import naive
 from bench.bare_curl import bare_curl_loop
 from bench.harness import Bench, Cpu, benchmark, mongod
+from bench.pulling import pull_all
 from bench.variants import Document, documents
+from tests.support.manager import environment
 from tests.support.rawserver import Reply, ServerProcess, file_reply
 from workers.limits import settle
 
@@ -127,20 +130,6 @@ class Rig:
         if wrong or result.errors:
             raise RuntimeError(f"expected {dict(expect)} without errors, got {counts}")
         return len(self.feed_ids) / cpu.total
-
-
-async def pull_all(
-    service: PullService, feed_ids: Sequence[int], fetcher: Any, settings: Settings
-) -> list[PullResult]:
-    """Pull batches as a loop worker does: so many at once, the next when one ends."""
-    places = asyncio.Semaphore(settings.pull_batches)
-
-    async def one(ids: Sequence[int]) -> PullResult:
-        async with places:
-            return await service.pull(ids, fetcher)
-
-    size = settings.pull_batch
-    return await asyncio.gather(*(one(feed_ids[i : i + size]) for i in range(0, len(feed_ids), size)))
 
 
 async def _count_unchanged(fetcher: Any, requests: Sequence[FetchRequest]) -> int:
@@ -289,25 +278,14 @@ def _memory(bench: Bench, found: Rig, feeds: int) -> None:
     runs = []
     for _ in range(min(bench.repeats, 3)):
         found.fresh(feeds)
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(1) as pool:
-            runs.append(pool.apply(_worker, (found.settings, found.feed_ids)))
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.pulling"],
+            input=" ".join(map(str, found.feed_ids)),
+            env={**os.environ, **environment(found.settings), "EVENTR_LOG_LEVEL": "error"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        runs.append(float(done.stdout))
     bench.note(f"a worker's peak: {statistics.median(runs):.0f} MB with {CONNECTIONS} connections")
     bench.figure("refresh.worker_mb", runs, "MB", at_most=150)
-
-
-def _worker(settings: Settings, feed_ids: tuple[int, ...]) -> float:
-    """Pull in a process that has loaded what a worker loads; return its peak memory in MB."""
-    import workers.main  # noqa: F401 — for its weight
-
-    services = bootstrap.build(settings)
-    try:
-        with bootstrap.fetcher(settings) as fetcher:
-            settle()
-            asyncio.run(pull_all(services.pull, feed_ids, fetcher, settings))
-    finally:
-        services.close()
-    # VmHWM and not ru_maxrss: that one begins with the peak of whoever started this process.
-    status = Path("/proc/self/status").read_text("ascii")
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024

@@ -31,7 +31,8 @@ from app.config import Settings
 from app.models import keys
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
-from bench.refresh import ETAG, Rig, pull_all, rig
+from bench.pulling import pull_all
+from bench.refresh import ETAG, Rig, rig
 from tests.support import live
 from workers.limits import settle
 

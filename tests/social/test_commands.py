@@ -84,8 +84,8 @@ def test_a_page_of_streams_asks_no_more_of_more_people(people: People, ann: Acto
     few = [asked(call) for call in (page, screen, everything)]
     crowd(people, ann, 2, 9, entries)
     assert [asked(call) for call in (page, screen, everything)] == few
-    # Subscriptions, feeds, a snapshot, keys, rows and what they share; shares, people, ties; marks. Of the tree
-    # beside it folders, and what is unread of those whom one follows.
+    # Subscriptions, feeds, a snapshot, keys, rows and what they share; shares, people, ties; marks. For the
+    # tree beside it folders, and what is unread of those whom one follows.
     assert [len(names) for names in few] == [11, 13, 13], few
     assert not any(name.startswith("getMore") for names in few for name in names)
 

@@ -1,0 +1,55 @@
+"""Pulls as a worker does; alone (``python -m bench.pulling``) in a process that has loaded what one loads.
+
+Reads the ids of feeds from stdin and its settings from the environment; prints its peak memory in MB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from app import bootstrap
+from app.config import Settings
+from app.services.pull import PullService
+from app.services.pullbatch import PullResult
+from workers.limits import settle
+
+
+async def pull_all(
+    service: PullService, feed_ids: Sequence[int], fetcher: Any, settings: Settings
+) -> list[PullResult]:
+    """Pull batches as a loop worker does: so many at once, the next when one ends."""
+    places = asyncio.Semaphore(settings.pull_batches)
+
+    async def one(ids: Sequence[int]) -> PullResult:
+        async with places:
+            return await service.pull(ids, fetcher)
+
+    size = settings.pull_batch
+    return await asyncio.gather(*(one(feed_ids[i : i + size]) for i in range(0, len(feed_ids), size)))
+
+
+def main() -> None:
+    """Pull these feeds and print the peak."""
+    import workers.main  # noqa: F401 — for its weight
+
+    settings = Settings.from_env()
+    services = bootstrap.build(settings)
+    feed_ids = [int(word) for word in sys.stdin.read().split()]
+    try:
+        with bootstrap.fetcher(settings) as fetcher:
+            settle()
+            asyncio.run(pull_all(services.pull, feed_ids, fetcher, settings))
+    finally:
+        services.close()
+    # VmHWM and not ru_maxrss: that one begins with the peak of whoever started this process.
+    status = Path("/proc/self/status").read_text("ascii")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    print(int(line.split()[1]) / 1024)
+
+
+if __name__ == "__main__":
+    main()
