@@ -123,6 +123,16 @@ def test_a_connection_at_import_is_caught() -> None:
     assert done.returncode != 0
 
 
+def test_a_worker_holds_nothing_that_only_other_processes_use() -> None:
+    code = "import sys, workers.main, workers.registry; workers.registry.load(); print(*sys.modules)"
+    done = _import_all(code)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert "feedparser" in loaded
+    heavy = {"flask", "jinja2", "bleach", "cryptography.x509", "apprise", "prompt_toolkit", "msgspec"}
+    assert loaded & heavy == set()
+
+
 def _templates() -> Iterator[tuple[str, str]]:
     folder = REPO / "app" / "web" / "templates"
     for path in sorted(folder.rglob("*.html")):

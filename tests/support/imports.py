@@ -128,6 +128,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "http.client": _COMMANDS,
     "urllib.request": (),
     "requests": (),
+    # What people type becomes HTML in one place.
+    "bleach": ("app.feeds.typed",),
     # Keys and signatures are made in one place.
     "cryptography": ("app.feeds.pushcrypto",),
     "http_ece": ("app.feeds.pushcrypto",),
