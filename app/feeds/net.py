@@ -18,13 +18,11 @@ import idna
 
 from app.config import Settings
 from app.errors import FetchError, InvalidError, SettingsError
+from app.models.addresses import ISATAP, Address, Network, is_public, networks, read
 
 MAX_URL = 2048
 MAX_HEADERS = 16
 MAX_HEADER_VALUE = 1024
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # RFC 3986 appendix B, for two schemes; the authority is looked at on its own. ASCII: else "ſ" is an "s".
 _URL = re.compile(r"(https?)://([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?", re.IGNORECASE | re.DOTALL | re.ASCII)
@@ -34,8 +32,6 @@ _IPV6 = re.compile(r"\[([0-9A-Fa-f:.]{2,45})\](?::([0-9]{1,5}))?")
 _NAME = re.compile(r"([^:\[\]]+)(?::([0-9]{1,5}))?")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_QUAD = re.compile(rf"{_OCTET}(?:\.{_OCTET}){{3}}")
 _UPPER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SAFE = "%/?:@!$&'()*+,;=~-._"
 _PLAIN = re.compile(r"[A-Za-z0-9%/?:@!$&'()*+,;=~._-]*")
@@ -48,30 +44,13 @@ LOCAL_SUFFIXES = frozenset(
 )
 
 
-def _networks(text: str) -> tuple[Network, ...]:
-    return tuple(map(ipaddress.ip_network, text.split()))
-
-
-# S06. IPv4: IANA special-purpose registry (RFC 6890), multicast, class E, and Azure's wire server.
-_SPECIAL_V4 = _networks(
-    "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 "
-    "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 "
-    "192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
-)
-# IPv6: only global unicast (RFC 4291 §2.4), less protocol assignments (Teredo among them),
-# documentation, 6to4 and the AS112 sink.
-_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-_SPECIAL_V6 = _networks("2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20")
-# ISATAP (RFC 5214 §6.1) hides an IPv4 address behind any prefix.
-_ISATAP = (0x00005EFE, 0x02005EFE)
-
 # Mapped and compatible addresses and NAT64 (RFC 4291 §2.5.5, RFC 6052, RFC 8215) end in an IPv4 address.
-_IPV4_BEHIND = _networks("::/64 64:ff9b::/96 64:ff9b:1::/48")
+_IPV4_BEHIND = networks("::/64 64:ff9b::/96 64:ff9b:1::/48")
 
 #: S11: credentials of the machine itself live here; a wide allow-list must not open them.
 METADATA = frozenset(
     network[0]
-    for network in _networks(
+    for network in networks(
         "169.254.169.254 169.254.169.253 169.254.170.2 169.254.170.23 169.254.0.23 100.100.100.200 "
         "168.63.129.16 192.0.0.192 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fe80::a9fe:a9fe"
     )
@@ -190,29 +169,18 @@ class Policy:
 
     def _judge(self, ip: str, host: str, port: int, requested: bool) -> str | None:
         try:
-            address = ipaddress.ip_address(ip)
+            address = read(ip)
         except ValueError:
             return f"{ip[:64]!r} is not an address"
         if is_public(address):
             return None
-        exact = any(n.prefixlen == n.max_prefixlen and address in n for n in self._networks)
         if not requested:
             return f"{address} is not public"
-        if not METADATA.isdisjoint(_meanings(address)) and not exact:
+        allowed = [network for network in self._networks if address in network]
+        exact = any(network.prefixlen == network.max_prefixlen for network in allowed)
+        if not exact and not METADATA.isdisjoint(_meanings(address)):
             return f"{address} is a metadata address"
-        listed = (host, port) in self._pairs or any(address in network for network in self._networks)
-        return None if listed else f"{address} is not public"
-
-
-def is_public(address: Address) -> bool:
-    """Return whether an address is global unicast and nothing special (S06)."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return not any(address in network for network in _SPECIAL_V4)
-    if address.scope_id or address not in _GLOBAL_V6:
-        return False
-    if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
-        return False
-    return not any(address in network for network in _SPECIAL_V6)
+        return None if allowed or (host, port) in self._pairs else f"{address} is not public"
 
 
 def _meanings(address: Address) -> set[Address]:
@@ -220,7 +188,7 @@ def _meanings(address: Address) -> set[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         return {address}
     low = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    hidden = any(address in n for n in _IPV4_BEHIND) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
+    hidden = any(address in n for n in _IPV4_BEHIND) or (int(address) >> 32) & 0xFFFFFFFF in ISATAP
     found = (address, low if hidden else None, address.sixtofour, *(address.teredo or ()))
     return {one for one in found if one is not None}
 
@@ -304,9 +272,12 @@ def _name(text: str) -> tuple[str, Address | None]:
     if not _HOST.fullmatch(host):
         raise FetchError("invalid_url", "has a host that is no DNS name")
     if _NUMERIC.fullmatch(host.rpartition(".")[2]):
-        if dotted or not _QUAD.fullmatch(host):
-            raise FetchError("invalid_url", "has a number for a host that is no IPv4 address")
-        return host, ipaddress.IPv4Address(host)
+        try:
+            if not dotted:
+                return host, read(host)
+        except ValueError:
+            pass
+        raise FetchError("invalid_url", "has a number for a host that is no IPv4 address")
     return host, None
 
 

@@ -19,7 +19,8 @@ from typing import Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from app.config import Settings
-from app.feeds.net import LOCAL_SUFFIXES, is_public
+from app.feeds.net import LOCAL_SUFFIXES
+from app.models.addresses import is_public
 from app.models.websub import HubState, HubSubscription, Intent, Mode, PushPull
 
 #: Lease asked for; §5.1 recommends ten days.

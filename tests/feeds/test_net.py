@@ -4,7 +4,9 @@ import dataclasses
 import ipaddress
 import re
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from app.config import Settings
 from app.errors import FetchError, InvalidError, SettingsError
 from app.feeds import net
 from app.feeds.net import Policy
+from app.models import addresses
 
 PUBLIC = "93.184.215.14"
 POLICY = Policy(Settings())
@@ -108,7 +111,34 @@ def test_S06_every_embedded_ipv4_form_is_refused() -> None:
         ipaddress.IPv6Address((0x26064700 << 96) + (0x5EFE << 32) + inner),
         ipaddress.IPv6Address((0x26064700 << 96) + (0x02005EFE << 32) + inner),
     ]
-    assert [str(form) for form in forms if net.is_public(form)] == []
+    assert [str(form) for form in forms if addresses.is_public(form)] == []
+
+
+def test_S06_both_borders_of_each_special_network_are_refused_and_nothing_beside_it() -> None:
+    known = set(addresses.SPECIAL_V4)
+    for network in known:
+        first, last = int(network[0]), int(network[-1])
+        beside = {first - 1, last + 1} - {-1, 1 << 32}
+        for address in map(ipaddress.IPv4Address, beside | {first, (first + last) // 2, last}):
+            assert addresses.is_public(address) is not any(address in other for other in known), address
+
+
+@given(
+    st.one_of(
+        st.integers(0, 2**32 - 1).map(lambda n: str(ipaddress.IPv4Address(n))),
+        st.from_regex(r"[0-9]{1,4}(\.[0-9]{1,4}){1,4}", fullmatch=True),
+        st.from_regex(r"[0-9a-f:.]{1,20}", fullmatch=True),
+        st.text(max_size=20),
+    )
+)
+def test_S03_an_address_is_read_as_strictly_as_the_library_reads_it(text: str) -> None:
+    def read(by: Callable[[str], Any]) -> Any:
+        try:
+            return by(text)
+        except ValueError:
+            return None
+
+    assert read(addresses.read) == read(ipaddress.ip_address)
 
 
 def test_S07_any_bad_answer_refuses() -> None:
@@ -164,7 +194,7 @@ def test_S02_further_forms_are_refused(url: str) -> None:
 
 
 HOSTS = st.one_of(
-    st.sampled_from([str(n[0]) for n in net._SPECIAL_V4] + ["127.0.0.1", "10.1.2.3", "169.254.169.254"]),
+    st.sampled_from([str(n[0]) for n in addresses.SPECIAL_V4] + ["127.0.0.1", "10.1.2.3", "169.254.169.254"]),
     st.integers(0, 2**32 - 1).map(lambda n: str(ipaddress.IPv4Address(n))),
 )
 
@@ -188,16 +218,16 @@ def test_S15_what_libc_reads_as_private_is_refused(host: str, form: int, scheme:
         found = socket.getaddrinfo(text.strip("[]"), 80, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         found = []
-    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
-    if all(net.is_public(address) for address in addresses) and form == 0:
+    meant = [ipaddress.ip_address(entry[4][0]) for entry in found]
+    if all(addresses.is_public(address) for address in meant) and form == 0:
         return
     try:
         endpoint = POLICY.check_url(f"{scheme}{text}/")
     except FetchError:
         return
     assert endpoint.literal
-    assert all(net.is_public(address) for address in addresses)
-    assert ipaddress.ip_address(endpoint.host) in addresses
+    assert all(addresses.is_public(address) for address in meant)
+    assert ipaddress.ip_address(endpoint.host) in meant
 
 
 # -- S11: the allow-list

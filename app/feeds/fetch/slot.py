@@ -34,9 +34,10 @@ BUFFERED = 128 << 20
 _LONG = 1 << 20
 
 #: libcurl looks through all names it remembers at the end of each transfer: as long as connecting, when
-#: a worker asks thousands of hosts. So most transfers say "never forget"; every so many may tidy up.
+#: a worker asks thousands of hosts. So most transfers say "never forget"; every so many may tidy up, and
+#: then nothing old stays: libcurl looks names up in long lists, and the resolver knows them anyway.
 TIDY = 500
-_REMEMBER, _FOREVER = 60, -1  # seconds
+_REMEMBER, _FOREVER = 1, -1  # seconds
 
 #: Bytes that libcurl receives at once.
 RECEIVE = 128 << 10
