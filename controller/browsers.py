@@ -57,6 +57,7 @@ class Stream(asyncio.Protocol):
         "born",
         "ends",
         "sent",
+        "since",
         "stalled",
         "user_id",
         "wrote",
@@ -72,6 +73,7 @@ class Stream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.user_id: int | None = None
         self.address = ""
+        self.since: Place = (0, 0)
         self.stalled: float | None = None
         self.born = self.wrote = time.monotonic()
         self.ends = math.inf
@@ -335,7 +337,7 @@ class Browsers:
             raise AuthRequiredError("This page has to be reloaded.")
         self._check_room(found.user_id, address)
         feeds = self._recent.feeds(found.user_id, unpacked(raw), found.at)
-        stream.address, stream.user_id = address, found.user_id
+        stream.address, stream.user_id, stream.since = address, found.user_id, place(found.at)
         self._addresses[address] += 1
         self._people.join(stream, found.user_id, feeds)
         after = wish.after or place(found.at)

@@ -32,6 +32,9 @@ Place = tuple[int, int]
 class Listener(Protocol):
     """A browser's stream."""
 
+    #: The place of the pass that it came with.
+    since: Place
+
     def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """Take an event."""
         ...
@@ -148,7 +151,8 @@ class People:
     def _tell_one(self, user: _User, happened: Happening) -> None:
         kind = happened.kind
         if kind == ENDS:
-            for listener in list(user.listeners):
+            # A pass from after the end is another session's, however late we read of the end.
+            for listener in [each for each in user.listeners if each.since < happened.place]:
                 listener.drop()
             return
         if kind == FOLLOWS:

@@ -13,7 +13,7 @@ import redis
 from app.config import Settings
 from app.events import RedisEvents
 from app.models import keys
-from app.models.events import Pass
+from app.models.events import ENDS, Pass
 from controller.people import RECENT
 from tests.support import live
 
@@ -369,6 +369,18 @@ def test_W01_W08_what_is_over_is_heard_no_more(
         assert again.next()[1] == "new"
 
 
+def test_W08_a_session_that_began_after_an_end_is_not_ended_by_it(
+    settings: Settings, events: RedisEvents, inside: Inside, redis_client: redis.Redis
+) -> None:
+    """The controller may read of the end when the next session listens already."""
+    inside()
+    later = int(events.position().partition("-")[0]) + 3_600_000
+    with live.listening(settings.events_port, "/events?pass=" + events.admit(ANN, [], f"{later}-0")) as ann:
+        events.ends(ANN)
+        redis_client.xadd(keys.PEOPLE, {"kind": "counts", "user": ANN, "data": "{}"}, id=f"{later}-1")
+        assert ann.next() == (f"{later}-1", "counts", {})
+
+
 def test_W08_a_pass_from_before_opens_nothing_at_another_controller(
     settings: Settings, events: RedisEvents, run: Run
 ) -> None:
@@ -410,7 +422,27 @@ def test_W08_an_end_is_told_also_when_events_have_failed_before(
     with live.listening(settings.events_port, before[1]) as late:
         assert late.status == 401
     # What could not be told then was told with it.
-    assert [fields[b"user"] for _, fields in events._client.xrange(keys.PEOPLE)][-2:] != [b"%d" % ANN] * 2
+    told = [fields for _, fields in events._client.xrange(keys.PEOPLE)]
+    assert {int(fields[b"user"]) for fields in told if fields[b"kind"] == ENDS.encode()} == {ANN, BOB}
+
+
+def test_W08_whoever_listened_while_redis_was_away_asks_for_a_new_pass(
+    settings: Settings, events: RedisEvents, inside: Inside, redis_client: redis.Redis, eventually: Any
+) -> None:
+    """An end may have been dropped meanwhile, so no stream from before goes on."""
+    inside()
+    with live.listening(settings.events_port, _url(events, ANN)) as ann:
+        events.counts(ANN)
+        assert ann.next()[1] == "counts"
+
+        def reading() -> list[str]:
+            blocked = [client for client in redis_client.client_list() if "b" in client["flags"]]
+            return [client["id"] for client in blocked if client["cmd"] == "xread"]
+
+        for reader in eventually(reading):
+            redis_client.client_kill_filter(_id=reader)
+        assert ann.next()[1:] == ("reset", {"spread_ms": 5})
+        assert ann.ended()
 
 
 def _fails(**_: Any) -> None:
