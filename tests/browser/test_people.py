@@ -42,11 +42,13 @@ def test_somebody_is_followed_left_and_followed_again(site: Site, visit: Visit, 
 def test_the_own_address_is_copied(site: Site, visit: Visit) -> None:
     add_user(site.services, "ann")
     page = visit(login="ann")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     page.goto("/settings/sharing")
     field = page.get_by_label("The address of your page")
     expect(field).to_have_value(f"{site.url}/@ann")
     page.get_by_role("button", name="Copy").click()
     expect(page.locator(".toast")).to_contain_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == f"{site.url}/@ann"
     page.get_by_label("Followers", exact=False).first.check()
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#saved")).to_contain_text("Saved")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
@@ -18,6 +19,12 @@ _SHOWN = """async () => {
   const found = await registration.getNotifications();
   return found.map((n) => [n.title, n.body, n.tag, n.dir, n.data.url]);
 }"""
+
+
+@pytest.fixture(scope="session")
+def windowless_path(chromium_path: str) -> str:
+    """One that can show notifications."""
+    return chromium_path
 
 
 def test_a_message_is_shown_where_no_page_is_in_sight(site: Site, visit: Callable[..., Page]) -> None:

@@ -67,6 +67,19 @@ def test_a_browser_that_runs_is_enough(machine: Machine, name: str) -> None:
     assert machine.calls == []
 
 
+@pytest.mark.parametrize("can", [RUNS, None], ids=["there", "nowhere to be had"])
+def test_a_browser_of_debian_gets_its_windowless_build_beside_it(machine: Machine, can: str | None) -> None:
+    machine.has("chromium", RUNS)
+    machine.has("dpkg-query", RUNS)
+    machine.installs(can)
+    assert machine.run() == (0, "")
+    assert machine.calls[-1] == "install -qq -y --no-install-recommends chromium-headless-shell"
+    machine.has("chromium-headless-shell", RUNS)
+    known = machine.calls
+    assert machine.run() == (0, "")
+    assert machine.calls == known
+
+
 def test_what_the_setting_names_has_to_be_a_program(machine: Machine, tmp_path: Path) -> None:
     machine.has("own", RUNS)
     assert machine.run(EVENTR_CHROMIUM=str(machine.folder / "own")) == (0, "")
