@@ -266,7 +266,7 @@ def chromium_path() -> str:
 def windowless_path(chromium_path: str) -> str:
     """Path of the same browser built without windows, where it is packed: its tests take a third less time.
 
-    What a desktop shows (notifications) it refuses: modules that need that override this fixture.
+    What a desktop shows (notifications) it refuses: tests of that take the whole one.
     """
     return ("EVENTR_CHROMIUM" not in os.environ and shutil.which("chromium-headless-shell")) or chromium_path
 
@@ -278,6 +278,13 @@ def chromium(windowless_path: str) -> Iterator[Any]:
     Per module and not per session: as long as playwright runs, its thread counts as one with a
     running event loop, and tests that use ``asyncio.run`` would fail.
     """
+    with launched(windowless_path) as browser:
+        yield browser
+
+
+@contextlib.contextmanager
+def launched(path: str) -> Iterator[Any]:
+    """Yield a browser, driven by a playwright of its own; one at a time."""
     from playwright.sync_api import expect, sync_playwright
 
     # As long as all else waits: on a busy machine a page takes its time.
@@ -285,8 +292,7 @@ def chromium(windowless_path: str) -> Iterator[Any]:
     with sync_playwright() as playwright:
         # No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
         browser = playwright.chromium.launch(
-            executable_path=windowless_path,
-            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         yield browser
         browser.close()

@@ -19,6 +19,7 @@ from app import create_app
 from app.bootstrap import Services
 from app.services.sign_in import Client
 from app.web.sessions import cookie_name
+from tests.conftest import launched
 from tests.support.reader import PASSWORD
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
@@ -36,6 +37,13 @@ class Site:
 
     url: str
     services: Services
+
+
+@pytest.fixture(scope="package")
+def chromium(windowless_path: str) -> Iterator[Browser]:
+    """One for all tests of this folder: a start takes seconds, and none of them runs an event loop."""
+    with launched(windowless_path) as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Site
 from tests.support.reader import add_user
@@ -21,10 +22,14 @@ _SHOWN = """async () => {
 }"""
 
 
-@pytest.fixture(scope="session")
-def windowless_path(chromium_path: str) -> str:
+@pytest.fixture(scope="module")
+def chromium(chromium: Browser, chromium_path: str) -> Iterator[Browser]:
     """One that can show notifications."""
-    return chromium_path
+    whole = chromium.browser_type.launch(
+        executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+    )
+    with contextlib.closing(whole):
+        yield whole
 
 
 def test_a_message_is_shown_where_no_page_is_in_sight(site: Site, visit: Callable[..., Page]) -> None:
