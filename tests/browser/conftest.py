@@ -62,7 +62,8 @@ def serve(services: Services) -> Iterator[Site]:
     own = dataclasses.replace(services.settings, base_url=f"http://127.0.0.1:{port}", port=port)
     server = make_server("127.0.0.1", port, create_app(own, services), threaded=True)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # It looks so often whether it is to end: with the usual half second each test waits for that.
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield Site(own.base_url, services)

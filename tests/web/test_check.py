@@ -160,7 +160,7 @@ def _served(
     own = dataclasses.replace(services.settings, **{"base_url": base, "port": port, **settings})
     server = make_server("127.0.0.1", port, proxy(create_app(own, services)), True, request_handler=_AsItCame)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield base
