@@ -13,9 +13,9 @@ from typing import Any
 
 from app import bootstrap
 from app.config import Settings
+from app.garbage import settle
 from app.services.pull import PullService
 from app.services.pullbatch import PullResult
-from workers.limits import settle
 
 
 async def pull_all(

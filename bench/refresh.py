@@ -26,6 +26,7 @@ from pymongo import WriteConcern
 from app import bootstrap, clock
 from app.config import Settings
 from app.feeds.parse import parse
+from app.garbage import settle
 from app.gateways import bodies
 from app.gateways.digest import Digester
 from app.models.fetched import FetchRequest, Validators
@@ -38,7 +39,6 @@ from bench.pulling import pull_all
 from bench.variants import Document, documents
 from tests.support.manager import environment
 from tests.support.rawserver import Reply, ServerProcess, file_reply
-from workers.limits import settle
 
 FEEDS, QUICK_FEEDS = 1000, 100
 CONNECTIONS = 200

@@ -28,13 +28,13 @@ import redis
 
 from app import bootstrap, clock
 from app.config import Settings
+from app.garbage import settle
 from app.models import keys
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
 from bench.pulling import pull_all
 from bench.refresh import ETAG, Rig, rig
 from tests.support import live
-from workers.limits import settle
 
 #: Feeds of which one core's rate is taken, and copies of each for the system to poll.
 FEEDS, COPIES = 1000, 150

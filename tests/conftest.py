@@ -32,8 +32,8 @@ from werkzeug.routing import Rule
 
 from app import embedded
 from app.config import Settings
+from app.garbage import settle
 from app.mappers import ids
-from workers.limits import settle
 
 T = TypeVar("T")
 Eventually = Callable[..., Any]

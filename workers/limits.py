@@ -1,8 +1,7 @@
-"""What the kernel refuses a worker, and how often Python looks for garbage in it."""
+"""What the kernel refuses a worker."""
 
 from __future__ import annotations
 
-import gc
 import resource
 
 
@@ -18,14 +17,3 @@ def limit(memory: int) -> None:
         resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
     )
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def settle() -> None:
-    """Leave what was loaded alone when looking for garbage, and look seldom.
-
-    Transfers and entries live for milliseconds and hold no cycles: looking for them after each 700 new
-    objects cost 2 to 9 % of a cold pull, and copied pages that forked workers share.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)

@@ -11,9 +11,10 @@ import setproctitle
 
 from app import logs
 from app.config import Settings
+from app.garbage import settle
 from app.models.workers import WorkerSpec
 from workers import lifeline, registry
-from workers.limits import limit, settle
+from workers.limits import limit
 from workers.worker import EventrWorker, connected
 
 registry.load()

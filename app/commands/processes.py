@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import resource
 import signal
@@ -25,6 +24,7 @@ from app.commands.secret import with_secret_key
 from app.commands.stores import require_stores
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
+from app.garbage import settle
 
 
 def prepare(name: str) -> Settings:
@@ -41,7 +41,9 @@ def prepare(name: str) -> Settings:
 
 
 def _run(name: str, part: Callable[[Settings], int]) -> None:
-    sys.exit(part(prepare(name)))
+    settings = prepare(name)
+    settle()
+    sys.exit(part(settings))
 
 
 @click.command()
@@ -141,7 +143,7 @@ def gunicorn_options(settings: Settings) -> dict[str, Any]:
         "limit_request_line": 8190,
         "limit_request_fields": 100,
         "post_fork": _die_with_master,
-        "post_worker_init": _settle,
+        "post_worker_init": lambda worker: settle(),
         "proc_name": "eventr web",
         "errorlog": "-",
         "loglevel": settings.log_level,
@@ -154,11 +156,3 @@ def _die_with_master(master: Any, worker: Any) -> None:
     # Without this the workers of a killed master keep the port for up to a second.
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-
-
-def _settle(worker: Any) -> None:
-    # The application is loaded and stays: looking through it for garbage again and again cost 10 ms and more
-    # in the middle of some request. What requests leave behind hardly ever has cycles.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
