@@ -9,7 +9,7 @@ from typing import Any
 
 import pymongo
 import redis
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
@@ -21,6 +21,7 @@ from app.feeds import websub
 from app.mappers import indexes
 from app.models import keys
 from app.models.finding import Finding, Word
+from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
 
 #: Below so much free space the word is "warn"; MongoDB stops writing when there is none.
 _ROOM = 1 << 30
@@ -93,6 +94,7 @@ def check_mongodb(settings: Settings) -> Iterator[Finding]:
             version = tuple(client.server_info()["versionArray"][:3])
             yield _version("mongodb", programs.MONGOD, version)
             yield _replica_set(client.admin.command("hello"))
+            yield _transactions(client)
             yield _indexes(settings, client)
         except PyMongoError as e:
             text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
@@ -111,6 +113,20 @@ def _replica_set(hello: dict[str, Any]) -> Finding:
         return Finding("mongodb", Word.OK, "It is a replica set or cluster.")
     text = "It is a lone server: transactions need a replica set (mongod --replSet, then rs.initiate())."
     return Finding("mongodb", Word.FAIL, text)
+
+
+def _transactions(client: pymongo.MongoClient[Any]) -> Finding:
+    wanted = f"{SERVER_PARAMETER}={ABANDONED_SECONDS}"
+    try:
+        seconds = int(client.admin.command({"getParameter": 1, SERVER_PARAMETER: 1})[SERVER_PARAMETER])
+    except OperationFailure:
+        text = f"How long dead transactions live cannot be seen from here: start mongod with {wanted}."
+        return Finding("mongodb", Word.OK, text)
+    if seconds <= ABANDONED_SECONDS:
+        return Finding("mongodb", Word.OK, f"Transactions of dead processes end after {seconds} s.")
+    held = seconds * 3 // 2
+    text = f"A process that dies can hold a feed for {held} s: start mongod with --setParameter {wanted}."
+    return Finding("mongodb", Word.WARN, text)
 
 
 def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> Finding:

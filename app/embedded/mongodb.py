@@ -14,6 +14,7 @@ from app.embedded import programs
 from app.embedded.child import poll
 from app.embedded.server import START_TIMEOUT, Server
 from app.errors import StartupError
+from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
 
 REPLICA_SET = "eventr"
 _NOT_YET_INITIALIZED = 94  # error code of replSetGetConfig
@@ -38,11 +39,15 @@ class MongoDB(Server):
             "--wiredTigerCacheSizeGB": f"{self.settings.embedded_cache / (1 << 30):.2f}",
             # A replica set of one needs its operation log for transactions and change streams only.
             "--oplogSize": "256",
+        }
+        parameters = {
             # Statistics for MongoDB's own support: 100 MB on disk and a write each second.
-            "--setParameter": "diagnosticDataCollectionEnabled=false",
+            "diagnosticDataCollectionEnabled": "false",
+            SERVER_PARAMETER: str(ABANDONED_SECONDS),
         }
         # Journaling is on by default, and 6.1 removed the option that said so.
-        return [str(program), *(part for pair in options.items() for part in pair)]
+        given = [*options.items(), *(("--setParameter", f"{name}={at}") for name, at in parameters.items())]
+        return [str(program), *(part for pair in given for part in pair)]
 
     def answers(self) -> bool:
         # The driver waits half a second after a refused connection; a bare socket does not.

@@ -15,6 +15,7 @@ from pymongo.read_concern import ReadConcern
 
 from app.errors import StoreError
 from app.mappers.errors import UNAVAILABLE, translated
+from app.models.transactions import TRANSACTION_SECONDS
 
 T = TypeVar("T")
 Doc = dict[str, Any]
@@ -22,8 +23,6 @@ Session = ClientSession
 
 #: No statement of a request or a job runs longer (W15); index builds are exempt.
 TIMEOUT_MS = 5000
-#: … and no transaction with all its tries; the driver alone would try for two minutes.
-TRANSACTION_SECONDS = 10.0
 #: Documents of a reply: the driver would ask for those after the first hundred once more.
 BATCH = 10_000
 #: Pipelines of a command; the server takes a thousand stages.

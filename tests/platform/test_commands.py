@@ -81,6 +81,17 @@ def test_doctor_names_missing_indexes(db: Any, settings: Settings) -> None:
     assert any("Missing: " in text for text in _findings(checks.check_mongodb(settings))[Word.WARN])
 
 
+def test_doctor_names_a_server_that_keeps_transactions_of_the_dead(db: Any, settings: Settings) -> None:
+    admin = db.client.admin
+    before = admin.command("setParameter", 1, transactionLifetimeLimitSeconds=60)["was"]
+    try:
+        texts = _findings(checks.check_mongodb(settings))[Word.WARN]
+    finally:
+        admin.command("setParameter", 1, transactionLifetimeLimitSeconds=before)
+    assert any("can hold a feed for 90 s" in text for text in texts)
+    assert before == 5
+
+
 def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
     result = _run("doctor", EVENTR_HOME=str(tmp_path / "home"))
     assert result.exit_code == 1
