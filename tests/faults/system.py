@@ -275,6 +275,16 @@ class System:
     def check(self) -> None:
         """Let the system heal, stop asking for work, and demand R01–R05; then go on."""
         self.farm.freeze()
+        try:
+            found = self._broken()
+            assert not found, "\n".join([f"seed {self.seed}", *found[:40], self.up.report()])
+        finally:
+            self.farm.freeze(False)  # for the next test, whatever became of this one
+        self.checked += 1
+        self._polls_go_on()
+        self._leave()
+
+    def _broken(self) -> list[str]:
         self.wait(lambda: self.stored(self._urls), "all that was told is stored")
         with self.quiet():
             expected = {url: self.farm.expected(url) for url in self._urls}
@@ -285,11 +295,7 @@ class System:
             found += checks.claimed(self.db, clock.now())
             found += checks.locks(self.client, self._is_ours)
             found += checks.orphans(self._seen, family)
-        found += checks.stuck_feeds(self.db, self._poll_max, clock.now())
-        assert not found, "\n".join([f"seed {self.seed}", *found[:40], self.up.report()])
-        self.checked += 1
-        self._polls_go_on()
-        self._leave()
+        return found + checks.stuck_feeds(self.db, self._poll_max, clock.now())
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
@@ -298,10 +304,13 @@ class System:
         self.wait_sound(
             lambda: checks.unsettled(self.db) + checks.claimed(self.db, clock.now()), "every feed is in order"
         )
-        self.wait_sound(lambda: checks.unindexed(self.db, clock.now()), "the search knows everything")
         self.client.sadd(keys.DRAINING, str(Queue.PULL_SYSTEM))
         try:
-            self.wait_sound(lambda: checks.stuck_jobs(self.client), "all jobs have ended")
+            # The last pulls may bring entries, and those a job for the search.
+            self.wait_sound(
+                lambda: checks.stuck_jobs(self.client) + checks.unindexed(self.db, clock.now()),
+                "all jobs have ended, and the search knows everything",
+            )
             # Who was registered just before Redis was emptied, or killed just now, is swept within seconds.
             self.wait_sound(lambda: checks.locks(self.client, self._is_ours), "no lock of the dead is left")
             yield
@@ -313,7 +322,6 @@ class System:
 
     def _polls_go_on(self) -> None:
         """R05: feeds that are due soon are polled again."""
-        self.farm.freeze(False)
         now = clock.now()
         growing = {"url": {"$in": [u for u in self._urls if "/growing/" in u]}, "subscribers": {"$gt": 0}}
         wanted = self.db.feeds.count_documents(growing)
