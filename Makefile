@@ -5,9 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The Python that this is tested with, else a newer one; PYTHON=… overrides.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(p),)))
-# Three processes on the two cores that this is checked on: a third of the time tests wait for processes
+# Four processes on the two cores that this is checked on: a third of the time tests wait for processes
 # to end, to come back or to be found lost.
-JOBS ?= 3
+JOBS ?= 4
 ARGS ?=
 WORDS := app/web/translations
 # The first argument of these is a sentence to translate.

@@ -59,12 +59,29 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, some of it in each process: no run ends with one that waits for it."""
     parts = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    rest = [item for item in items if not item.get_closest_marker("long")]
-    long = [item for item in items if item.get_closest_marker("long")]
-    size = -(-len(rest) // parts)
+    kinds: tuple[list[pytest.Item], ...] = ([], [], [])
+    for item in items:
+        kinds[0 if item.get_closest_marker("long") else 1 if _is_slow(item) else 2].append(item)
+    long, *others = kinds
     items[:] = [
-        item for part in range(parts) for item in (*long[part::parts], *rest[part * size : (part + 1) * size])
+        item
+        for part in range(parts)
+        for item in (*long[part::parts], *(item for kind in others for item in _part(kind, part, parts)))
     ]
+
+
+#: Folders whose tests take seconds: to the end are left those that others finish in no time.
+_SLOW = frozenset({"acceptance", "browser", "clients", "faults", "jobs", "ops", "platform"})
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return item.path.parent.name in _SLOW or item.path.parents[1].name in _SLOW
+
+
+def _part(items: list[pytest.Item], part: int, parts: int) -> list[pytest.Item]:
+    """Return neighbours, which share fixtures."""
+    size = -(-len(items) // parts)
+    return items[part * size : (part + 1) * size]
 
 
 def pytest_collection_finish() -> None:
