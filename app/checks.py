@@ -116,16 +116,16 @@ def _replica_set(hello: dict[str, Any]) -> Finding:
 
 
 def _transactions(client: pymongo.MongoClient[Any]) -> Finding:
-    wanted = f"{SERVER_PARAMETER}={ABANDONED_SECONDS}"
+    wanted = f"start mongod with --setParameter {SERVER_PARAMETER}={ABANDONED_SECONDS}"
     try:
         seconds = int(client.admin.command({"getParameter": 1, SERVER_PARAMETER: 1})[SERVER_PARAMETER])
     except OperationFailure:
-        text = f"How long dead transactions live cannot be seen from here: start mongod with {wanted}."
+        # This user may not ask, or it is a mongos, which has no such parameter.
+        text = f"How long dead transactions live cannot be seen from here: {wanted}."
         return Finding("mongodb", Word.OK, text)
     if seconds <= ABANDONED_SECONDS:
         return Finding("mongodb", Word.OK, f"Transactions of dead processes end after {seconds} s.")
-    held = seconds * 3 // 2
-    text = f"A process that dies can hold a feed for {held} s: start mongod with --setParameter {wanted}."
+    text = f"A process that dies can hold a feed for {seconds * 3 // 2} s: {wanted}."
     return Finding("mongodb", Word.WARN, text)
 
 

@@ -84,7 +84,6 @@ def _one_core(found: Rig) -> float:
     while a pull is measured counts as the pull's.
     """
     process, deadline = psutil.Process(found.mongod), time.monotonic() + PATIENCE
-    process.cpu_percent()
     while process.cpu_percent(1.0) > IDLE_PERCENT:
         if time.monotonic() > deadline:
             raise RuntimeError("MongoDB does not come to rest")

@@ -313,6 +313,10 @@ def chromium(windowless_path: str) -> Iterator[Any]:
         yield browser
 
 
+#: No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
+CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage"]
+
+
 @contextlib.contextmanager
 def launched(path: str) -> Iterator[Any]:
     """Yield a browser, driven by a playwright of its own; one at a time."""
@@ -321,10 +325,7 @@ def launched(path: str) -> Iterator[Any]:
     # As long as all else waits: on a busy machine a page takes its time.
     expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
-        # No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
         yield browser
         browser.close()
 

@@ -14,6 +14,7 @@ from app.bootstrap import Services
 from app.config import Settings
 from app.models.actor import Actor, Role
 from tests.browser.conftest import log_in
+from tests.conftest import CHROMIUM_ARGS
 from tests.data.test_imports import listed
 from tests.support import live
 from tests.support.reader import add_user, elsewhere, pull, rss
@@ -242,7 +243,7 @@ def network(
     part = live.web(own)
     browser = chromium.browser_type.launch(
         executable_path=chromium_path,
-        args=["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP reader.lan 127.0.0.1"],
+        args=[*CHROMIUM_ARGS, "--host-resolver-rules=MAP reader.lan 127.0.0.1"],
     )
     yield own, browser
     browser.close()

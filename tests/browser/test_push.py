@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Site
+from tests.conftest import CHROMIUM_ARGS
 from tests.support.reader import add_user
 
 Eventually = Callable[..., Any]
@@ -25,9 +26,7 @@ _SHOWN = """async () => {
 @pytest.fixture(scope="module")
 def chromium(chromium: Browser, chromium_path: str) -> Iterator[Browser]:
     """One that can show notifications."""
-    whole = chromium.browser_type.launch(
-        executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
-    )
+    whole = chromium.browser_type.launch(executable_path=chromium_path, args=CHROMIUM_ARGS)
     with contextlib.closing(whole):
         yield whole
 

@@ -22,6 +22,7 @@ from app.config import Settings
 from app.models.actor import Actor
 from app.models.push import Device
 from tests.browser.conftest import Site, recognised, watched
+from tests.conftest import CHROMIUM_ARGS
 from tests.push import conftest as push
 from tests.push.conftest import Post, PushService
 from tests.push.conftest import service as service
@@ -83,7 +84,7 @@ def own(
     context = chromium.browser_type.launch_persistent_context(
         tmp_path / "profile",
         executable_path=chromium_path,
-        args=["--no-sandbox", "--disable-dev-shm-usage"],
+        args=CHROMIUM_ARGS,
         env={**os.environ, **desktop.env},
         base_url=site.url,
     )

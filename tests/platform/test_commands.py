@@ -92,6 +92,16 @@ def test_doctor_names_a_server_that_keeps_transactions_of_the_dead(db: Any, sett
     assert before == 5
 
 
+def test_doctor_advises_where_it_cannot_see(
+    services: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A parameter that the server does not know: so a mongos answers, for it has none of this name."""
+    monkeypatch.setattr(checks, "SERVER_PARAMETER", "parameterOfAnother")
+    found = _findings(checks.check_mongodb(settings))
+    assert set(found) == {Word.OK}
+    assert any("start mongod with --setParameter parameterOfAnother=5" in text for text in found[Word.OK])
+
+
 def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
     result = _run("doctor", EVENTR_HOME=str(tmp_path / "home"))
     assert result.exit_code == 1
