@@ -106,6 +106,7 @@ def _allow_many_connections(wanted: int = 4096) -> None:
 def _gunicorn(settings: Settings) -> None:
     from gunicorn.app.base import BaseApplication
 
+    from app import application
     from controller.messages import handover_path
 
     class Server(BaseApplication):
@@ -116,10 +117,10 @@ def _gunicorn(settings: Settings) -> None:
                 self.cfg.set(name, value)
 
         def load(self) -> Any:
-            from app import create_app
+            return application.build(settings)
 
-            return create_app(settings)
-
+    # All is loaded before the first worker is forked: each then starts sooner, and they share these pages.
+    settle()
     Server().run()
 
 

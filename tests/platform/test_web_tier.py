@@ -24,7 +24,7 @@ _PATIENCE = 60.0
 #: Answers with the body it got; the limits of the worker are arguments.
 _SERVER = """
 import os, sys
-import app
+from app import application
 from app.commands import patient, processes
 from app.config import Settings
 patient.LINGER_SECONDS = 1e6  # who stays, stays
@@ -36,7 +36,7 @@ def echo(environ, start):
     start("200 OK", [("Content-Length", str(len(large)))])
     return [large]
 if "EVENTR_MONGODB_URI" not in os.environ:
-    app.create_app = lambda settings: echo
+    application.build = lambda settings: echo
 os.environ |= {"EVENTR_PORT": f"{port:.0f}", "EVENTR_WEB_WORKERS": "1", "EVENTR_WEB_THREADS": "2"}
 processes._gunicorn(Settings.from_env())
 """

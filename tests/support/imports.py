@@ -78,7 +78,8 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.bootstrap.Services",
     ),
     "app.embedded": _BASE,
-    "app": ("app.config", "app.bootstrap", "app.web"),
+    "app": ("app.config", "app.bootstrap", "app.application"),
+    "app.application": ("app.config", "app.bootstrap", "app.web"),
     "app.cli": _EVERYTHING,
     "app.__main__": _EVERYTHING,
     "app.commands": _EVERYTHING,
@@ -102,9 +103,9 @@ _PROCESSES = ("workers", "queue_manager", "controller")
 
 #: Library → who may import it; () is nobody.
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
-    "flask": ("app.web", "app"),
-    "werkzeug": ("app.web", "app"),
-    "jinja2": ("app.web", "app"),
+    "flask": ("app.web", "app.application", "app"),
+    "werkzeug": ("app.web",),
+    "jinja2": ("app.web",),
     "pymongo": ("app.mappers", "app.bootstrap", "app.checks", *_COMMANDS),
     "bson": ("app.mappers",),
     "gridfs": (),

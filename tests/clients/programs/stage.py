@@ -37,13 +37,13 @@ FOLDER = "Köln & Essays"
 #: ``eventr web`` with a witness before it, which notes each request in a line of JSON.
 _SERVER = """
 import io, json, os, re, sys
-import app
+from app import application
 from app.commands import processes
 from app.config import Settings
 notes = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-made = app.create_app
+made = application.build
 secret = re.compile(r"(Passwd=|\\bT=)[^&\\s]*")
-def create_app(settings):
+def build(settings):
     inner = made(settings)
     def witness(environ, start):
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -62,7 +62,7 @@ def create_app(settings):
             return start(status, headers, exc_info)
         return inner(environ, begin)
     return witness
-app.create_app = create_app
+application.build = build
 processes._gunicorn(Settings.from_env())
 """
 

@@ -1,0 +1,48 @@
+"""The web application, put together; apart from the package, whose feed tools need no Flask."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from app import bootstrap
+from app.bootstrap import Services
+from app.config import Settings
+from app.web import (
+    assets,
+    compress,
+    context,
+    errors,
+    headers,
+    hosts,
+    i18n,
+    keyfile,
+    pages,
+    render,
+    sessions,
+)
+from app.web.api import fever, greader, programs
+
+
+def build(settings: Settings, services: Services | None = None) -> Flask:
+    """Return it as ``app.create_app`` says."""
+    app = Flask(__package__, static_folder=None, template_folder="web/templates")
+    base_url = settings.own_origin
+    app.extensions["eventr"] = context.Web(
+        settings=settings,
+        services=services or bootstrap.build(settings),
+        assets=assets.load(),
+        secret_key=keyfile.secret_key(settings),
+        base_url=base_url,
+    )
+    # After-request functions run in reverse: compression must see the final headers and body.
+    compress.install(app)
+    headers.install(app, base_url)
+    hosts.install(app, settings)
+    sessions.install(app)
+    render.install(app)
+    i18n.install(app)
+    errors.install(app)
+    programs.install(app)
+    for blueprint in (*pages.BLUEPRINTS, *greader.blueprints(), fever.blueprint()):
+        app.register_blueprint(blueprint)
+    return app
