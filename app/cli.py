@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from app import garbage
 from app.errors import EventrError
 
 #: Command → module and attribute. Loaded only when called: `eventr feed parse` must not import Flask.
@@ -73,6 +74,7 @@ def opml() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is one sentence on stderr and exit code 1."""
+    garbage.seldom()
     try:
         code = cli(standalone_mode=False)
     except click.exceptions.Abort:

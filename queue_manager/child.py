@@ -24,6 +24,7 @@ _log = logs.get(__name__)
 
 #: The worker's code, by name: the manager never loads it, the fork server does, once.
 ENTRY = "workers.main"
+_LOADED = "workers.nursery"
 _PACKET = 4096
 _context = multiprocessing.get_context("forkserver")
 
@@ -36,7 +37,7 @@ def warm_up() -> None:
     Raises:
         OSError, EOFError: no process could be made.
     """
-    _context.set_forkserver_preload([ENTRY, __name__])
+    _context.set_forkserver_preload([_LOADED, __name__])
     first = _context.Process(target=_nothing, daemon=True)
     first.start()
     first.join()

@@ -32,7 +32,7 @@ from werkzeug.routing import Rule
 
 from app import embedded
 from app.config import Settings
-from app.garbage import settle
+from app.garbage import seldom, settle
 from app.mappers import ids
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ Eventually = Callable[..., Any]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    seldom()  # a third of what it takes to load thousands of tests
     # How long an example takes is up to what else the machine does: times are for the benchmark.
     # To explain a failure it follows each line that is run, which takes longer than a test may.
     phases = set(hypothesis.Phase) - {hypothesis.Phase.explain}

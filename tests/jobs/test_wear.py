@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import psutil
 import pytest
 
 from app.config import Settings
@@ -70,6 +71,16 @@ def test_a_worker_whose_lifetime_is_over_is_replaced(engine: Engine, eventually:
     finally:
         _set(engine, group, "lifetime", 3600)
     eventually(lambda: (pids := support.pids(engine.manager, group)) and old not in pids, timeout=30)
+
+
+def test_workers_share_what_was_loaded_for_all_of_them(engine: Engine, eventually: Any) -> None:
+    """Looking for garbage among it writes to each of its pages, and each worker had a copy of them all."""
+    eventually(lambda: support.pids(engine.manager, "solo"), timeout=30)
+    ticket = engine.jobs.enqueue(Job(Task.ECHO, {"shared": 1}, Queue.MAINTENANCE))
+    assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
+    (worker,) = support.pids(engine.manager, "solo")
+    memory = psutil.Process(worker).memory_full_info()
+    assert memory.uss < memory.rss / 3
 
 
 def test_a_solo_worker_that_is_stuck_is_killed_and_the_next_ones_jobs_run(engine: Engine) -> None:
