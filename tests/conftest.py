@@ -314,8 +314,9 @@ def chromium(windowless_path: str) -> Iterator[Any]:
         yield browser
 
 
-#: No sandbox: as root Chromium refuses to start with one, and it opens our own pages only.
-CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage"]
+#: No sandbox: as root Chromium refuses to start with one, and it opens our own pages only. No renderer is
+#: kept ready for a page that may never come: each test has a browser context of its own, which cannot use it.
+CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
 
 
 @contextlib.contextmanager
