@@ -81,8 +81,8 @@ class Digester:
 
     def rest(self, poll: FeedPoll, fetched: Fetched, now: dt.datetime) -> Rest | None:
         """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
-        if poll.claim_token is not None:
-            return None  # its writer died: whoever claims it next puts it in order
+        if poll.claim_token is not None or poll.torn:
+            return None  # its writer died or came late: whoever claims it next puts it in order
         if not fetched.unchanged or fetched.error or poll.error or fetched.permanent_url or poll.moved_to:
             return None
         # The fetcher hands the very same validators back when an answer repeats them.

@@ -38,7 +38,7 @@ _CARD = dict.fromkeys(
 _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
-        *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until"),
+        *("history", "error", "moved_to", "claim_token", "claimed_until", "push_until", "torn"),
     ),
     1,
 )
@@ -333,6 +333,7 @@ def _poll(doc: Doc) -> FeedPoll:
         get("claim_token"),
         0 if claimed is None else int(claimed),
         int(get("push_until") or 0),
+        bool(get("torn")),
     )
 
 

@@ -43,11 +43,11 @@ class StateWrite:
 def rest_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
     """Return filter and pipeline of one update that lets all of these feeds rest.
 
-    A feed that somebody has claimed meanwhile is left to him: he knows more.
+    A feed that somebody has claimed meanwhile is left to him: he knows more. One whose entries have to be put
+    in order stays due: only who claims it does that.
     """
-    return {"_id": {"$in": [rest.feed_id for rest in rests]}, "claim_token": None}, [
-        {"$set": {"next_check_at": _planned(rests), "checked_at": now}}
-    ]
+    query = {"_id": {"$in": [rest.feed_id for rest in rests]}, "claim_token": None, "torn": None}
+    return query, [{"$set": {"next_check_at": _planned(rests), "checked_at": now}}]
 
 
 def put_off_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:

@@ -159,6 +159,7 @@ class FeedPoll(NamedTuple):
         read_ms: when somebody last read it, or when it was created.
         due_ms: ``next_check_at``; None: never by itself.
         claimed_ms: ``claimed_until``. push_ms: ``push_until``.
+        torn: its entries have to be put in order.
     """
 
     id: int
@@ -174,6 +175,7 @@ class FeedPoll(NamedTuple):
     claim_token: str | None = None
     claimed_ms: int = 0
     push_ms: int = 0
+    torn: bool = False
 
 
 class Rest(NamedTuple):

@@ -20,7 +20,7 @@ from app.feeds.parse import parse
 from app.gateways.digest import Digester
 from app.mappers import entrybodies
 from app.models.actor import Actor
-from app.models.feed import DueFeed, Feed, FeedUpdate, StoreResult
+from app.models.feed import DueFeed, Feed, FeedUpdate, Rest, StoreResult
 from app.models.fetched import Fetched, FetchRequest
 from app.services import pullbatch
 from app.services.pull import HOST_SHARE, PullService, batches
@@ -145,16 +145,19 @@ def test_pull_skips_what_another_is_pulling_unless_that_one_died(site: Site) -> 
     assert (taken_over.skipped, taken_over.new) == (0, 1)
 
 
-def test_a_feed_whose_writer_died_is_put_in_order_even_when_nothing_has_changed(site: Site, db: Any) -> None:
-    """Its answer is that of before the writer came: a rest alone would leave it to the dead one, and due."""
+@pytest.mark.parametrize("left", [{"claim_token": "dead"}, {"torn": True}])
+def test_a_feed_whose_writer_died_is_put_in_order_even_when_nothing_has_changed(
+    site: Site, db: Any, left: dict[str, Any]
+) -> None:
+    """Its answer is that of before the writer came, or of one who came between: a rest alone would leave
+    it to the dead one, and what waits for its place would wait until the feed has news."""
     site.server.set("/feed", file_reply(rss(1)))
     feed = site.follow("/feed")
     assert site.pull([feed.id]).new == 1
     entry = db.entries.find_one({"feed_id": feed.id})
     db.entries.insert_one({**entry, "_id": Int64(17), "seq": Int64(2), "guid_hash": b"0123456789abcdef"})
     late = clock.now() - dt.timedelta(seconds=1)
-    dead = {"claim_token": "dead", "claimed_until": late, "next_check_at": late}
-    db.feeds.update_one({"_id": feed.id}, {"$set": dead})
+    db.feeds.update_one({"_id": feed.id}, {"$set": {**left, "claimed_until": late, "next_check_at": late}})
 
     assert site.pull([feed.id], only_due=True).not_modified == 1
 
@@ -162,6 +165,19 @@ def test_a_feed_whose_writer_died_is_put_in_order_even_when_nothing_has_changed(
     assert (after.claim_token, after.torn, after.last_seq) == (None, False, 2)
     assert after.next_check_at is not None
     assert after.next_check_at > clock.now()
+
+
+def test_a_feed_that_is_found_out_of_order_while_it_is_asked_does_not_rest(site: Site, db: Any) -> None:
+    site.server.set("/feed", file_reply(rss(1)))
+    feed = site.follow("/feed")
+    site.pull([feed.id])
+    now = clock.now()
+    db.feeds.update_one({"_id": feed.id}, {"$set": {"torn": True, "next_check_at": now}})
+
+    site.services.gateways.feeds.rest([Rest(feed.id, now + dt.timedelta(hours=1))], now)
+
+    assert site.pull([feed.id], only_due=True).not_modified == 1
+    assert not site.feed(feed.id).torn
 
 
 def test_cancelled_pull_stores_what_came_and_gives_back_the_rest(site: Site) -> None:
