@@ -39,10 +39,17 @@ queues = ["suspects"]
 slots = 1
 system_slots = 1
 """
-_PROGRAM = (
-    "import sys\nfrom app import logs\nfrom app.config import Settings\nfrom {module} import run\n"
-    "s = Settings.from_env()\nlogs.configure(s.log_level, s.log_format)\nsys.exit(run(s))"
-)
+#: A process as the command line starts it, for any module of ours with a ``run``.
+PROGRAM = """
+import sys
+from app import garbage, logs
+garbage.seldom()
+from app.config import Settings
+from {module} import run
+s = Settings.from_env()
+logs.configure(s.log_level, s.log_format)
+sys.exit(run(s))
+"""
 
 
 class Process:
@@ -66,7 +73,7 @@ class Process:
         self.log = log
         with log.open("a") as out:
             self.popen = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM.format(module=module)],
+                [sys.executable, "-c", PROGRAM.format(module=module)],
                 cwd=REPO,
                 env={**os.environ, **ours},
                 stdout=out,

@@ -13,11 +13,6 @@ from app.config import Settings, env_name
 from tests.jobs import support
 from tests.support.imports import REPO
 
-_PROGRAM = (
-    "import sys\nfrom app import logs\nfrom app.config import Settings\nfrom queue_manager.main import run\n"
-    "s = Settings.from_env()\nlogs.configure(s.log_level, s.log_format)\nsys.exit(run(s))"
-)
-
 
 def environment(settings: Settings) -> dict[str, str]:
     """Return the variables that make these settings."""
@@ -37,7 +32,7 @@ def running(settings: Settings) -> Iterator[None]:
     log = settings.home / "manager.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            [sys.executable, "-c", support.PROGRAM.format(module="queue_manager.main")],
             cwd=REPO,
             env={**os.environ, **environment(own)},
             stdout=out,
