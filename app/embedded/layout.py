@@ -62,7 +62,13 @@ class Layout:
 
     @property
     def mongodb_socket(self) -> Path:
+        """The socket that mongod makes, and the name by which it is a member of its replica set."""
         return self.sockets / "mongodb.sock"
+
+    @property
+    def mongodb_door(self) -> Path:
+        """A link to :attr:`mongodb_socket`, there only while that server takes writes."""
+        return self.sockets / "mongodb-door.sock"
 
     @property
     def redis_socket(self) -> Path:
@@ -70,9 +76,12 @@ class Layout:
 
     @property
     def mongodb_uri(self) -> str:
-        # Direct: with one member there is nothing to discover, and a member known by a socket path
-        # cannot be reached from elsewhere anyway.
-        return f"mongodb://{quote(str(self.mongodb_socket), safe='')}/?directConnection=true"
+        return _direct(self.mongodb_door)
+
+    @property
+    def mongodb_member_uri(self) -> str:
+        """The address of the server itself, also before it is ready."""
+        return _direct(self.mongodb_socket)
 
     @property
     def redis_url(self) -> str:
@@ -121,3 +130,9 @@ def resolved(settings: Settings) -> Settings:
         mongodb_uri=settings.mongodb_uri or layout.mongodb_uri,
         redis_url=settings.redis_url or layout.redis_url,
     )
+
+
+def _direct(mongodb: Path) -> str:
+    # Direct: with one member there is nothing to discover, and a member known by a socket path
+    # cannot be reached from elsewhere anyway.
+    return f"mongodb://{quote(str(mongodb), safe='')}/?directConnection=true"

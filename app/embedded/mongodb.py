@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +50,11 @@ class MongoDB(Server):
         given = [*options.items(), *(("--setParameter", f"{name}={at}") for name, at in parameters.items())]
         return [str(program), *(part for pair in given for part in pair)]
 
+    def launch(self) -> None:
+        super().launch()
+        if not self.found:
+            self.layout.mongodb_door.unlink(missing_ok=True)
+
     def answers(self) -> bool:
         # The driver waits half a second after a refused connection; a bare socket does not.
         with socket.socket(socket.AF_UNIX) as probe:
@@ -72,6 +78,7 @@ class MongoDB(Server):
                 raise StartupError(
                     f"The embedded MongoDB takes no writes. Its log says why: {self.log_file}."
                 )
+        self._open()
 
     def shut_down(self) -> None:
         try:
@@ -79,6 +86,15 @@ class MongoDB(Server):
                 client.admin.command("shutdown", timeoutSecs=5)
         except ConnectionFailure:
             pass  # that is how it answers: it is gone
+
+    def _open(self) -> None:
+        """Let clients in.
+
+        A member that has just started answers before it is readable. The driver takes a connection of
+        that moment for one without sessions and refuses transactions on it for good: it must not be made.
+        """
+        with contextlib.suppress(FileExistsError):  # found running, and opened by who started it
+            self.layout.mongodb_door.symlink_to(self.layout.mongodb_socket.name)
 
     def _configure(self, client: pymongo.MongoClient[Any]) -> None:
         host = str(self.layout.mongodb_socket)
@@ -103,4 +119,4 @@ class MongoDB(Server):
         return config
 
     def _client(self) -> pymongo.MongoClient[Any]:
-        return pymongo.MongoClient(self.address, serverSelectionTimeoutMS=2000)
+        return pymongo.MongoClient(self.layout.mongodb_member_uri, serverSelectionTimeoutMS=2000)

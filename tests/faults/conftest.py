@@ -42,10 +42,13 @@ def _is_whole(config: pytest.Config) -> bool:
 
 
 @pytest.fixture
-def system(_running: System) -> Iterator[System]:
+def system(_running: System, request: pytest.FixtureRequest) -> Iterator[System]:
     """The system; after the test all that was promised is checked."""
     print(f"FAULTS_SEED={_running.seed}")
+    failed = request.session.testsfailed
     yield _running
+    if request.session.testsfailed > failed:
+        print(_running.up.log("web")[-20_000:])  # the folder it lies in is removed
     _running.check()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -19,7 +20,8 @@ import redis
 from app import embedded
 from app.config import Settings
 from app.embedded import child, programs, server
-from app.errors import StartupError
+from app.errors import StartupError, StoreError
+from app.mappers.store import Session, Store
 
 Eventually = Callable[..., object]
 
@@ -54,6 +56,40 @@ def test_mongodb_has_transactions_and_change_streams(servers: embedded.Running) 
             client["probe"]["one"].insert_one({"a": 2})
             assert changes.next()["fullDocument"]["a"] == 2
         client.drop_database("probe")
+
+
+def test_a_mongodb_that_is_not_ready_cannot_be_reached(
+    home: Settings, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after each start, for a moment: a connection made then would refuse transactions for good."""
+    monkeypatch.setattr("app.mappers.store.TIMEOUT_MS", 300)
+    mongodb = embedded.MongoDB(home)
+    with contextlib.closing(Store(mongodb.address, "kept")) as early:
+        for number in range(2):
+            mongodb.launch()
+            try:
+                eventually(mongodb.answers)
+                with pytest.raises(StoreError):
+                    early.ping()
+                mongodb.prepare()
+                eventually(lambda: _answers(early))
+                early.transaction(lambda session, key=number: _insert(early, key, session))
+                assert early.database["one"].count_documents({}) == number + 1
+                assert mongodb.process is not None
+                mongodb.process.kill()
+            finally:
+                mongodb.stop()
+
+
+def _insert(at: Store, key: int, session: Session) -> None:
+    at.database["one"].insert_one({"_id": key}, session=session)
+
+
+def _answers(at: Store) -> bool:
+    with contextlib.suppress(StoreError):
+        at.ping()
+        return True
+    return False
 
 
 def test_J02_redis_has_no_port_a_private_socket_and_loses_nothing(servers: embedded.Running) -> None:
