@@ -32,6 +32,7 @@ from werkzeug.routing import Rule
 
 from app import embedded
 from app.config import Settings
+from app.errors import StartupError
 from app.garbage import seldom, settle
 from app.mappers import ids
 
@@ -147,6 +148,10 @@ def servers() -> Iterator[embedded.Running]:
         with embedded.servers(Settings(home=home, embedded_cache=1 << 28)) as running:
             _keep_what_expired(running.mongodb_uri)
             yield running
+    except StartupError:
+        for log in sorted((home / "log").iterdir()):
+            print(log.name, log.read_text()[-20_000:])  # its folder is removed
+        raise
     finally:
         shutil.rmtree(home)
 

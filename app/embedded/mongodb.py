@@ -36,6 +36,9 @@ class MongoDB(Server):
         options = {
             "--dbpath": str(self.data),
             "--bind_ip": str(self.layout.mongodb_socket),
+            # Where it makes a further socket, which is in /tmp otherwise: whoever starts at the same moment
+            # fails over that, and whoever has a server of their own there loses it.
+            "--unixSocketPrefix": str(self.layout.sockets),
             "--replSet": REPLICA_SET,
             "--wiredTigerCacheSizeGB": f"{self.settings.embedded_cache / (1 << 30):.2f}",
             # A replica set of one needs its operation log for transactions and change streams only.

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pymongo
 import pytest
 import redis
@@ -117,6 +118,9 @@ def test_J03_mongodb_listens_on_a_private_socket_alone(servers: embedded.Running
     assert stat.S_IMODE(socket.stat().st_mode) == 0o700
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
     assert options["storage"]["wiredTiger"]["engineConfig"]["cacheSizeGB"] == 0.25
+    mongod = psutil.Process(next(each for each in servers.servers if each.name == "mongodb").process.pid)
+    heard = [each.laddr for each in mongod.net_connections("all") if each.laddr]
+    assert {Path(address).parent for address in heard} == {socket.parent}, "nowhere else, as in /tmp"
 
 
 def test_data_outlives_a_stop_a_kill_and_a_move(home: Settings, eventually: Eventually) -> None:
