@@ -19,6 +19,9 @@ Options = dict[str, Any]
 CONTRAST = "color-contrast"
 _SIZE = "target-size"
 RULES: Options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+#: What axe can find in a document by where its parts stand: all else it says by the document alone, and by
+#: what of it is shown and in which colours.
+PLACED: Options = {"runOnly": [_SIZE, "scrollable-region-focusable"]}
 
 # To collect what passes costs more than to look for what does not.
 _LOOK = """([options, exclude]) => axe.run({ exclude }, { ...options, resultTypes: ["violations"] })
@@ -148,6 +151,14 @@ _CLOSE = """(exclude) => {
 }"""
 
 
+# The document, and what of it is shown.
+_SHOWN = """() => {
+  const flags = [...document.querySelectorAll("*")]
+    .map((element) => (element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) ? 1 : 0));
+  return document.documentElement.outerHTML + flags.join("");
+}"""
+
+
 class Contrast:
     """What axe has found nothing to say of: descriptions of texts, of any page."""
 
@@ -174,9 +185,21 @@ class Contrast:
 def faults(page: Page, options: Options, exclude: Sequence[str] = ()) -> Iterator[str]:
     """Yield what axe finds."""
     _ready(page)
-    if "wcag22aa" in options.get("runOnly", ()) and not page.evaluate(_CLOSE, _any(exclude)):
-        options = {**options, "rules": {**options.get("rules", {}), _SIZE: {"enabled": False}}}
+    if {"wcag22aa", _SIZE} & set(options["runOnly"]) and not page.evaluate(_CLOSE, _any(exclude)):
+        options = _without(options, _SIZE)
     yield from _told(page.evaluate(_LOOK, [options, list(exclude)]))
+
+
+def shown(page: Page) -> str:
+    """Return the document and what of it is shown."""
+    said: str = page.evaluate(_SHOWN)
+    return said
+
+
+def _without(options: Options, rule: str) -> Options:
+    if rule in options["runOnly"]:
+        return {**options, "runOnly": [each for each in options["runOnly"] if each != rule]}
+    return {**options, "rules": {**options.get("rules", {}), rule: {"enabled": False}}}
 
 
 def _any(selectors: Sequence[str]) -> str:
