@@ -53,10 +53,9 @@ class MongoDB(Server):
         given = [*options.items(), *(("--setParameter", f"{name}={at}") for name, at in parameters.items())]
         return [str(program), *(part for pair in given for part in pair)]
 
-    def launch(self) -> None:
-        super().launch()
-        if not self.found:
-            self.layout.mongodb_door.unlink(missing_ok=True)
+    @property
+    def left_over(self) -> Sequence[Path]:
+        return (self.layout.mongodb_door,)
 
     def answers(self) -> bool:
         # The driver waits half a second after a refused connection; a bare socket does not.

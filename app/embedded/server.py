@@ -63,6 +63,11 @@ class Server(abc.ABC):
     def shut_down(self) -> None:
         """Tell a server that is not our child to end."""
 
+    @property
+    def left_over(self) -> Sequence[Path]:
+        """Files of the one before that must be gone when it starts."""
+        return ()
+
     @abc.abstractmethod
     def prepare(self) -> None:
         """Do what a start needs once it answers."""
@@ -81,6 +86,8 @@ class Server(abc.ABC):
             log.info("server_found", server=self.name)
             return
         try:
+            for each in self.left_over:
+                each.unlink(missing_ok=True)
             program = programs.find(self.wanted)
             self.process = child.spawn(
                 self.command(program), log=self.log_file, at_death=signal.SIGTERM, keep=(descriptor,)

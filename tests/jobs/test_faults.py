@@ -35,7 +35,7 @@ def test_who_brings_its_worker_down_ends_dead_after_three_crashes_alone(engine: 
     ways = [json.loads(line)["where"] for line in history.splitlines()]
     assert len(ways) == 3
     # Where the machine has no memory or time at hand, a hog stands still before it has had its fill.
-    assert {WAYS[how]} <= set(ways) <= {WAYS[how], "stall"}
+    assert {WAYS[how]} <= set(ways) <= {WAYS[how], *({"stall"} if how == "hog" else ())}
     # The innocent share the first crash at most: from then on the guilty one runs alone.
     assert max(engine.jobs.status(ticket.id).crashes for ticket in others) <= 1
 

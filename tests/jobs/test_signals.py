@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -84,13 +85,13 @@ def test_usr1_logs_the_state(
             # Asked again, as a person would: Redis knows of the job before its worker has told the manager.
             manager.popen.send_signal(signal.SIGUSR1)
             log = manager.log.read_text()
-            return "running=selftest.sleep" in log and "group=suspects pid=" in log
+            return "running=selftest.sleep" in log and "worker_state worker=suspects" in log
 
         eventually(told, timeout=30)
         log = manager.log.read_text()
         assert "group_state group=feeds serving=1 wanted=1" in log
         (pid,) = support.pids(manager, "feeds")
-        assert f"pid={pid}" in log
+        assert re.search(rf"worker_state worker=feeds\S+ running=selftest.sleep group=feeds pid={pid}\b", log)
 
 
 def test_all_managers_follow_what_one_is_told(
