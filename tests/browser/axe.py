@@ -151,11 +151,15 @@ _CLOSE = """(exclude) => {
 }"""
 
 
-# The document, and what of it is shown.
+# The document, and what of it is shown: also what is cut off or lies outside counts as hidden in some rules.
 _SHOWN = """() => {
-  const flags = [...document.querySelectorAll("*")]
-    .map((element) => (element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) ? 1 : 0));
-  return document.documentElement.outerHTML + flags.join("");
+  const flags = [...document.querySelectorAll("*")].map((element) => {
+    const style = getComputedStyle(element);
+    const box = element.getBoundingClientRect();
+    return [element.checkVisibility({ visibilityProperty: true, opacityProperty: true }), style.display,
+      style.clip, style.clipPath, box.right <= 0 || box.bottom <= 0, !box.width || !box.height].join();
+  });
+  return document.documentElement.outerHTML + flags.join("|");
 }"""
 
 

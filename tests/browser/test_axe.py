@@ -67,3 +67,23 @@ def test_targets_that_are_too_small_are_found(page: Page, style: str, found: lis
     button = f'<button style="border: 0; padding: 0; {style}" aria-label="Do"></button>'
     page.evaluate("(html) => { document.querySelector('main').innerHTML = html; }", "<h1>A</h1>" + button * 3)
     assert [fault.split()[0] for fault in axe.faults(page, RULES)] == found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "document.getElementById('pale').hidden = false",
+        "document.getElementById('text').style.visibility = 'hidden'",
+        "document.getElementById('text').textContent += '.'",
+        "document.querySelector('input').setAttribute('aria-label', 'Off')",
+        "document.styleSheets[0].insertRule('#text { clip-path: inset(50%); }')",
+        "document.styleSheets[0].insertRule('#text { position: absolute; left: -9999px; }')",
+        "document.styleSheets[0].insertRule('#text { display: inline; }')",
+    ],
+)
+def test_a_document_that_shows_something_else_is_another(page: Page, change: str) -> None:
+    page.evaluate("() => { document.head.append(document.createElement('style')); }")
+    before = axe.shown(page)
+    assert axe.shown(page) == before
+    page.evaluate(f"() => {{ {change}; }}")
+    assert axe.shown(page) != before
