@@ -46,8 +46,12 @@ def test_F12_poisonous_feeds_are_given_up_alone_and_with_a_reason(system: System
         assert feeds.get(feed_id).error == "crashed"
         assert _rests(system, feed_id)
         deaths = _deaths(system, feed_id)
-        assert len(deaths) == 3, "the third crash was the last, whoever asked"
-        assert list(deaths.values())[1:] == [CRASHES[how]] * 2, "it was alone at its last two"
+        assert len(deaths) >= 3, "it was given every try"
+        # Another's death may take a job of it along, before, between or after its own: that read nothing of it.
+        own = list(deaths.values()).count(CRASHES[how])
+        assert own <= 3, "the third crash was the last, whoever asked"
+        alone = [where for worker, where in deaths.items() if worker.startswith("suspects-")]
+        assert set(alone) == {CRASHES[how]}, "it was alone at its end"
     assert {feeds.get(feed_id).error for feed_id in innocent} == {None}
 
 
