@@ -319,9 +319,17 @@ def chromium(windowless_path: str) -> Iterator[Any]:
         yield browser
 
 
+#: Pictures of entries lie on foreign sites: no test sends a packet there. The browser itself is told so, as
+#: a route of playwright's turns the cache off that people have, and asks the test about each request.
+NO_OTHERS = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 #: No sandbox: as root Chromium refuses to start with one, and it opens our own pages only. No renderer is
 #: kept ready for a page that may never come: each test has a browser context of its own, which cannot use it.
-CHROMIUM_ARGS = ["--no-sandbox", "--disable-dev-shm-usage", "--renderer-process-limit=1"]
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--renderer-process-limit=1",
+    f"--host-resolver-rules={NO_OTHERS}",
+]
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from app.bootstrap import Services
 from app.config import Settings
 from app.models.actor import Actor, Role
 from tests.browser.conftest import log_in
-from tests.conftest import CHROMIUM_ARGS
+from tests.conftest import CHROMIUM_ARGS, NO_OTHERS
 from tests.data.test_imports import listed
 from tests.support import live
 from tests.support.reader import add_user, elsewhere, pull, rss
@@ -243,7 +243,7 @@ def network(
     part = live.web(own)
     browser = chromium.browser_type.launch(
         executable_path=chromium_path,
-        args=[*CHROMIUM_ARGS, "--host-resolver-rules=MAP reader.lan 127.0.0.1"],
+        args=[*CHROMIUM_ARGS, f"--host-resolver-rules=MAP reader.lan 127.0.0.1, {NO_OTHERS}"],
     )
     yield own, browser
     browser.close()

@@ -47,7 +47,7 @@ def test_F12_poisonous_feeds_are_given_up_alone_and_with_a_reason(system: System
         assert _rests(system, feed_id)
         deaths = _deaths(system, feed_id)
         assert len(deaths) >= 3, "it was given every try"
-        # Another's death may take a job of it along, before, between or after its own: that read nothing of it.
+        # Another's death may take a job of it along at any time, one that read nothing of it.
         own = list(deaths.values()).count(CRASHES[how])
         assert own <= 3, "the third crash was the last, whoever asked"
         alone = [where for worker, where in deaths.items() if worker.startswith("suspects-")]
