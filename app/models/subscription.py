@@ -104,7 +104,8 @@ class ReadState(NamedTuple):
         """Return the state before a mass action, with what was marked one by one since then kept.
 
         ``before`` is the state that ``marked_upto`` replaced by one from which ``self`` came by single
-        marks alone; those left their traces as stray bits and in ``unread``.
+        marks alone; those left their traces as stray bits and in ``unread``. They stay there for the undo
+        of the action before that one.
         """
         start = min(before.start, self.start)
         now_read, was_read = self.bits << self.start - start, before.bits << before.start - start
@@ -114,7 +115,7 @@ class ReadState(NamedTuple):
             if seq >= start:
                 read &= ~(1 << seq - start)
         strays = {s for s in before.unread if s >= self.start and self.bits >> s - self.start & 1}
-        return make_state(before.upto, read, start, {*before.unread, *self.unread} - strays)
+        return _shortened(before.upto, read, start, {*before.unread, *self.unread} - strays)
 
     def words(self) -> dict[str, int]:
         """Return the bitmap as the store keeps it: decimal word number → signed 64 bits."""
@@ -131,6 +132,10 @@ def make_state(upto: int, bits: int, start: int, unread: Collection[int]) -> Rea
     """Return a state in its smallest form: no bits and no kept-unread numbers that mean nothing."""
     if (stray := upto + 1 - start) > 0:
         bits = bits >> stray << stray
+    return _shortened(upto, bits, start, unread)
+
+
+def _shortened(upto: int, bits: int, start: int, unread: Collection[int]) -> ReadState:
     if not bits:
         start = 0
     elif zeros := ((bits & -bits).bit_length() - 1) & ~63:

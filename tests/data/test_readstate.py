@@ -52,15 +52,35 @@ def test_undo_restores_all_but_single_marks_made_since(
     read: set[int], upto: int, seq: int, read_since: set[int], unread_since: set[int]
 ) -> None:
     before = state_of(read, upto)
-    after = before.marked_upto(seq)
-    # What single marks write: bits and kept-unread numbers, both without looking at ``upto``.
-    bits = (after.bits << after.start) | sum(1 << s for s in read_since)
-    unread = set(after.unread) - read_since
-    for s in unread_since:
-        bits &= ~(1 << s)
-        unread.add(s)
-    undone = ReadState(after.upto, bits, 0, tuple(unread)).undone(before)
+    undone = marked_singly(before.marked_upto(seq), read_since, unread_since).undone(before)
     assert read_of(undone) == (read | read_since) - unread_since
+
+
+@given(seqs, st.integers(0, LAST), st.lists(st.tuples(st.integers(0, LAST), seqs, seqs), max_size=4))
+def test_undos_one_after_the_other_keep_single_marks_made_since_each(
+    read: set[int], upto: int, actions: list[tuple[int, set[int], set[int]]]
+) -> None:
+    state, now = state_of(read, upto), set(read)
+    befores: list[tuple[ReadState, set[int]]] = []
+    for seq, read_since, unread_since in actions:
+        befores.append((state, set(range(1, seq + 1)) - now))
+        state = marked_singly(state.marked_upto(seq), read_since, unread_since)
+        now = (now | set(range(1, seq + 1)) | read_since) - unread_since
+        befores = [(before, done - read_since - unread_since) for before, done in befores]
+        assert read_of(state) == now
+    for before, done in reversed(befores):
+        state, now = state.undone(before), now - done
+        assert read_of(state) == now
+
+
+def marked_singly(state: ReadState, read: set[int], unread: set[int]) -> ReadState:
+    """Write what single marks write: bits and kept-unread numbers, both without looking at ``upto``."""
+    bits = (state.bits << state.start) | sum(1 << s for s in read)
+    kept = set(state.unread) - read
+    for s in unread:
+        bits &= ~(1 << s)
+        kept.add(s)
+    return ReadState(state.upto, bits, 0, tuple(kept))
 
 
 @given(seqs)

@@ -142,6 +142,21 @@ def test_single_marks_between_a_mass_action_and_its_undo_are_kept(world: World, 
         reading.undo(alice, undo)
 
 
+def test_single_marks_are_kept_by_the_undo_of_two_mass_actions(world: World, alice: Actor) -> None:
+    reading, (feed_id,) = world.services.reading, follow(world, alice, [1, 2])
+    snapshot = reading.page(alice, StreamQuery(ALL)).snapshot
+    one, two = [r.id for r in reading.page(alice, StreamQuery(ALL)).rows]
+    first = reading.mark_all(alice, ALL).undo
+    world.publish(feed_id, world.minutes(0))
+    second = reading.mark_all(alice, ALL, snapshot=snapshot).undo
+    # It is read already, but no longer because of the first action.
+    reading.mark(alice, [one], True)
+    reading.undo(alice, second)
+    reading.undo(alice, first)
+    state = {r.id: r.read for r in reading.page(alice, StreamQuery(ALL)).rows}
+    assert (state[one], state[two], sum(state.values())) == (True, False, 1)
+
+
 def test_marks_of_many_devices_commute_with_a_mass_action(world: World, alice: Actor) -> None:
     reading, (feed_id,) = world.services.reading, follow(world, alice, list(range(100)))
     rows = everything(world.services, alice, ALL, Sort.NEWEST)
