@@ -60,9 +60,13 @@ class FollowGateway:
         with contextlib.suppress(ExistsError):
             self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
         self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
-        if self._sight.barred(user_id, feed.id):  # a block came in between, and found nothing to end
+        # Whatever was laid down before this, or in between, has found nothing to end or to mute.
+        tie = self._sight.tie(user_id, whom)
+        if tie.blocked:
             self._drop(user_id, feed.id, now)
             raise NotFoundError(user_id=whom.user_id)
+        if tie.muted:
+            self._mapper.mute(user_id, feed.id, True)
 
     def unfollow(self, user_id: int, whom: Profile, expires: dt.datetime) -> str | None:
         """Stop, or stop asking.

@@ -83,16 +83,6 @@ class SightGateway:
             for user_id, profile in people.items()
         }
 
-    def barred(self, viewer: int, feed_id: int) -> bool:
-        """Return whether a feed is the stream of somebody with whom a block stands between."""
-        profile = self.streamer(feed_id)
-        return profile is not None and self.tie(viewer, profile).blocked
-
-    def streamer(self, feed_id: int) -> Profile | None:
-        """Return whose stream a feed is, None: nobody's."""
-        owner = self._profiles.owner(feed_id)
-        return self._profiles.get(owner) if owner is not None else None
-
     def streamers(self, feed_ids: Sequence[int]) -> dict[int, Profile]:
         """Return whose streams these feeds are, by feed; what is nobody's is not in it."""
         owners = self._profiles.owners(feed_ids) if feed_ids else {}

@@ -21,7 +21,7 @@ from app.mappers.subscriptions import Replace, SubscriptionMapper
 from app.models.entry import EntryKey
 from app.models.feed import Feed, FeedCard, Position
 from app.models.removal import Removal, Returned
-from app.models.sharing import Profile, Tie, TieKind
+from app.models.sharing import STRANGER, Profile, Tie, TieKind
 from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
 
@@ -190,7 +190,7 @@ class SubscriptionGateway:
             return Returned(asked=self._ask(user_id, whom, token, now))
         wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
         mine = self._store.transaction(lambda session: self._return(wanted, token, now, session))
-        if not (back := self._unblocked(user_id, [mine], now)):
+        if not (back := self._settled(user_id, [mine], now)):
             raise NotFoundError("This can no longer be undone.", undo=token)
         return Returned(back)
 
@@ -220,17 +220,25 @@ class SubscriptionGateway:
         self._removals.remove(user_id, token)
         return (whom.user_id,)
 
-    def _unblocked(
+    def _settled(
         self, user_id: int, back: Sequence[Subscription], now: dt.datetime
     ) -> tuple[Subscription, ...]:
-        """Return what has come back without those whom a block that came in between has not found to end."""
-        people = self._people(user_id, back)
-        blocked = {f for f, (_, tie) in people.items() if tie.blocked}
-        for feed_id in blocked:
-            with contextlib.suppress(NotFoundError):
-                self.remove(user_id, feed_id, now)
-            self.bar(user_id, feed_id)
-        return tuple(s for s in back if s.feed_id not in blocked)
+        """Return what has come back as ties are by now: they may have changed meanwhile.
+
+        Without those whom a block that came in between has not found to end; muted who is muted now.
+        """
+        people, kept = self._people(user_id, back), list[Subscription]()
+        for mine in back:
+            _, tie = people.get(mine.feed_id, (None, STRANGER))
+            if tie.blocked:
+                with contextlib.suppress(NotFoundError):
+                    self.remove(user_id, mine.feed_id, now)
+                self.bar(user_id, mine.feed_id)
+                continue
+            if tie.muted is not mine.muted:
+                self._subscriptions.mute(user_id, mine.feed_id, tie.muted)
+            kept.append(mine._replace(muted=tie.muted))
+        return tuple(kept)
 
     def bar(self, user_id: int, feed_id: int) -> None:
         """Let no token bring a user back to a feed that he has left or lost."""
@@ -315,7 +323,7 @@ class SubscriptionGateway:
                 wanted.append((was._replace(folder_ids=kept), removal.token))
         for start in range(0, len(wanted), TOGETHER):
             back += self._return_some(wanted[start : start + TOGETHER], now)
-        return Returned(self._unblocked(user_id, back, now), tuple(asked), lost)
+        return Returned(self._settled(user_id, back, now), tuple(asked), lost)
 
     def _return_some(
         self, wanted: Sequence[tuple[Subscription, str]], now: dt.datetime

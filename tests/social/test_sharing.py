@@ -210,6 +210,46 @@ def test_who_is_muted_is_counted_beside_his_name_alone(people: People, ann: Acto
     assert (page.rows, page.unread) == ((), 0)
 
 
+@pytest.mark.parametrize("how", ["first", "between", "undo", "undo of many"])
+def test_a_mute_holds_until_it_is_lifted_whenever_one_follows(
+    people: People, ann: Actor, bob: Actor, how: str
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.services.sharing.share(ann, entry)
+    following, services = people.services.following, people.services
+    if how == "first":
+        following.mute(bob, "ann", True)
+        people.follow(bob, "ann")
+    else:
+        people.follow(bob, "ann")
+        token = following.unfollow(bob, "ann")
+        assert token
+        if how == "undo of many":
+            services.subscriptions.restore(bob, token)
+            token, _ = services.manager.unsubscribe(
+                bob, [f.feed_id for f in services.reading.tree(bob).feeds]
+            )
+        following.mute(bob, "ann", True)
+        match how:
+            case "undo":
+                mine = services.subscriptions.restore(bob, token)
+                assert mine
+                assert mine.muted
+            case "undo of many":
+                services.manager.restore(bob, token)
+            case _:
+                people.follow(bob, "ann")
+    assert following.person(bob, "ann").tie.muted
+    assert people.rows(bob, FOLLOWING) == ()
+    assert services.reading.tree(bob).unread == 0
+    gone = following.unfollow(bob, "ann")
+    assert gone
+    following.mute(bob, "ann", False)
+    services.subscriptions.restore(bob, gone)
+    assert len(people.rows(bob, FOLLOWING)) == services.reading.tree(bob).unread == 1
+
+
 def test_a_block_ends_both_ways_and_a_mute_only_hides(people: People, ann: Actor, bob: Actor) -> None:
     (entry,) = people.blog([ann])
     people.open(ann)
