@@ -15,7 +15,7 @@ SPOKEN := $(addsuffix Error,Invalid AuthRequired Forbidden NotFound Exists Confl
 # Compiled modules are worth their space here: every process and many a test starts a Python.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test quick lint format types bench faults docs words screens clean
+.PHONY: help run test quick lint format types compiled bench faults docs words screens clean
 
 help:  ## List what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -23,7 +23,8 @@ help:  ## List what can be made
 run: $(VENV)/.run  ## Install what is missing, start Eventr, print its address; Ctrl-C stops it
 	@exec $(BIN)/eventr up
 
-test: $(VENV)/.dev chromium clients lint types  ## Style, types, then all tests (ARGS=… for pytest)
+test: $(VENV)/.dev chromium clients  ## Style, types, then all tests (ARGS=… for pytest)
+	@$(MAKE) --no-print-directory --jobs 2 lint types compiled
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 quick: $(VENV)/.dev  ## Only what failed last time, else all; first failure ends it
@@ -39,6 +40,10 @@ format: $(VENV)/.dev  ## Bring the style into order
 
 types: $(VENV)/.dev  ## Types, strictly
 	$(BIN)/mypy
+
+# Each process of the tests would compile all of them by itself. What is wrong with one is told by the run.
+compiled: $(VENV)/.dev
+	@$(BIN)/pytest --collect-only --quiet >/dev/null 2>&1 || true
 
 bench: $(VENV)/.dev  ## All benchmarks; writes bench/results.json
 	$(BIN)/python -m bench
