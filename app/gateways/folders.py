@@ -123,8 +123,9 @@ class FolderGateway:
         folders, folder, parent = self._folders.of_user(user_id), removal.folder, removal.folder.parent
         if parent not in {f.id for f in folders}:
             folder = dataclasses.replace(folder, parent=None)
-        same = (f for f in folders if f.name == folder.name and f.parent == folder.parent)
-        folder = next(same, folder)
+        # One that lay in it does not: it has moved up, maybe under the same name, and would lie in itself.
+        beside = [f for f in folders if f.parent == folder.parent and f.id not in removal.inner]
+        folder = next((f for f in beside if f.name == folder.name), folder)
         self._folders.restore(folder)
         self._subscriptions.enter_folder(user_id, removal.feed_ids, folder.id)
         self._folders.take_in(user_id, removal.inner, parent, folder.id)

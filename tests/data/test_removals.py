@@ -134,6 +134,18 @@ def test_a_new_folder_of_the_same_name_takes_the_old_one_s_feeds(
     assert services.folders.list(alice) == [new]
 
 
+def test_a_folder_comes_back_beside_its_namesake_that_lay_in_it(services: Services, alice: Actor) -> None:
+    folders = services.folders
+    outer = folders.create(alice, "News")
+    inner, other = folders.create(alice, "News", parent=outer.id), folders.create(alice, "Other")
+    token = folders.delete(alice, outer.id)
+    assert [(f.id, f.parent) for f in folders.list(alice)] == [(inner.id, None), (other.id, None)]
+    assert folders.restore(alice, token).id == outer.id
+    folders.move(alice, outer.id, parent=other.id)
+    parents = {f.id: f.parent for f in folders.list(alice)}
+    assert parents == {inner.id: outer.id, outer.id: other.id, other.id: None}
+
+
 def test_tokens_of_one_kind_are_none_of_the_other(world: World, alice: Actor, read: int) -> None:
     services = world.services
     (folder,) = services.folders.list(alice)
