@@ -229,8 +229,9 @@ class TagGateway:
                 raise NotFoundError("This can no longer be undone.", tag_id=tag_id)
             if tag.merged:
                 into, added = tag.merged
-                self._marks.take_tag(user_id, into, added, session)
-                self._tags.count(user_id, into, -len(added), session)
+                # Some of them may have lost it since then.
+                taken_from = self._marks.take_tag(user_id, into, added, session)
+                self._tags.count(user_id, into, -taken_from, session)
             taken = {key_of(t.name) for t in mine if not t.deleted_at}
             self._tags.name(user_id, tag_id, _free(tag.name, taken, key_of), session)
 

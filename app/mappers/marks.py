@@ -191,10 +191,10 @@ class MarkMapper:
         )
 
     @translated
-    def take_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> None:
-        """Take a tag from entries that keep another one."""
+    def take_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> int:
+        """Take a tag from entries that keep another one; return how many had it."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "tags": tag}
-        self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session)
+        return self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session).matched_count
 
 
 def _mark(doc: Doc) -> Mark:

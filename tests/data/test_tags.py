@@ -154,6 +154,18 @@ def test_renamed_merged_deleted_and_back(services: Services, alice: Actor, entri
         tags.restore(alice, a.id)
 
 
+def test_a_merge_taken_back_counts_what_lost_the_tag_meanwhile_once(
+    services: Services, alice: Actor, entries: list[int]
+) -> None:
+    tags = services.tags
+    [a] = tags.change(alice, entries[0], add=["a"])
+    [b] = tags.change(alice, entries[1], add=["b"])
+    tags.merge(alice, a.id, b.id)
+    tags.change(alice, entries[0], remove=[b.id])
+    tags.restore(alice, a.id)
+    assert names(services, alice) == {"a": 1, "b": 1}
+
+
 def test_what_cannot_come_back_any_more_is_gone(
     services: Services, alice: Actor, entries: list[int], db: Database[Any]
 ) -> None:
