@@ -74,7 +74,7 @@ class SubscriptionGateway:
             TooLargeError: the user has as many as he may.
             NotFoundError: the feed is gone.
         """
-        self._check_count(wanted.user_id)
+        self._check_count(wanted.user_id, [feed.id])
         # What nobody read was polled once a day, or not at all. What fails waits on: who wants can try it.
         rested = not feed.errors and feed.checked_at is not None and feed.checked_at <= now - RESTED
 
@@ -90,8 +90,13 @@ class SubscriptionGateway:
 
         return self._store.transaction(work)
 
-    def _check_count(self, user_id: int, more: int = 1) -> None:
-        if self._subscriptions.count(user_id) + more > self._most:
+    def _check_count(self, user_id: int, feed_ids: Sequence[int]) -> None:
+        """Raise TooLargeError if these feeds are too many; those that he has already are none more."""
+        if self._subscriptions.count(user_id) + len(feed_ids) <= self._most:
+            return
+        mine = self._subscriptions.feed_ids(user_id)
+        new = set(feed_ids).difference(mine)
+        if new and len(mine) + len(new) > self._most:
             raise TooLargeError("You have %(limit)s subscriptions, and that is the most.", limit=self._most)
 
     def _start_of(self, position: Position, now: dt.datetime) -> int:
@@ -184,7 +189,7 @@ class SubscriptionGateway:
         was = removal.subscription if removal else None
         if was is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        self._check_count(user_id)
+        self._check_count(user_id, [was.feed_id])
         whom = self._to_ask(was, token, self._people(user_id, [was]))
         if whom is not None:
             return Returned(asked=self._ask(user_id, whom, token, now))
@@ -302,7 +307,7 @@ class SubscriptionGateway:
         removals = self._removals.many(user_id, token, now)
         if not removals:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        self._check_count(user_id, len(removals))
+        self._check_count(user_id, [r.subscription.feed_id for r in removals if r.subscription])
         mine = set(self._subscriptions.feed_ids(user_id))
         back, wanted, asked, lost = list[Subscription](), [], list[int](), 0
         people = self._people(user_id, [r.subscription for r in removals if r.subscription])

@@ -8,7 +8,7 @@ import pytest
 
 from app import clock
 from app.bootstrap import Services
-from app.errors import ExistsError, InvalidError, NotFoundError, RateLimitedError
+from app.errors import ExistsError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
 from app.feeds import schedule
 from app.models.actor import Actor
 from app.models.folder import PlaceMode
@@ -131,6 +131,18 @@ def test_many_go_and_come_back_as_one(world: World, alice: Actor, bob: Actor) ->
     assert services.reading.tree(alice) == before
     with pytest.raises(NotFoundError):
         services.manager.restore(alice, token)
+
+
+def test_what_comes_back_counts_without_what_is_there_again(world: World, alice: Actor) -> None:
+    services = world.services
+    services.gateways.subscriptions._most = 2
+    ids = follow(world, alice, "one", "two")
+    token, _ = services.manager.unsubscribe(alice, ids)
+    follow(world, alice, "one", "three")
+    with pytest.raises(TooLargeError):
+        services.manager.restore(alice, token)
+    services.subscriptions.unsubscribe(alice, world.feed("three"))
+    assert [s.feed_id for s in services.manager.restore(alice, token).back] == ids[1:]
 
 
 def test_marks_and_checks_are_for_his_own_feeds(world: World, alice: Actor, bob: Actor) -> None:

@@ -291,6 +291,7 @@ def test_there_is_a_most_of_subscriptions(world: World, alice: Actor) -> None:
     world.services.subscriptions.subscribe(alice, "https://one.example.org/feed")
     with pytest.raises(TooLargeError):
         world.services.subscriptions.subscribe(alice, "https://two.example.org/feed")
+    assert world.services.subscriptions.subscribe(alice, "https://one.example.org/feed").existed
 
 
 def test_feeds_that_prove_to_be_one_take_their_readers_along(world: World, alice: Actor, bob: Actor) -> None:
