@@ -48,16 +48,17 @@ class FeedMerger:
         return True
 
     def _move(self, subscription: Subscription, source: Feed, target: Feed) -> None:
-        state = self.translate(subscription.state, source, target)
-
         def work(session: Session) -> None:
-            self._subscriptions.remove(subscription.user_id, source.id, session)
-            readers = 0 if subscription.paused else 1
+            # As it is now: he may have left, paused or read something since it was looked up.
+            mine = self._subscriptions.remove(subscription.user_id, source.id, session)
+            if mine is None:
+                return
+            readers, state = 0 if mine.paused else 1, self.translate(mine.state, source, target)
             self._feeds.subscribed(source.id, -readers, session)
             position = self._feeds.subscribed(target.id, readers, session)
             if position is None:
                 raise ConflictError(feed_id=target.id)  # it was merged itself; the next pull tries again
-            moved = subscription._replace(feed_id=target.id, state=state)
+            moved = mine._replace(feed_id=target.id, state=state)
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:

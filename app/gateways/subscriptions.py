@@ -368,10 +368,11 @@ class SubscriptionGateway:
             ExistsError: the user reads that one too.
             NotFoundError: he has unsubscribed, or the feed is gone.
         """
-        token, readers = secrets.token_urlsafe(16), 0 if mine.paused else 1
+        token = secrets.token_urlsafe(16)
 
         def work(session: Session) -> None:
             was = self._subscriptions.remove(mine.user_id, mine.feed_id, session)
+            readers = 0 if was is None or was.paused else 1
             position = self._feeds.subscribed(target.id, readers, session, now=now, due=not target.errors)
             if was is None or position is None:
                 raise NotFoundError(feed_id=mine.feed_id)

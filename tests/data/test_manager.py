@@ -228,6 +228,15 @@ def test_a_changed_address_keeps_name_folders_and_what_was_read(world: World, al
     assert services.subscriptions.get(alice, old).title == "Mine"
 
 
+def test_who_pauses_while_an_address_is_changed_is_counted_out(world: World, alice: Actor) -> None:
+    services = world.services
+    (old,) = follow(world, alice, "old")
+    mine, target = services.subscriptions.get(alice, old), services.gateways.feeds.get(world.feed("new"))
+    services.subscriptions.pause(alice, old, True)
+    services.gateways.subscriptions.exchange(mine, target, mine.state, NOW, NOW)
+    assert [f.subscribers for f in map(services.gateways.feeds.get, (old, target.id))] == [0, 0]
+
+
 def test_an_address_that_nobody_knew_begins_anew(world: World, alice: Actor) -> None:
     services = world.services
     (old,) = follow(world, alice, "old")

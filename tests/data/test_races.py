@@ -16,7 +16,7 @@ from app.mappers import store
 from app.models.actor import Actor
 from app.models.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscription import Subscription
-from tests.data.conftest import NOW, World
+from tests.data.conftest import NOW, World, new_entry
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +68,35 @@ def test_who_subscribes_while_a_feed_is_merged_is_taken_along_or_refused(world: 
 
     assert world.services.gateways.subscriptions.feed_ids(7) == []
     assert world.feeds.get(old).subscribers == 0
+
+
+def test_what_readers_do_while_a_feed_is_merged_is_kept(
+    world: World, alice: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, mapper = world.services, world.services.mappers.subscriptions
+    old, new = world.feed("old"), world.feed("new")
+    for feed_id in (old, new):
+        world.store(feed_id, [new_entry(n) for n in range(3)])
+    carol = Actor(7)
+    for who in (alice, bob, carol):
+        services.subscriptions.subscribe(who, "https://old.example.org/feed")
+    of_feed = mapper.of_feed
+
+    def late(*args: Any) -> list[Subscription]:
+        monkeypatch.setattr(mapper, "of_feed", of_feed)
+        looked_up = of_feed(*args)
+        services.subscriptions.unsubscribe(alice, old)
+        services.reading.mark_all(bob, StreamRef(StreamKind.FEED, old))
+        services.subscriptions.pause(carol, old, True)
+        return looked_up
+
+    # The first look finds that somebody reads the feed, the second whom to move.
+    monkeypatch.setattr(mapper, "of_feed", lambda *_: monkeypatch.setattr(mapper, "of_feed", late) or [1])
+    world.feeds.move(old, "https://new.example.org/feed")
+    assert services.gateways.subscriptions.feed_ids(alice.user_id) == []
+    assert services.reading.tree(bob).unread == 0
+    assert services.subscriptions.get(carol, new).paused
+    assert world.feeds.get(new).subscribers == 1
 
 
 @pytest.mark.parametrize(("hours", "errors", "due"), [(5, 0, True), (0, 0, False), (5, 3, False)])
