@@ -206,8 +206,13 @@ class PlaceGateway:
 
     def _restore_places(self, user_id: int, places: Sequence[Place]) -> None:
         known = {f.id for f in self._folders.of_user(user_id)}
+        mine = self._subscriptions.of_user(user_id, [place.feed_id for place in places])
+        homes = {s.feed_id: s.folder_ids for s in mine}
         groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = collections.defaultdict(list)
         for place in places:
+            put = known.intersection(place.after).difference(place.before)
+            if put and put.isdisjoint(homes.get(place.feed_id, ())):
+                continue  # it was moved on since then; where it was before it would lie as well
             add = tuple(f for f in place.before if f not in place.after and f in known)
             remove = tuple(f for f in place.after if f not in place.before)
             groups[add, remove].append(place.feed_id)

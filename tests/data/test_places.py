@@ -132,6 +132,22 @@ def test_taking_back_keeps_what_another_device_did_since(shelf: Shelf) -> None:
     assert (shelf.lines()[shelf.a.id], shelf.lines()[shelf.b.id]) == ([], [a])
 
 
+def test_a_feed_that_was_moved_on_stays_there_when_the_first_move_is_taken_back(shelf: Shelf) -> None:
+    a, folders = shelf.feeds[0], shelf.services.folders
+    c = folders.create(shelf.who, "C")
+    shelf.move(a, None, shelf.a)
+    first = shelf.move(a, shelf.a, shelf.b)
+    second = shelf.move(a, shelf.b, c)
+    folders.undo_move(shelf.who, first)
+    assert [folder for folder, line in shelf.lines().items() if a in line] == [c.id]
+    folders.undo_move(shelf.who, second)
+    assert [folder for folder, line in shelf.lines().items() if a in line] == [shelf.b.id]
+    third = shelf.move(a, shelf.b, c)
+    folders.delete(shelf.who, c.id)
+    folders.undo_move(shelf.who, third)
+    assert [folder for folder, line in shelf.lines().items() if a in line] == [shelf.b.id]
+
+
 def test_two_devices_that_move_the_same_feed_commute(shelf: Shelf) -> None:
     a, b, *_ = shelf.feeds
     for feed, targets in ((a, (shelf.a, shelf.b)), (b, (shelf.b, shelf.a))):
