@@ -160,9 +160,8 @@ class SubscriptionGateway:
         token = secrets.token_urlsafe(16)
 
         def work(session: Session) -> bool:
-            removed = self._subscriptions.remove(user_id, feed_id, session)
+            removed = self._leave(user_id, feed_id, session)
             if removed:
-                self._feeds.subscribed(feed_id, 0 if removed.paused else -1, session)
                 self._removals.add(Removal(token, user_id, removed), expires, session)
             return removed is not None
 
@@ -170,10 +169,17 @@ class SubscriptionGateway:
             raise NotFoundError(feed_id=feed_id)
         return token
 
+    def _leave(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
+        removed = self._subscriptions.remove(user_id, feed_id, session)
+        if removed:
+            self._feeds.subscribed(feed_id, 0 if removed.paused else -1, session)
+        return removed
+
     def restore(self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime) -> Returned:
         """Bring back a subscription that was removed, with its name, folders and read state.
 
-        A person is followed as by who follows him for the first time: who wants to be asked by now, is.
+        What was read in its place since :meth:`exchange` goes. A person is followed as by who follows him for
+        the first time: who wants to be asked by now, is.
 
         Args:
             folder_ids: the folders he has; others it was in are left out.
@@ -187,17 +193,25 @@ class SubscriptionGateway:
         """
         removal = self._removals.get(user_id, token, now)
         was = removal.subscription if removal else None
-        if was is None:
+        if removal is None or was is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        self._check_count(user_id, [was.feed_id])
+        instead = self._subscriptions.get(user_id, removal.instead) if removal.instead else None
+        if instead is None:
+            self._check_count(user_id, [was.feed_id])
         whom = self._to_ask(was, token, self._people(user_id, [was]))
         if whom is not None:
             return Returned(asked=self._ask(user_id, whom, token, now))
         wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
-        mine = self._store.transaction(lambda session: self._return(wanted, token, now, session))
+
+        def work(session: Session) -> Subscription:
+            if instead is not None:
+                self._leave(user_id, instead.feed_id, session)
+            return self._return(wanted, token, now, session)
+
+        mine = self._store.transaction(work)
         if not (back := self._settled(user_id, [mine], now)):
             raise NotFoundError("This can no longer be undone.", undo=token)
-        return Returned(back)
+        return Returned(back, left=(instead.feed_id,) if instead else ())
 
     def _people(self, user_id: int, gone: Iterable[Subscription]) -> dict[int, tuple[Profile, Tie]]:
         """Return whose streams these are and what the user is to them, by feed."""
@@ -362,7 +376,7 @@ class SubscriptionGateway:
         """Read another feed in the place of one, under the same name and in the same folders.
 
         Returns:
-            A token for :meth:`restore` of the old one.
+            A token for :meth:`restore` of the old one, in the place of the new one.
 
         Raises:
             ExistsError: the user reads that one too.
@@ -377,7 +391,7 @@ class SubscriptionGateway:
             if was is None or position is None:
                 raise NotFoundError(feed_id=mine.feed_id)
             self._feeds.subscribed(mine.feed_id, -readers, session)
-            self._removals.add(Removal(token, mine.user_id, was), expires, session)
+            self._removals.add(Removal(token, mine.user_id, was, target.id), expires, session)
             new = was._replace(feed_id=target.id, state=state)
             self._subscriptions.add(new, pending=not position.last_seq, session=session)
 

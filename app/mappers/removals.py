@@ -131,6 +131,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         "places": [
             [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
         ],
+        **({"instead": Int64(removal.instead)} if removal.instead else {}),
         **({"search": [search.id, search.name, search.query]} if search else {}),
         **({"share": share_doc(removal.share), "title": removal.title} if removal.share else {}),
     }
@@ -162,6 +163,7 @@ def _removal(doc: Doc) -> Removal:
         token=doc["token"],
         user_id=user_id,
         subscription=_subscription(user_id, was) if was else None,
+        instead=doc.get("instead", 0),
         folder=_folder(user_id, doc["folder"]),
         feed_ids=tuple(doc["feed_ids"]),
         inner=tuple(doc["inner"]),

@@ -27,11 +27,13 @@ class Returned(NamedTuple):
     Attributes:
         back: those that came back. asked: people who want to be asked by now, and were, by account.
         lost: how many people can no longer be followed.
+        left: feeds that were read in their place until now.
     """
 
     back: tuple[Subscription, ...] = ()
     asked: tuple[int, ...] = ()
     lost: int = 0
+    left: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Removal:
     Attributes:
         token: names it to the user.
         subscription: with name, folders and read state.
+        instead: the feed that is read in its place, 0: none.
         feed_ids: the feeds that were in the folder.
         inner: the folders that were in it.
         moved: a folder as it was before it was moved.
@@ -52,6 +55,7 @@ class Removal:
     token: str
     user_id: int
     subscription: Subscription | None = None
+    instead: int = 0
     folder: Folder | None = None
     feed_ids: tuple[int, ...] = ()
     inner: tuple[int, ...] = ()

@@ -123,7 +123,7 @@ class SubscriptionService:
         return token
 
     def restore(self, actor: Actor, token: str) -> Subscription | None:
-        """Take back an ``unsubscribe``, with name, folders and what was read.
+        """Take back an ``unsubscribe`` or ``change_address``, with name, folders and what was read.
 
         Returns:
             What came back; None: it is a person who wants to be asked by now, and was.
@@ -138,13 +138,15 @@ class SubscriptionService:
         require(actor, Permission.SUBSCRIPTION_EDIT)
         token = a_text(token, "token", most=TOKEN_MAX)
         folders = {folder.id for folder in self._folders.of_user(actor.user_id)}
-        done = self._subscriptions.restore(actor.user_id, token, folders, clock.now())
+        now = clock.now()
+        done = self._subscriptions.restore(actor.user_id, token, folders, now)
         self._notifier.asked(actor.user_id, done.asked)
         if not done.back:
             log.info("asked_again", user_id=actor.user_id, whom=done.asked[0])
             return None
         (subscription,) = done.back
-        self._events.follows(actor.user_id, added=[subscription.feed_id])
+        self._websubs.leave_unread(done.left, now)
+        self._events.follows(actor.user_id, added=[subscription.feed_id], removed=done.left)
         log.info("resubscribed", user_id=actor.user_id, feed_id=subscription.feed_id)
         return subscription
 

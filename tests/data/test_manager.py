@@ -224,8 +224,11 @@ def test_a_changed_address_keeps_name_folders_and_what_was_read(world: World, al
     assert [f.subscribers for f in map(services.gateways.feeds.get, (old, new))] == [0, 1]
     starred = services.reading.page(alice, StreamQuery(StreamRef.parse("starred")))
     assert [row.title for row in starred.rows] == ["Entry 5"]
+    services.gateways.subscriptions._most = 1
     services.subscriptions.restore(alice, done.undo)
     assert services.subscriptions.get(alice, old).title == "Mine"
+    assert services.gateways.subscriptions.feed_ids(alice.user_id) == [old]
+    assert [f.subscribers for f in map(services.gateways.feeds.get, (old, new))] == [1, 0]
 
 
 def test_who_pauses_while_an_address_is_changed_is_counted_out(world: World, alice: Actor) -> None:

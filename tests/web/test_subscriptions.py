@@ -157,8 +157,14 @@ def test_pause_and_address_by_forms(
     assert 'value="https://bea.example/feed"' in double.text
     done = ann.post(f"/feeds/{feeds[0]}/address", {"url": "https://new.example/feed"})
     assert done.status_code == 303
-    assert "Address changed." in ann.get(done.headers["Location"]).text
+    page = ann.get(done.headers["Location"]).text
+    assert "Address changed." in page
     assert feeds[0] not in {f.feed_id for f in services.reading.tree(reader).feeds}
+    token = re.search(r'name="token" value="([^"]+)"', page)
+    assert token
+    back = ann.post("/undo", {"token": token[1], "next": done.headers["Location"]})
+    assert "Taken back" in ann.get(back.headers["Location"]).text
+    assert {f.feed_id for f in services.reading.tree(reader).feeds} == set(feeds)
 
 
 def test_the_history_says_in_words_what_was_moved_and_left(

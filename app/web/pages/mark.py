@@ -10,6 +10,7 @@ from flask_babel import ngettext
 
 from app.models.removal import Returned
 from app.models.stream import REF_MAX, MassMarked, StreamRef
+from app.models.subscription import Subscription
 from app.models.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session
@@ -117,7 +118,10 @@ def undo() -> Response:
     words = _back(form.token.rpartition(".")[0], done)
     if not wants_json():
         services().accounts.notify(actor(), session(), Notice(words))
-    return _done(form.next, text=words)
+    goal = form.next
+    if isinstance(done, Subscription) and goal.startswith("/feeds/"):
+        goal = f"/feeds/{done.feed_id}"  # a change of address taken back: that page's feed is his no more
+    return _done(goal, text=words)
 
 
 def _back(kind: str, done: object) -> str:
