@@ -208,8 +208,19 @@ class ImportGateway:
         """Return the feeds that its owner follows by it, fetched or not."""
         ours = (ItemState.ADDED, ItemState.FAILED, ItemState.FETCHING, ItemState.RETRY)
         items = self._imports.items(one.user_id, one.id)
+        wanted = [i.feed_id for i in items if i.state in ours and i.feed_id]
         mine = set(self._subscriptions.feed_ids(one.user_id))
-        return list(dict.fromkeys(i.feed_id for i in items if i.state in ours and i.feed_id in mine))
+        heirs = self._heirs(one, [feed_id for feed_id in wanted if feed_id not in mine])
+        found = (feed_id if feed_id in mine else heirs.get(feed_id) for feed_id in wanted)
+        return list(dict.fromkeys(feed_id for feed_id in found if feed_id))
+
+    def _heirs(self, one: Import, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return feed → the one it was merged into, without those that he followed before the import."""
+        into = self._ends.successors(feed_ids)
+        since = one.created.timestamp() * 1_000_000
+        mine = self._subscriptions.of_user(one.user_id, list(set(into.values())))
+        new = {subscription.feed_id for subscription in mine if subscription.id >= since}
+        return {old: heir for old, heir in into.items() if heir in new}
 
     def retry(self, user_id: int, import_id: int, index: int | None, now: dt.datetime) -> Import:
         """Let failed outlines be tried again: one, or all.

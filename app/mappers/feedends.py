@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -32,6 +32,24 @@ class FeedEndMapper:
         fields = {"url_key": 1, "merged_into": 1}
         found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, fields)
         return {doc["url_key"]: doc.get("merged_into") or doc["_id"] for doc in found}
+
+    @translated
+    def successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return feed → the one that took it over, for those of these feeds that were merged."""
+        into: dict[int, int] = {}
+        asked = list(feed_ids)
+        while asked:
+            merged = {"_id": {"$in": asked}, "merged_into": {"$ne": None}}
+            found = {doc["_id"]: doc["merged_into"] for doc in self._feeds.find(merged, {"merged_into": 1})}
+            asked = [feed_id for feed_id in found.values() if feed_id not in into]
+            into |= found
+        return {feed_id: _last(into, feed_id) for feed_id in feed_ids if feed_id in into}
+
+
+def _last(into: Mapping[int, int], feed_id: int) -> int:
+    while feed_id in into:
+        feed_id = into[feed_id]
+    return feed_id
 
 
 def _end(doc: Doc) -> FeedEnd:

@@ -234,6 +234,27 @@ def test_a_cancelled_import_is_taken_back_whole(services: Services, alice: Actor
     assert list(mine(alice.user_id)) == []
 
 
+def test_an_import_is_taken_back_with_what_its_feeds_were_merged_into(
+    services: Services, alice: Actor
+) -> None:
+    ids = [
+        services.gateways.feeds.get_or_create(f"{HOST}/{name}", now=clock.now()).id
+        for name in ("a", "b", "c", "other", "mine", "last")
+    ]
+    a, b, c, other, mine, last = ids
+    services.subscriptions.subscribe(alice, f"{HOST}/mine")
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a", "b", "c")))
+    move = services.gateways.feeds.move
+    move(b, f"{HOST}/other")
+    move(other, f"{HOST}/last")
+    move(c, f"{HOST}/mine")
+    assert set(services.gateways.subscriptions.feed_ids(alice.user_id)) == {a, mine, last}
+    assert services.imports.brought(alice, kept.id) == [a, last]
+    services.imports.unsubscribe(alice, kept.id)
+    assert list(services.gateways.subscriptions.feed_ids(alice.user_id)) == [mine]
+
+
 def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services) -> None:
     people = [Actor(1_700_000_000_000_100 + n) for n in range(12)]
     gateway, now = services.gateways.imports, clock.now()
