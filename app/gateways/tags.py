@@ -125,10 +125,13 @@ class TagGateway:
         return self._again(work)
 
     def _new(self, user_id: int, name: str, number: int, session: Session) -> Tag:
+        self._check_number(number)
+        return self._tags.add(user_id, name, session)
+
+    def _check_number(self, number: int) -> None:
         if number >= self._limits.per_user:
             most = self._limits.per_user
             raise TooLargeError("You have %(limit)s tags, and that is the most.", limit=most)
-        return self._tags.add(user_id, name, session)
 
     def _write(
         self,
@@ -215,17 +218,19 @@ class TagGateway:
         self.purge(user_id, now)
         return both
 
-    def restore(self, user_id: int, tag_id: int) -> None:
+    def restore(self, user_id: int, tag_id: int, now: dt.datetime) -> None:
         """Bring a deleted or merged tag back; where its name is taken by now, with a number.
 
         Raises:
             NotFoundError: it was too long ago, or is there already.
+            TooLargeError: the user has as many as he may.
         """
 
         def work(session: Session) -> None:
             mine = self._tags.of_user(user_id, session)
             tag = next((t for t in mine if t.id == tag_id), None)
-            if tag is None or tag.deleted_at is None:
+            # One that expired may have lost some of its entries to a purge already.
+            if tag is None or tag.deleted_at is None or tag.deleted_at < now - self._undo_ttl:
                 raise NotFoundError("This can no longer be undone.", tag_id=tag_id)
             if tag.merged:
                 into, added = tag.merged
@@ -233,6 +238,7 @@ class TagGateway:
                 taken_from = self._marks.take_tag(user_id, into, added, session)
                 self._tags.count(user_id, into, -taken_from, session)
             taken = {key_of(t.name) for t in mine if not t.deleted_at}
+            self._check_number(len(taken))
             self._tags.name(user_id, tag_id, _free(tag.name, taken, key_of), session)
 
         self._store.transaction(work)

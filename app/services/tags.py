@@ -118,9 +118,10 @@ class TagService:
 
         Raises:
             NotFoundError: it was too long ago, or was taken back already.
+            TooLargeError: he has as many as he may.
         """
         require(actor, Permission.TAG_EDIT)
-        self._tags.restore(actor.user_id, an_id(tag_id, "tag_id"))
+        self._tags.restore(actor.user_id, an_id(tag_id, "tag_id"), clock.now())
 
     # -- saved searches
     def searches(self, actor: Actor) -> list[SavedSearch]:

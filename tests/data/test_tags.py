@@ -126,6 +126,11 @@ def test_limits_are_told(settings: Any, world: World, alice: Actor, entries: lis
     with pytest.raises(TooLargeError, match="3 tags"):
         tags.change(alice, entries[1], add=["d"])
     assert names(tight, alice) == {"a": 1, "b": 1, "c": 1}, "nothing is done by halves"
+    gone = tags.delete(alice, tags.all(alice)[0].id)
+    tags.change(alice, entries[2], add=["e"])
+    with pytest.raises(TooLargeError, match="3 tags"):
+        tags.restore(alice, gone.id)
+    assert names(tight, alice) == {"b": 1, "c": 1, "e": 1}
     tags.save_search(alice, "", "one")
     tags.save_search(alice, "one", "two")
     with pytest.raises(TooLargeError):
@@ -230,6 +235,8 @@ def test_a_large_tag_goes_piece_by_piece(
         for _ in range(3):
             services.gateways.tags.purge(alice.user_id, clock.now())
             left.append((db.marks.count_documents({}), db.tags.count_documents({})))
+            with pytest.raises(NotFoundError):  # half of it would come back, and count as whole
+                services.tags.restore(alice, tag.id)
     assert left == [(3, 1), (1, 1), (0, 0)]
 
 
