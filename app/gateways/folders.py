@@ -63,8 +63,7 @@ class FolderGateway:
             NotFoundError: the user has no folder ``parent``.
         """
         folders = self._folders.of_user(user_id)
-        if len(folders) >= MOST:
-            raise InvalidError("You have %(limit)s folders, and that is the most.", limit=MOST)
+        self._check_number(folders)
         self._check_place(folders, parent)
         self._check_name(folders, name, parent)
         return self._folders.add(user_id, name, parent)
@@ -116,6 +115,7 @@ class FolderGateway:
 
         Raises:
             NotFoundError: the token expired, was used, or was never his.
+            InvalidError: there are too many by now, or where it lay is too deep.
         """
         removal = self._removals.get(user_id, token, now)
         if removal is None or removal.folder is None:
@@ -125,12 +125,20 @@ class FolderGateway:
             folder = dataclasses.replace(folder, parent=None)
         # One that lay in it does not: it has moved up, maybe under the same name, and would lie in itself.
         beside = [f for f in folders if f.parent == folder.parent and f.id not in removal.inner]
-        folder = next((f for f in beside if f.name == folder.name), folder)
+        same = next((f for f in beside if f.name == folder.name), None)
+        if same is None:
+            self._check_number(folders)
+            self._check_place(folders, folder.parent)
+        folder = same or folder
         self._folders.restore(folder)
         self._subscriptions.enter_folder(user_id, removal.feed_ids, folder.id)
         self._folders.take_in(user_id, removal.inner, parent, folder.id)
         self._removals.remove(user_id, token)
         return folder
+
+    def _check_number(self, folders: Sequence[Folder]) -> None:
+        if len(folders) >= MOST:
+            raise InvalidError("You have %(limit)s folders, and that is the most.", limit=MOST)
 
     def _check_place(self, folders: Sequence[Folder], parent: int | None) -> None:
         parents = {f.id: f.parent for f in folders}

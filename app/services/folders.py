@@ -86,6 +86,7 @@ class FolderService:
 
         Raises:
             NotFoundError: it was too long ago, was taken back already, or was never his.
+            InvalidError: there are too many by now, or where it lay is too deep.
         """
         require(actor, Permission.FOLDER_EDIT)
         folder = self._folders.restore(actor.user_id, a_text(token, "token", most=TOKEN_MAX), clock.now())

@@ -8,7 +8,7 @@ import pytest
 
 from app import clock
 from app.bootstrap import Services
-from app.errors import ExistsError, NotFoundError
+from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.stream import StreamQuery, StreamRef
 from tests.data.conftest import World, new_entry
@@ -144,6 +144,21 @@ def test_a_folder_comes_back_beside_its_namesake_that_lay_in_it(services: Servic
     folders.move(alice, outer.id, parent=other.id)
     parents = {f.id: f.parent for f in folders.list(alice)}
     assert parents == {inner.id: outer.id, outer.id: other.id, other.id: None}
+
+
+def test_a_folder_comes_back_within_the_limits_of_new_ones(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.gateways.folders.MOST", 3)
+    folders = services.folders
+    lost, deep = folders.create(alice, "Lost"), folders.create(alice, "Deep")
+    token = folders.delete(alice, lost.id)
+    for name in ("A", "B"):
+        folders.create(alice, name)
+    with pytest.raises(InvalidError, match="3 folders"):
+        folders.restore(alice, token)
+    folders.delete(alice, deep.id)
+    assert folders.restore(alice, token) == lost
 
 
 def test_tokens_of_one_kind_are_none_of_the_other(world: World, alice: Actor, read: int) -> None:
