@@ -171,6 +171,7 @@ class Gateways:
             m.removals,
             m.ties,
             self.sight,
+            merger,
             start=start,
             most=settings.subscriptions_max,
         )

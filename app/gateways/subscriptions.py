@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from app.errors import ConflictError, ExistsError, ForbiddenError, NotFoundError, TooLargeError
+from app.gateways.merging import FeedMerger
 from app.gateways.sight import SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
@@ -51,6 +52,7 @@ class SubscriptionGateway:
         removals: RemovalMapper,
         ties: TieMapper,
         sight: SightGateway,
+        merger: FeedMerger,
         *,
         start: StartRule,
         most: int,
@@ -63,6 +65,7 @@ class SubscriptionGateway:
         self._removals = removals
         self._ties = ties
         self._sight = sight
+        self._merger = merger
         self._start = start
         self._most = most
 
@@ -178,8 +181,9 @@ class SubscriptionGateway:
     def restore(self, user_id: int, token: str, folder_ids: Collection[int], now: dt.datetime) -> Returned:
         """Bring back a subscription that was removed, with its name, folders and read state.
 
-        What was read in its place since :meth:`exchange` goes. A person is followed as by who follows him for
-        the first time: who wants to be asked by now, is.
+        What was read in its place since :meth:`exchange` goes. In the place of a feed that was merged the
+        other one is read. A person is followed as by who follows him for the first time: who wants to be
+        asked by now, is.
 
         Args:
             folder_ids: the folders he has; others it was in are left out.
@@ -267,7 +271,7 @@ class SubscriptionGateway:
         readers = 0 if wanted.paused else 1
         position = self._feeds.subscribed(wanted.feed_id, readers, session, now=now)
         if position is None:
-            raise NotFoundError("This can no longer be undone.", undo=token)
+            return self._return(self._moved(wanted, token, now), token, now, session)
         # Without a state it may have been removed before the feed's first pull, which has come since.
         fresh = wanted.state == ReadState()
         state = ReadState(self._start_of(position, now)) if fresh else wanted.state
@@ -276,6 +280,15 @@ class SubscriptionGateway:
             raise NotFoundError("This can no longer be undone.", undo=token)
         pending = not position.last_seq
         return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
+
+    def _moved(self, was: Subscription, token: str, now: dt.datetime) -> Subscription:
+        """Return a subscription to the feed into which its own was merged since it ended."""
+        source = self._feeds.get(was.feed_id)
+        target = self._feeds.get(source.merged_into) if source and source.merged_into else None
+        if source is None or target is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        state = self._merger.carry(was.state, source, target, self.begin(target, now))
+        return was._replace(feed_id=target.id, state=state)
 
     def remove_many(
         self, user_id: int, feed_ids: Sequence[int], expires: dt.datetime

@@ -94,6 +94,31 @@ def test_a_feed_whose_first_pull_came_in_between_begins_where_reading_begins(
     assert services.reading.tree(alice).unread == services.reading.tree(bob).unread == 100
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_feed_that_was_merged_in_between_comes_back_as_the_other(
+    world: World, alice: Actor, *, many: bool
+) -> None:
+    services, old, new = world.services, world.feed("old"), world.feed("new")
+    entries = [new_entry(n, clock.now()) for n in range(5)]
+    services.subscriptions.subscribe(alice, "https://old.example.org/feed", title="Mine")
+    for feed_id in (old, new):
+        world.store(feed_id, entries[:4], now=clock.now())
+    rows = services.reading.page(alice, StreamQuery(ALL)).rows
+    services.reading.mark(alice, [row.id for row in rows[:2]], True)
+    unread = {row.title for row in rows[2:]}
+    if many:
+        token, _ = services.manager.unsubscribe(alice, [old])
+    else:
+        token = services.subscriptions.unsubscribe(alice, old)
+    world.feeds.move(old, "https://new.example.org/feed")
+    world.store(new, entries[4:], now=clock.now())
+    (services.manager if many else services.subscriptions).restore(alice, token)
+    assert services.subscriptions.get(alice, new).title == "Mine"
+    found = services.reading.page(alice, StreamQuery(ALL)).rows
+    assert {row.title for row in found if not row.read} == {*unread, "Entry 4"}
+    assert [world.feeds.get(f).subscribers for f in (old, new)] == [0, 1]
+
+
 def test_after_a_day_it_is_too_late(world: World, alice: Actor, read: int) -> None:
     services = world.services
     (folder,) = services.folders.list(alice)
