@@ -247,7 +247,8 @@ class SyncService:
         if card.owner is not None:
             return None  # what others say of shares is in it too
         mine = found[0]
-        numbers = (mine.rev, card.first_seq, card.last_seq)
+        # Who subscribes again begins with another state, whose revisions are counted from nothing.
+        numbers = (mine.id, mine.rev, card.first_seq, card.last_seq)
         folders = self._folders.of_user(actor.user_id) if mine.folder_ids else []
         names = sorted((f.id, f.name) for f in folders if f.id in mine.folder_ids)
         names += sorted((tag.id, tag.name) for tag in self._tags.of_user(actor.user_id))

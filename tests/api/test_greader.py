@@ -209,6 +209,21 @@ def test_whatever_changes_a_feeds_items_changes_their_tag(
         assert after.get_json()["items"] != before.get_json()["items"], name
 
 
+def test_who_subscribes_again_gets_his_items_anew(reader: Reader, services: Services, ann: Actor) -> None:
+    """Of what came while he was subscribed more is unread than of what he finds when he begins."""
+    url = "https://feeds.example/many"
+    feed_id = services.subscriptions.subscribe(ann, url).subscription.feed_id
+    for number in (1, 150):
+        pull(services, [feed_id], {url: rss("Many", [(f"entry {i}", "Text") for i in range(number)])})
+    path = f"{API}/stream/items/ids?s=feed/{feed_id}&xt={READ}&n=1000"
+    before = reader.client.get(path, headers=reader.headers)
+    services.subscriptions.unsubscribe(ann, feed_id)
+    services.subscriptions.subscribe(ann, url)
+    after = reader.client.get(path, headers={**reader.headers, "If-None-Match": before.headers["ETag"]})
+    assert after.status_code == 200
+    assert [len(answer.get_json()["itemRefs"]) for answer in (before, after)] == [150, 100]
+
+
 LIFEREA = "Liferea/1.14.4 (Android 12; Mobile; https://lzone.de/liferea/) AppleWebKit (KHTML, like Gecko)"
 
 
