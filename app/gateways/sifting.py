@@ -71,7 +71,8 @@ class Sieve:
         refused = {part.kind for part in query.exclude}
         self.read = _only(kinds, asked, refused)
         # A mark that all must have is rarer than anything else: nothing but its entries is looked at.
-        rare = [part for part in query.include if self._is_mark(part)]
+        # A label that is a folder too is not: the entries of its feeds bear it without a mark.
+        rare = [p for p in query.include if self._is_mark(p) and not shelf.labelled(p.name)]
         self.marked = rare[:1] or [part for part in query.parts if self._is_mark(part)]
         self.feeds: dict[int, SourceFeed] = {}
         if not rare:

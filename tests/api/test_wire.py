@@ -207,6 +207,19 @@ def test_it_and_xt_are_joined_and_repeated(reader: Reader, small: int) -> None:
     assert reader.ids(STARRED, r="o") == [two, one]
 
 
+def test_a_label_is_a_folder_and_a_tag_in_whatever_is_asked(reader: Reader, small: int) -> None:
+    """Apps that ask for all that bears it are told the same, however they ask."""
+    feed, label = f"feed/{small}", "user/-/label/Both"
+    other = next(i for i in reader.ids() if i not in reader.ids(feed))
+    reader.do("subscription/edit", ac="edit", s=feed, a=label)
+    reader.do("edit-tag", i=str(other), a=label)
+    assert set(reader.ids(label)) == {other, *reader.ids(feed)}
+    assert reader.ids(READING, it=label) == reader.ids(label)
+    assert reader.ids(feed, it=label) == reader.ids(feed)
+    reader.do("edit-tag", i=str(other), a=STARRED)
+    assert reader.ids(READING, it=[label, STARRED]) == [other]
+
+
 @pytest.mark.parametrize("n", [7, 200_000, 1])
 def test_pages_go_to_the_end_whatever_is_asked(reader: Reader, n: int) -> None:
     some = reader.ids()[:40]
