@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from app.config import Settings
 from app.gateways.merge import SEEK, KeyMerger, Wanted
@@ -110,7 +110,13 @@ class SyncGateway:
                 found.update(self._shares_of(sieve.shelf, found))
         return self._keys.locate(list(found), list(set(found.values()))) if found else []
 
-    def _shares_of(self, shelf: Shelf, marked: Mapping[int, int]) -> dict[int, int]:
+    def _with_shares(self, shelf: Shelf, entry_ids: set[int]) -> set[int]:
+        """Return these entries with what they share, and its shares in a shelf, which bear the same marks."""
+        shares = self._shares.some(list(entry_ids)) if entry_ids else {}
+        found = entry_ids | {share.of.entry_id for share in shares.values()}
+        return found | self._shares_of(shelf, found).keys()
+
+    def _shares_of(self, shelf: Shelf, marked: Collection[int]) -> dict[int, int]:
         """Return the shares of marked entries in a shelf, by id their feed.
 
         A mark of a share is on what was shared; apps know the share, and take what is not listed for not
@@ -135,7 +141,8 @@ class SyncGateway:
             return None
         sieve.is_simple = False  # what is gathered is of any state
         since = micros(query.since)
-        numbers, ids = self._changes.since(shelf.user_id, query.since, CHANGES)
+        numbers, changed = self._changes.since(shelf.user_id, query.since, CHANGES)
+        ids = self._with_shares(shelf, changed)
         marked = self._marked(sieve)
         feeds = list(sieve.feeds)
         arrived = self._arrivals.since(feeds, since, self._most) if feeds else []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
 import pytest
 
+from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor
 from app.models.sharing import Audience
@@ -182,6 +184,27 @@ def test_a_star_on_a_share_is_shown_on_it(
         reader.do("edit-tag", i=str(said), a=STARRED)
     assert reader.ids(STARRED) == [said]
     assert STARRED in reader.categories(said)
+
+
+def test_a_mark_is_told_of_the_entry_and_of_each_share_of_it(
+    services: Services,
+    people: People,
+    mira: Actor,
+    ann: Actor,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A share bears the marks of what it shares: an app that asks what has changed knows both."""
+    (entry,) = people.blog([mira, ann])
+    passed = share(services, mira, entry)
+    reader, later = connect(ann), clock.now()
+    monkeypatch.setattr(clock, "now", lambda: later)
+    for marked in (entry, passed):
+        for tag in (STARRED, "user/-/label/kept", OWN):
+            for form in ({"a": tag}, {"r": tag}):
+                later += dt.timedelta(hours=1)
+                reader.do("edit-tag", i=str(marked), **form)
+                assert set(reader.ids(ot=int(later.timestamp()))) == {entry, passed}, form
 
 
 # -- W04: what is closed
