@@ -201,6 +201,7 @@ class SharingService:
         now = clock.now()
         profile = self._profile(actor, now)
         share = self._sharing.restore(profile, a_text(token, "token", most=TOKEN_MAX), now)
+        self._note(actor, {share.of.entry_id})
         self._tell(share)
         return share
 

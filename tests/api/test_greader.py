@@ -177,12 +177,14 @@ def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dic
     services.subscriptions.edit(ann, feed_id, folder_ids=[folder])
     services.tags.change(ann, entry_id, add=["old"])
     (tag,) = services.sync.tags(ann)
+    undo: list[str] = []
     return {
         "read": lambda: services.reading.mark(ann, [entry_id], True),
         "unread": lambda: services.reading.mark(ann, [entry_id], False),
         "starred": lambda: services.reading.star(ann, entry_id, True),
         "shared": lambda: services.sharing.share(ann, entry_id, note=""),
-        "not shared": lambda: services.sharing.unshare(ann, entry_id),
+        "not shared": lambda: undo.append(services.sharing.unshare(ann, entry_id) or ""),
+        "shared after all": lambda: services.sharing.restore(ann, undo[0]),
         "liked": lambda: services.talk.like(ann, entry_id, True),
         "tagged": lambda: services.tags.change(ann, entry_id, add=["kept"]),
         "tag renamed": lambda: services.tags.rename(ann, tag.id, "new"),
