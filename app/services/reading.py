@@ -382,9 +382,10 @@ class ReadingService:
             NotFoundError: no such entry, or not one he may see.
         """
         require(actor, Permission.ENTRY_MARK)
-        if actor.synced:
-            self._changes.note(actor.user_id, {}, [an_id(entry_id, "entry_id")])
         changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
+        # Not before: whoever asks in between would take what he gets for what is there after it.
+        if actor.synced:
+            self._changes.note(actor.user_id, {}, [entry_id])
         self._events.counts(actor.user_id)
         return changed
 

@@ -64,9 +64,9 @@ class TagService:
         entry = find(actor.user_id, an_id(entry_id, "entry_id"))
         names = tuple({key_of(name): self._name(name) for name in add}.values())
         gone = some_ids(remove, "remove", 1000)
-        if actor.synced:
-            self._changes.note(actor.user_id, {}, {entry_id, entry.id})
         found = self._tags.change(actor.user_id, entry, names, gone, clock.now())
+        if actor.synced:  # not before, as in ReadingService.star
+            self._changes.note(actor.user_id, {}, {entry_id, entry.id})
         self._events.counts(actor.user_id)
         log.info("tagged", user_id=actor.user_id, entry_id=entry.id, count=len(found))
         return found

@@ -73,14 +73,14 @@ class TalkService:
         if on:
             throttle(self._limiter, f"like:{actor.user_id}", limit=self._likes_per_hour, window=HOUR)
         share = self._talk.find(actor.user_id, entry_id)
-        if actor.synced:
-            self._changes.note(actor.user_id, {}, [entry_id])
-        if share is None and not on and self._talk.unlike(actor.user_id, entry_id):
-            return  # it was closed, or taken back, since he liked it
-        if share is None:
+        if share is not None:
+            if self._talk.like(actor.user_id, share, on, now):
+                self._notifier.liked(actor.user_id, share, on)
+        # A share that he liked may have been closed, or taken back, since.
+        elif on or not self._talk.unlike(actor.user_id, entry_id):
             self._entries.like(actor.user_id, entry_id, on, now)
-        elif self._talk.like(actor.user_id, share, on, now):
-            self._notifier.liked(actor.user_id, share, on)
+        if actor.synced:  # not before, as in ReadingService.star
+            self._changes.note(actor.user_id, {}, [entry_id])
 
     def like_share(self, actor: Actor, share_id: int, on: bool = True) -> Talk:
         """Like a share, or no more; return how it is received then.

@@ -176,7 +176,7 @@ def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dic
     folder = services.folders.create(ann, "Shelf").id
     services.subscriptions.edit(ann, feed_id, folder_ids=[folder])
     services.tags.change(ann, entry_id, add=["old"])
-    (tag,) = services.sync.tags(ann)
+    tag = next(tag for tag in services.sync.tags(ann) if tag.name == "old")
     undo: list[str] = []
     return {
         "read": lambda: services.reading.mark(ann, [entry_id], True),
@@ -209,6 +209,41 @@ def test_whatever_changes_a_feeds_items_changes_their_tag(
         after = reader.client.get(url, headers={**reader.headers, "If-None-Match": before.headers["ETag"]})
         assert after.status_code == 200, name
         assert after.get_json()["items"] != before.get_json()["items"], name
+
+
+@pytest.mark.parametrize(
+    ("what", "gateway", "method"),
+    [("starred", "entries", "star"), ("liked", "entries", "like"), ("tagged", "tags", "change")],
+)
+def test_who_asks_while_it_changes_gets_the_change_the_next_time(
+    reader: Reader,
+    ann: Actor,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    gateway: str,
+    method: str,
+) -> None:
+    her = services.gateways.accounts.user(ann.user_id)
+    assert her is not None
+    feed_id = services.sync.feeds(ann)[0].card.id
+    entry_id, other = reader.ids(f"feed/{feed_id}")[:2]
+    services.tags.change(ann, other, add=["kept"])
+    change = _changes(services, her.actor, feed_id, entry_id)[what]
+    url = f"{API}/stream/contents/feed/{feed_id}"
+    owner, answers = getattr(services.gateways, gateway), []
+    write = getattr(owner, method)
+
+    def written(*args: object) -> object:
+        answers.append(reader.client.get(url, headers=reader.headers))
+        return write(*args)
+
+    monkeypatch.setattr(owner, method, written)
+    change()
+    (before,) = answers
+    after = reader.client.get(url, headers={**reader.headers, "If-None-Match": before.headers["ETag"]})
+    assert after.status_code == 200
+    assert after.get_json()["items"] != before.get_json()["items"]
 
 
 def test_who_subscribes_again_gets_his_items_anew(reader: Reader, services: Services, ann: Actor) -> None:
