@@ -126,9 +126,14 @@ class EntryWriter:
     def reconcile(self, feed: Feed, now: dt.datetime) -> Feed:
         """Put a claimed feed in order whose last writer died or came late; return it as it is then.
 
+        One without entries is left to the pull that brings them: it says where reading begins, and can say
+        it once only, of all that it finds.
+
         Raises:
             StoreError: late writers disturbed it all the time.
         """
+        if not feed.last_seq:
+            return feed
         token = feed.claim_token or ""
         settled = self._settle(FeedUpdate(feed.id, token, now), now, state=False)
         if settled is None:

@@ -7,7 +7,7 @@ import datetime as dt
 import multiprocessing
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from app.bootstrap import Services
 from app.config import Settings
 from app.errors import StoreError
 from app.mappers import ids
+from app.mappers.entries import Numbered
 from app.mappers.feeds import FeedMapper
 from app.models.actor import Actor
 from app.models.entry import EntryChange
@@ -206,6 +207,23 @@ def test_what_a_crash_left_between_entries_and_state_is_found_by_the_next_writer
     result = world.feeds.store([update(feed_id, "next", *numbers)], later)[0]
     assert (result.stored, result.last_seq) == (True, 4)
     assert check_whole(db, feed_id) == {guid(n) for n in (1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize("left", [(), (3, 90), range(150)])
+def test_reading_begins_where_the_first_pull_says_whoever_died_before_it(
+    world: World, db: Db, alice: Actor, left: Sequence[int]
+) -> None:
+    feed_id = world.feed("first")
+    with clock.set_source(lambda: NOW):
+        world.services.subscriptions.subscribe(alice, "https://first.example.org/feed")
+    world.feeds.claim([feed_id], "dead", NOW, 10)
+    # It died before it inserted its entries, between two of them, or before it wrote the state.
+    world.services.mappers.entries.add([Numbered(feed_id, 150 - n, new_entry(n)) for n in left])
+    later = NOW + dt.timedelta(seconds=11)
+    assert world.store(feed_id, [new_entry(n) for n in range(150)], now=later).last_seq == 150
+    assert check_whole(db, feed_id) == {guid(n) for n in range(150)}
+    with clock.set_source(lambda: NOW):
+        assert world.services.reading.tree(alice).unread == 100
 
 
 @pytest.mark.parametrize("step", [*STEPS, "nothing new"])
