@@ -144,6 +144,9 @@ class EntryWriter:
         return dataclasses.replace(feed, last_seq=settled.last_seq, last_entry_at=newest, torn=False)
 
     def _store_torn(self, update: FeedUpdate, now: dt.datetime) -> StoreResult:
+        # What was listed before and is again, often because it was edited, keeps its place and is told anew.
+        changes = self._entries.outdated(update.feed_id, update.new, update.fetched_at)
+        self._entries.change((update.feed_id, update.fetched_at, change) for change in changes)
         settled = self._settle(update, now, state=True)
         return self._result(update.feed_id, settled, settled is not None)
 

@@ -34,6 +34,10 @@ _ROW = {
 _PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", *entrybodies.Html._fields)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
+_CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
+#: What a reader sees of a body.
+_SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
+_SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
 #: Left out of new documents where there is nothing.
 _OPTIONAL = ("updated", "url", "author", "excerpt", "image")
 
@@ -189,6 +193,26 @@ class EntryMapper:
         ]
         if operations:
             self._entries.bulk_write(operations, ordered=False)
+
+    @translated
+    def outdated(self, feed_id: int, new: Sequence[NewEntry], fetched_at: dt.datetime) -> list[EntryChange]:
+        """Return the changes of those entries that are stored already and say something else there.
+
+        Args:
+            fetched_at: when they were fetched; what was stored later is left out. Other dates and categories
+                are no change, as they are none to :func:`app.feeds.identity.content_hash`.
+        """
+        query = {
+            "feed_id": feed_id,
+            "guid_hash": {"$in": [Binary(entry.guid_hash) for entry in new]},
+            "arrived": {"$lte": fetched_at},
+        }
+        stored = {bytes(d["guid_hash"]): _said(d) for d in self._entries.find(query, _SAID)}
+        return [
+            EntryChange(**{name: getattr(entry, name) for name in _CHANGE})
+            for entry in new
+            if entry.guid_hash in stored and _said(_body(entry)) != stored[entry.guid_hash]
+        ]
 
     @translated
     def reclean(self, entry: Entry, was: int) -> None:
@@ -363,6 +387,10 @@ def _body(entry: NewEntry | EntryChange) -> Doc:
     if entry.remote:
         doc["remote"] = _remote_doc(entry.remote)
     return doc
+
+
+def _said(doc: Doc) -> list[Any]:
+    return [doc.get(name) or None for name in _SAYS]
 
 
 def _remote_doc(chain: Chain) -> Doc:

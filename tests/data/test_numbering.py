@@ -23,6 +23,7 @@ from app.mappers.feeds import FeedMapper
 from app.models.actor import Actor
 from app.models.entry import EntryChange
 from app.models.feed import FeedFields, FeedUpdate, StoreResult
+from app.models.parsed import Enclosure
 from app.models.stream import StreamQuery, StreamRef
 from tests.data.conftest import NOW, World, guid, new_entry
 
@@ -263,6 +264,31 @@ def test_a_late_change_never_overwrites_a_newer_one(world: World, db: Db) -> Non
     entry = db["entries"].find_one({"feed_id": feed_id})
     assert entry is not None
     assert (entry["title"], entry["revision"], entry["seq"]) == ("newer", 2, 1)
+
+
+@pytest.mark.parametrize(("title", "revision"), [("Entry 1", 1), ("edited", 2)])
+def test_an_entry_that_is_listed_again_keeps_its_place_and_says_what_it_says_now(
+    world: World, db: Db, title: str, revision: int
+) -> None:
+    feed_id = world.feed()
+    world.store(feed_id, [new_entry(2), new_entry(1)])
+    later = NOW + dt.timedelta(hours=1)
+    rich = {"image": "https://example.org/i", "enclosures": (Enclosure("https://example.org/e", None, 3),)}
+    world.store(feed_id, [new_entry(3)._replace(**rich)], now=later)
+    again = [new_entry(1, later, title), new_entry(3, later)._replace(**rich), new_entry(4, later)]
+    assert world.store(feed_id, again, now=later).new == 1
+    assert check_whole(db, feed_id) == {guid(n) for n in (1, 2, 3, 4)}
+    found = [(e["seq"], e["title"], e["revision"]) for e in db["entries"].find().sort("seq")]
+    assert found[:3] == [(1, title, revision), (2, "Entry 2", 1), (3, "Entry 3", 1)]
+
+
+def test_what_a_later_fetch_stored_is_not_outdated(world: World) -> None:
+    feed_id = world.feed()
+    later = NOW + dt.timedelta(minutes=1)
+    world.store(feed_id, [new_entry(1, later, "newer")], now=later)
+    outdated = world.services.mappers.entries.outdated
+    assert outdated(feed_id, [new_entry(1, NOW, "older")], NOW) == []
+    assert [c.title for c in outdated(feed_id, [new_entry(1, later, "newest")], later)] == ["newest"]
 
 
 def test_two_entries_at_the_same_microsecond_get_two_ids(world: World, zombie: Services, db: Db) -> None:
