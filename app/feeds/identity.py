@@ -97,17 +97,19 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
         return Diff((), (), seen, volatile, guids=guids)
     known, entries = _Known(seen, guids), parsed.entries
     own = [guid_hash(entry) for entry in entries]
-    distinct = len(set(own)) == len(own)
-    identities = own if distinct else _unshared(entries, own)
-    volatile = volatile or _guids_changed(entries, identities, known)
     if volatile:
+        return _diff_volatile(entries, own, known)
+    contents = [content_hash(entry) for entry in entries]
+    identities = _identities(entries, own, contents, known)
+    if _guids_changed(entries, identities, known):
         return _diff_volatile(entries, own, known)
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, bytes] = {}
-    for entry, identity in zip(entries, identities, strict=True):
-        content = content_hash(entry)
+    for entry, identity, content in zip(entries, identities, contents, strict=True):
+        if not known.is_by_guid(identity, content) and (lasting := _lasting(entry)) in known.by_guid:
+            identity = lasting  # it shared its guid at the last fetch
         if identity in rows:
             continue
         before = known.by_guid.get(identity)
@@ -115,7 +117,7 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
         if row != before:
             (changed if before else new).append(entry)
             hashes[id(entry)] = identity
-    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), plain=distinct, _hashes=hashes)
+    return Diff(tuple(new), tuple(changed), b"".join(rows.values()), plain=list(rows) == own, _hashes=hashes)
 
 
 def _diff_volatile(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Diff:
@@ -203,6 +205,10 @@ class _Known:
         counts = Counter(row[:_KEY] for row in self._rows)
         return {row[:_KEY]: row for row in self._rows if counts[row[:_KEY]] == 1}
 
+    def is_by_guid(self, guid: bytes, content: bytes) -> bool:
+        """Tell whether an entry with this link and title is known by this guid."""
+        return guid in self.by_guid and self.by_guid[guid][:_KEY] == content[:_KEY]
+
     def are_steady(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
         """Tell whether the entries came back under the guids of the last fetch: half of them."""
         pairs = zip(own, keys, strict=True)
@@ -210,13 +216,25 @@ class _Known:
         return same >= _FEWEST and 2 * same >= len(own)
 
 
-def _unshared(entries: Sequence[ParsedEntry], own: Sequence[bytes]) -> list[bytes]:
-    """Return each entry's identity; a guid that several different entries share is none."""
-    counts = Counter(own)
-    pairs = list(zip(entries, own, strict=True))
-    repeated = {(identity, _key(entry)) for entry, identity in pairs if counts[identity] > 1}
-    shared = {identity for identity, n in Counter(identity for identity, _ in repeated).items() if n > 1}
-    return [_lasting(entry) if identity in shared else identity for entry, identity in pairs]
+def _identities(
+    entries: Sequence[ParsedEntry], own: Sequence[bytes], contents: Sequence[bytes], known: _Known
+) -> list[bytes]:
+    """Return each entry's identity; a guid that several different entries share is none.
+
+    Only whoever of them is known by it already keeps it: he had it before the others came.
+    """
+    shared = _shared(own, contents) if len(set(own)) < len(own) else ()
+    triples = zip(entries, own, contents, strict=True)
+    return [
+        _lasting(entry) if guid in shared and not known.is_by_guid(guid, content) else guid
+        for entry, guid, content in triples
+    ]
+
+
+def _shared(own: Sequence[bytes], contents: Sequence[bytes]) -> set[bytes]:
+    """Return the guids of several different entries."""
+    different = {(guid, content[:_KEY]) for guid, content in zip(own, contents, strict=True)}
+    return {guid for guid, n in Counter(guid for guid, _ in different).items() if n > 1}
 
 
 def _lasting(entry: ParsedEntry) -> bytes:

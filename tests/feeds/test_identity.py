@@ -96,6 +96,22 @@ def test_a_guid_that_all_entries_share_identifies_none() -> None:
     assert follow(first, more, *entries).new == (more,)
 
 
+def test_an_entry_stays_what_it_is_when_another_comes_with_its_guid_or_goes() -> None:
+    first, copied, third = entry(1), entry(2, guid="g1"), entry(3)
+    found = diff(feed(first), b"")
+    found = follow(found, copied, first)
+    assert (found.new, found.changed, found.plain) == ((copied,), (), False)
+    other = found.hash_of(copied)
+    assert other != guid_hash(first)
+    edited = copied._replace(content="edited")
+    found = follow(found, third, edited)
+    assert (found.new, found.changed, found.hash_of(edited)) == ((third,), (edited,), other)
+    found = follow(found, third, edited, first._replace(content="edited"))
+    assert (found.new, found.changed) == ((first._replace(content="edited"),), ()), "the store knows its guid"
+    found = follow(found, third)
+    assert (found.new, found.changed, found.plain) == ((), (), True)
+
+
 def test_a_feed_that_changes_its_guids_does_not_flood() -> None:
     rng = random.Random(1)
 
