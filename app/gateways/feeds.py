@@ -190,8 +190,9 @@ class FeedGateway:
     def move(self, feed_id: int, url: str) -> int:
         """Give a feed the address it permanently moved to; return the id of the feed that has it then.
 
-        A feed that is known at that address already takes over the subscribers; one that was itself
-        taken over by this feed gives the address up.
+        A feed that is known at that address already takes over the subscribers, if it is polled: else this
+        one knows better what there is to read, and takes over its. One that was itself taken over by this
+        feed gives the address up.
         """
         key = url_key(url)
         while True:
@@ -204,10 +205,16 @@ class FeedGateway:
                 log.info("feed_moved", feed_id=feed_id)
                 return feed_id
             if known and other and other.id != feed_id:
-                self._merger.merge(self.get(feed_id), other)
-                log.info("feed_merged", feed_id=feed_id, into=other.id)
-                return other.id
-            if known:
+                mine = self.get(feed_id)
+                is_polled = other.subscribers > 0 and other.next_check_at is not None
+                # A late pull of a feed that was merged before does not turn that round.
+                goes = is_polled or mine.merged_into is not None
+                source, target = (mine, other) if goes else (other, mine)
+                self._merger.merge(source, target)
+                log.info("feed_merged", feed_id=source.id, into=target.id)
+                if goes:
+                    return other.id
+            elif known:
                 self._feeds.give_up_key(known.id)
 
     def carry(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:

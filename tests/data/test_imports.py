@@ -243,6 +243,8 @@ def test_an_import_is_taken_back_with_what_its_feeds_were_merged_into(
     ]
     a, b, c, other, mine, last = ids
     services.subscriptions.subscribe(alice, f"{HOST}/mine")
+    for name in ("other", "last"):
+        services.subscriptions.subscribe(Actor(alice.user_id + 1), f"{HOST}/{name}")
     kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
     run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a", "b", "c")))
     move = services.gateways.feeds.move

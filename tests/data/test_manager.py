@@ -190,7 +190,7 @@ def test_a_paused_reader_follows_a_feed_that_moves(world: World, alice: Actor, b
     services = world.services
     old, new = follow(world, alice, "old", "new")
     services.subscriptions.unsubscribe(alice, new)
-    follow(world, bob, "old")
+    follow(world, bob, "old", "new")
     services.subscriptions.pause(alice, old, True)
     assert services.gateways.feeds.move(old, "https://new.example.org/feed") == new
     assert services.subscriptions.get(alice, new).paused

@@ -35,10 +35,11 @@ def test_who_subscribes_while_the_first_pull_ends_gets_a_hundred_unread(world: W
     assert world.services.reading.tree(alice).unread == 100
 
 
-def test_a_feed_that_moves_there_and_back_keeps_its_readers(world: World, alice: Actor) -> None:
+def test_a_feed_that_moves_there_and_back_keeps_its_readers(world: World, alice: Actor, bob: Actor) -> None:
     old, new = world.feed("old"), world.feed("new")
     subscribe = world.services.subscriptions.subscribe
     assert subscribe(alice, "https://old.example.org/feed").subscription.feed_id == old
+    subscribe(bob, "https://new.example.org/feed")
 
     assert world.feeds.move(old, "https://new.example.org/feed") == new
     back = world.feeds.move(new, "https://old.example.org/feed")
@@ -56,9 +57,12 @@ def test_an_address_is_never_read_as_an_expression(services: Services, alice: Ac
     assert found.address == text
 
 
-def test_who_subscribes_while_a_feed_is_merged_is_taken_along_or_refused(world: World, alice: Actor) -> None:
+def test_who_subscribes_while_a_feed_is_merged_is_taken_along_or_refused(
+    world: World, alice: Actor, bob: Actor
+) -> None:
     old, new = world.feed("old"), world.feed("new")
     before = world.feeds.get(old)
+    world.services.subscriptions.subscribe(bob, "https://new.example.org/feed")
     world.services.subscriptions.subscribe(alice, "https://old.example.org/feed")
     assert world.feeds.move(old, "https://new.example.org/feed") == new
 
@@ -80,6 +84,7 @@ def test_what_readers_do_while_a_feed_is_merged_is_kept(
     carol = Actor(7)
     for who in (alice, bob, carol):
         services.subscriptions.subscribe(who, "https://old.example.org/feed")
+    services.subscriptions.subscribe(Actor(8), "https://new.example.org/feed")
     of_feed = mapper.of_feed
 
     def late(*args: Any) -> list[Subscription]:
@@ -96,7 +101,7 @@ def test_what_readers_do_while_a_feed_is_merged_is_kept(
     assert services.gateways.subscriptions.feed_ids(alice.user_id) == []
     assert services.reading.tree(bob).unread == 0
     assert services.subscriptions.get(carol, new).paused
-    assert world.feeds.get(new).subscribers == 1
+    assert world.feeds.get(new).subscribers == 2
 
 
 @pytest.mark.parametrize(("hours", "errors", "due"), [(5, 0, True), (0, 0, False), (5, 3, False)])

@@ -96,9 +96,10 @@ def test_a_feed_whose_first_pull_came_in_between_begins_where_reading_begins(
 
 @pytest.mark.parametrize("many", [False, True])
 def test_a_feed_that_was_merged_in_between_comes_back_as_the_other(
-    world: World, alice: Actor, *, many: bool
+    world: World, alice: Actor, bob: Actor, *, many: bool
 ) -> None:
     services, old, new = world.services, world.feed("old"), world.feed("new")
+    services.subscriptions.subscribe(bob, "https://new.example.org/feed")
     entries = [new_entry(n, clock.now()) for n in range(5)]
     services.subscriptions.subscribe(alice, "https://old.example.org/feed", title="Mine")
     for feed_id in (old, new):
@@ -116,7 +117,7 @@ def test_a_feed_that_was_merged_in_between_comes_back_as_the_other(
     assert services.subscriptions.get(alice, new).title == "Mine"
     found = services.reading.page(alice, StreamQuery(ALL)).rows
     assert {row.title for row in found if not row.read} == {*unread, "Entry 4"}
-    assert [world.feeds.get(f).subscribers for f in (old, new)] == [0, 1]
+    assert [world.feeds.get(f).subscribers for f in (old, new)] == [0, 2]
 
 
 def test_after_a_day_it_is_too_late(world: World, alice: Actor, read: int) -> None:

@@ -311,3 +311,30 @@ def test_feeds_that_prove_to_be_one_take_their_readers_along(world: World, alice
     assert (feeds.get(old).subscribers, feeds.get(new).subscribers) == (0, 2)
     assert feeds.move(new, "https://newest.example.org/feed") == new
     assert feeds.get(new).url == "https://newest.example.org/feed"
+    for who in (alice, bob):
+        services.subscriptions.unsubscribe(who, new)
+    assert feeds.move(old, "https://newest.example.org/feed") == new, "a late pull of what was merged"
+    assert feeds.get_or_create("https://old.example.org/feed", now=NOW).id == new
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_feed_that_moves_where_none_is_polled_stays_what_it_is(
+    world: World, db: Db, alice: Actor, bob: Actor, gone: bool
+) -> None:
+    services, feeds = world.services, world.feeds
+    old, new = world.feed("old"), world.feed("new")
+    services.subscriptions.subscribe(alice, "https://old.example.org/feed")
+    if gone:
+        services.subscriptions.subscribe(bob, "https://new.example.org/feed")
+        db["feeds"].update_one({"_id": new}, {"$set": {"next_check_at": None, "error": "gone"}})
+    world.store(new, [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(3, 9)])
+    world.store(old, [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(5)])
+    rows = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, old))).rows
+    services.reading.mark(alice, [r.id for r in rows if r.title in ("Entry 1", "Entry 3")], True)
+    assert feeds.move(old, "https://new.example.org/feed") == old
+    assert feeds.get_or_create("https://new.example.org/feed", now=NOW).id == old
+    assert (feeds.get(old).url, feeds.get(new).merged_into) == ("https://new.example.org/feed", old)
+    assert [d.id for d in feeds.due(NOW, 9)] == [old]
+    moved = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, old))).rows
+    assert {r.title for r in moved if not r.read} == {"Entry 0", "Entry 2", "Entry 4"}
+    assert [f.unread for f in services.reading.tree(bob).feeds] == [2] * gone
