@@ -142,7 +142,7 @@ class PlaceGateway:
             ExistsError: there is one of its name.
         """
         was = self._folder(user_id, folder_id)
-        token = self._keep(Removal(_token(), user_id, moved=was), expires)
+        token = self._keep(Removal(_token(), user_id, moved=was, goal=parent or TOP), expires)
         self._store.transaction(lambda session: self._move(user_id, folder_id, parent, session))
         if after is not None or parent != was.parent:
             line = [
@@ -193,13 +193,15 @@ class PlaceGateway:
         if removal is None or not (removal.places or removal.moved):
             raise NotFoundError("This can no longer be undone.", undo=token)
         if removal.moved:
-            self._restore_folder(user_id, removal.moved)
+            self._restore_folder(user_id, removal.moved, removal.goal)
         self._restore_places(user_id, removal.places)
         self._removals.remove(user_id, token)
 
-    def _restore_folder(self, user_id: int, was: Folder) -> None:
+    def _restore_folder(self, user_id: int, was: Folder, goal: int) -> None:
         now = self._folder(user_id, was.id)
         known = {f.id for f in self._folders.of_user(user_id)}
+        if (now.parent or TOP) != goal and goal in {TOP, *known}:
+            return  # it was moved on since then, not merely up when the one around it went
         parent = was.parent if was.parent in known else None
         self._store.transaction(lambda session: self._move(user_id, was.id, parent, session))
         self._folders.reorder(user_id, [(was.id, now.order, was.order)])

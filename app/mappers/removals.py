@@ -128,6 +128,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         "feed_ids": list(removal.feed_ids),
         "inner": list(removal.inner),
         "moved": _of_folder(moved) if moved else None,
+        **({"goal": Int64(removal.goal)} if moved else {}),
         "places": [
             [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
         ],
@@ -168,6 +169,7 @@ def _removal(doc: Doc) -> Removal:
         feed_ids=tuple(doc["feed_ids"]),
         inner=tuple(doc["inner"]),
         moved=_folder(user_id, doc.get("moved")),
+        goal=doc.get("goal", 0),
         places=tuple(
             Place(feed_id, tuple(before), tuple(after), _orders(orders))
             for feed_id, before, after, orders in doc.get("places", ())

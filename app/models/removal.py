@@ -46,7 +46,7 @@ class Removal:
         instead: the feed that is read in its place, 0: none.
         feed_ids: the feeds that were in the folder.
         inner: the folders that were in it.
-        moved: a folder as it was before it was moved.
+        moved: a folder as it was before it was moved. goal: where it was put, 0: to the top.
         places: where feeds lay before they were moved.
         search: a saved search.
         share: with its note; title: what it was called.
@@ -60,6 +60,7 @@ class Removal:
     feed_ids: tuple[int, ...] = ()
     inner: tuple[int, ...] = ()
     moved: Folder | None = None
+    goal: int = 0
     places: tuple[Place, ...] = ()
     search: SavedSearch | None = None
     share: Share | None = None

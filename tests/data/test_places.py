@@ -132,6 +132,26 @@ def test_taking_back_keeps_what_another_device_did_since(shelf: Shelf) -> None:
     assert (shelf.lines()[shelf.a.id], shelf.lines()[shelf.b.id]) == ([], [a])
 
 
+def test_a_folder_that_was_moved_on_stays_there_when_the_first_move_is_taken_back(shelf: Shelf) -> None:
+    folders, a, b = shelf.services.folders, shelf.a.id, shelf.b.id
+    c = folders.create(shelf.who, "C").id
+
+    def parent() -> int | None:
+        return next(f.parent for f in folders.list(shelf.who) if f.id == a)
+
+    first = folders.move(shelf.who, a, parent=b)
+    second = folders.move(shelf.who, a, parent=c)
+    folders.undo_move(shelf.who, first)
+    assert parent() == c
+    folders.undo_move(shelf.who, second)
+    assert parent() == b
+    third = folders.move(shelf.who, a, parent=c)
+    folders.delete(shelf.who, c)
+    assert parent() is None
+    folders.undo_move(shelf.who, third)
+    assert parent() == b
+
+
 def test_a_feed_that_was_moved_on_stays_there_when_the_first_move_is_taken_back(shelf: Shelf) -> None:
     a, folders = shelf.feeds[0], shelf.services.folders
     c = folders.create(shelf.who, "C")
