@@ -247,7 +247,7 @@ class SubscriptionMapper:
         operations = [
             UpdateMany(
                 {"feed_id": feed_id, "pending": True},
-                {"$max": {"upto": Int64(upto)}, "$unset": {"pending": ""}},
+                {"$max": {"upto": Int64(upto)}, "$unset": {"pending": ""}, "$inc": {"rev": Int64(1)}},
             )
             for feed_id, upto in starts.items()
         ]

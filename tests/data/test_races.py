@@ -35,6 +35,18 @@ def test_who_subscribes_while_the_first_pull_ends_gets_a_hundred_unread(world: W
     assert world.services.reading.tree(alice).unread == 100
 
 
+def test_a_first_pull_is_another_revision_of_who_waits_for_it(world: World, alice: Actor) -> None:
+    """What was worked out of the state before it, and tags of answers, must not hold any more."""
+    feed_id = world.feed("waited")
+    services = world.services
+    services.subscriptions.subscribe(alice, "https://waited.example.org/feed")
+    before = services.subscriptions.get(alice, feed_id)
+    world.publish(feed_id, world.minutes(*range(300)))
+    after = services.subscriptions.get(alice, feed_id)
+    assert after.state != before.state
+    assert after.rev > before.rev
+
+
 def test_a_feed_that_moves_there_and_back_keeps_its_readers(world: World, alice: Actor, bob: Actor) -> None:
     old, new = world.feed("old"), world.feed("new")
     subscribe = world.services.subscriptions.subscribe
