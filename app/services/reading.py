@@ -273,14 +273,14 @@ class ReadingService:
         require(actor, Permission.ENTRY_MARK)
         wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
         by_feed = self._places(actor, wanted)
-        if actor.synced:
-            self._changes.note(actor.user_id, by_feed)
         cards = self._feeds.cards(list(by_feed))
         deltas = {}
         for f, seqs in by_feed.items():
             delta = self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
             if delta is not None:
                 deltas[f] = delta
+        if actor.synced:  # not before, as in star
+            self._changes.note(actor.user_id, by_feed)
         if not (deltas or read):
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
@@ -362,7 +362,8 @@ class ReadingService:
         self._events.counts(actor.user_id)
 
     def undo(self, actor: Actor, token: str) -> None:
-        """Take back a ``mark_all``; what was marked one by one since then stays.
+        """Take back a ``mark_all``; what was marked one by one since then stays, but for lists of what was
+        found or tagged: what that made read becomes unread again.
 
         Raises:
             NotFoundError: it was too long ago, was undone already, or was never his.

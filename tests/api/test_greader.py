@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -209,6 +210,26 @@ def test_whatever_changes_a_feeds_items_changes_their_tag(
         after = reader.client.get(url, headers={**reader.headers, "If-None-Match": before.headers["ETag"]})
         assert after.status_code == 200, name
         assert after.get_json()["items"] != before.get_json()["items"], name
+
+
+def test_a_mark_is_told_of_once_it_is_stored(
+    reader: Reader, ann: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a program that asks in between takes the entry as it was, and next asks from a later time on."""
+    her = services.gateways.accounts.user(ann.user_id)
+    assert her is not None
+    (entry_id,) = reader.ids(f"feed/{services.sync.feeds(ann)[0].card.id}")[:1]
+    subscriptions, changes, began = services.gateways.subscriptions, services.gateways.changes, clock.now()
+    told, write = [], subscriptions.mark
+
+    def written(*args: Any, **options: Any) -> object:
+        told.append(changes.since(ann.user_id, began))
+        return write(*args, **options)
+
+    monkeypatch.setattr(subscriptions, "mark", written)
+    services.reading.mark(her.actor, [entry_id], True)
+    assert told == [({}, set())]
+    assert changes.since(ann.user_id, began)[0]
 
 
 @pytest.mark.parametrize(
