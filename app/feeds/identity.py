@@ -2,7 +2,7 @@
 
 ``seen`` holds 16 bytes per current item, in feed order::
 
-    key (4)    xxh3 of link and title
+    key (4)    xxh3 of link (whether http or https) and title
     body (4)   xxh3 of all a reader sees
     guid (8)   the identity under which the entry was stored
 
@@ -78,7 +78,8 @@ def content_hash(entry: ParsedEntry) -> bytes:
     Dates are left out: many feeds stamp every entry with the time of the fetch.
     """
     files = "\0".join([file.url for file in entry.enclosures]) if entry.enclosures else ""
-    parts = ["c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files]
+    shown = (entry.title, entry.content, entry.summary, entry.author, entry.image or "", files)
+    parts = ["c", entry.url or "", *shown]
     if entry.chain is not None:
         parts.append(to_xml(entry.chain))
     body = _hash(*parts)
@@ -261,7 +262,9 @@ def _guids_changed(entries: Sequence[ParsedEntry], identities: list[bytes], know
 
 
 def _key(entry: ParsedEntry) -> bytes:
-    return _hash("k", entry.url or "", entry.title)[:_KEY]
+    # A site that goes over to https changes all its links, and with them all guids that are links.
+    link = (entry.url or "").removeprefix("https:").removeprefix("http:")
+    return _hash("k", link, entry.title)[:_KEY]
 
 
 def _hash(*parts: str) -> bytes:

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,6 +129,24 @@ def test_a_feed_that_changes_its_guids_does_not_flood() -> None:
         assert [e.title for e in found.new] == [f"title {newest}"]
         assert found.changed == ()
     assert len(old) == 3
+
+
+@pytest.mark.parametrize("guid", [True, False])
+def test_a_site_that_goes_over_to_https_does_not_flood(guid: bool) -> None:
+    """Where links are the guids, and where there are none."""
+
+    def at(scheme: str, *numbers: int) -> list[ParsedEntry]:
+        links = [f"{scheme}://e.org/{n}" for n in numbers]
+        return [entry(n, url=link, guid=link * guid) for n, link in zip(numbers, links, strict=True)]
+
+    first = diff(feed(*at("http", *range(10))), b"")
+    entries = at("https", 10, *range(9))
+    second = follow(first, *entries)
+    assert second.new == (entries[0],)
+    assert second.changed == tuple(entries[1:]), "their links are other ones"
+    assert second.hash_of(entries[1]) == guid_hash(at("http", 0)[0])
+    third = follow(second, *entries)
+    assert (third.new, third.changed) == ((), ())
 
 
 def test_a_changed_entry_of_such_a_feed_keeps_the_identity_it_was_stored_under() -> None:
