@@ -30,6 +30,7 @@ from app.models.parsed import ParsedEntry, ParsedFeed
 ROW = 16
 _HALF = 8
 _KEY = 4
+_PLAIN = "http:"
 #: Fewer entries than this cannot show that guids change at each fetch.
 _FEWEST = 2
 
@@ -78,10 +79,11 @@ def content_hash(entry: ParsedEntry) -> bytes:
     Dates are left out: many feeds stamp every entry with the time of the fetch.
     """
     files = "\0".join([file.url for file in entry.enclosures]) if entry.enclosures else ""
-    shown = (entry.title, entry.content, entry.summary, entry.author, entry.image or "", files)
-    parts = ["c", entry.url or "", *shown]
+    parts = ["c", entry.title, entry.content, entry.summary, entry.author, entry.image or "", files]
     if entry.chain is not None:
         parts.append(to_xml(entry.chain))
+    if entry.url and entry.url.startswith(_PLAIN):  # of which the key does not tell
+        parts.append(_PLAIN)
     body = _hash(*parts)
     return _key(entry) + body[:_KEY]
 
@@ -262,8 +264,10 @@ def _guids_changed(entries: Sequence[ParsedEntry], identities: list[bytes], know
 
 
 def _key(entry: ParsedEntry) -> bytes:
+    link = entry.url or ""
     # A site that goes over to https changes all its links, and with them all guids that are links.
-    link = (entry.url or "").removeprefix("https:").removeprefix("http:")
+    if link.startswith(_PLAIN):
+        link = f"https:{link.removeprefix(_PLAIN)}"
     return _hash("k", link, entry.title)[:_KEY]
 
 
