@@ -452,4 +452,4 @@ def test_model(services: Services) -> None:
         "deadline": None,
         "suppress_health_check": list(HealthCheck),
     }
-    run_state_machine_as_test(Sharing, settings=settings(max_examples=6, **options))
+    run_state_machine_as_test(Sharing, settings=settings(max_examples=4, **options))
