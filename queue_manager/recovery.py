@@ -9,6 +9,7 @@ import socket
 import zlib
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -44,8 +45,18 @@ def _host() -> str:
     return f"{socket.gethostname()}-{namespace}"
 
 
-def _started(pid: int) -> int:
-    return round(psutil.Process(pid).create_time() * 100)
+def _started(pid: int) -> str:
+    # Since the boot, and of which boot: times since 1970 move when the clock is set, and then two managers of
+    # one server would take each other for dead.
+    ticks = round((psutil.Process(pid).create_time() - psutil.boot_time()) * 100)
+    return f"{_boot()}-{ticks}"
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return ""
 
 
 def word(error: Exception) -> str:
@@ -59,7 +70,7 @@ def is_dead(manager: str) -> bool:
     if host != _host():
         return False
     try:
-        return psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE or _started(int(pid)) != int(started)
+        return psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE or _started(int(pid)) != started
     except psutil.NoSuchProcess:
         return True
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import redis
 
@@ -23,7 +24,7 @@ from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from app.models.workers import QueueRules
-from queue_manager import groups, main
+from queue_manager import groups, main, recovery
 from tests.jobs import support
 
 Eventually = Callable[..., Any]
@@ -115,6 +116,24 @@ def test_two_managers_work_beside_each_other(
         assert len(list(jobs.await_many(tickets, 60))) == 200
         assert len(set(support.workers(redis_client).values())) == 1
     assert sorted(key for key, _ in support.traces(redis_client)) == list(range(200))
+
+
+def test_a_clock_that_is_set_makes_nobody_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the system says of its boot, in seconds since 1970, moves with the clock."""
+    manager, boot = recovery.identity(), psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot - 3600)
+    assert psutil.boot_time() == boot - 3600
+    assert not recovery.is_dead(manager)
+    assert recovery.identity() == manager
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_another_process_with_the_number_of_a_dead_manager_is_told_from_it(part: int) -> None:
+    """It was started at another time, or after the machine was started again."""
+    manager, _, start = recovery.identity().rpartition(":")
+    parts = start.split("-")
+    parts[part] = "1"
+    assert recovery.is_dead(f"{manager}:{'-'.join(parts)}")
 
 
 def test_an_emptied_redis_heals_by_itself(
