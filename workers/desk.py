@@ -68,14 +68,14 @@ class Desk:
         self._queues = tuple(queues)
 
     def take(
-        self, most: int, caps: Mapping[str, int], held: Iterable[str], system: int | None = None
+        self, most: int, caps: Mapping[str, int], held: Iterable[Taken], system: int | None = None
     ) -> list[Taken]:
         """Take up to ``most`` jobs, by priority, of each queue at most its cap.
 
         Args:
             system: most jobs of all system queues together; None: no such limit.
-            held: ids of the jobs that this worker knows to hold. After a lost reply they tell which
-                jobs it holds without knowing.
+            held: the jobs that this worker knows to hold. After a lost reply they tell which ones it holds
+                without knowing.
 
         Raises:
             UnregisteredError: this worker may not take any more.
@@ -93,7 +93,7 @@ class Desk:
                 load(self._client, self._scripts)
                 self._known = True
             if self._doubtful:
-                self._orphans(keys=[self._inflight], args=list(held))
+                self._orphans(keys=[self._inflight], args=[job.token for job in held])
             self._doubtful = True
             rows: Any = self._take(keys=names, args=args)
             self._doubtful = False
@@ -186,4 +186,5 @@ class Desk:
             keys.EVENTS_KEPT,
             keys.WAKE,
             self._dead_max,
+            job.since,
         ]

@@ -1,16 +1,18 @@
 -- FINISH: end one attempt of a job, or give it back, if it is still this worker's: the id must be in its
--- in-flight list and the attempt must be the current one. Else nothing happens: a zombie changes nothing.
+-- in-flight list, and run and attempt must be the current ones. Else nothing happens: a zombie changes nothing.
 -- Status, result, registry and event change in one step.
 --
 -- KEYS  1 job hash · 2 in-flight list · 3 result stream · 4 event stream · 5 dead set
 -- ARGV  1 job id · 2 attempt · 3 kind: finished, failed, retry or returned · 4 now, as RQ writes it
 --       5 error word · 6 sentence · 7 result or report, encoded for RQ · 8 seconds: ttl, or delay of a retry
 --       9 where it failed, for the history · 10 worker · 11 execution · 12 events kept · 13 wake channel
---       14 most tasks in the dead set
+--       14 most tasks in the dead set · 15 stamp of the run: when an ended job is queued again, its attempts
+--       are counted anew
 -- Returns 1, or 0 when it was not this worker's.
 local id, kind, seconds = ARGV[1], ARGV[3], tonumber(ARGV[8])
 local row = redis.call('HMGET', KEYS[1], 'attempts', 'origin', 'since', 'history', 'description', 'began')
-if row[1] ~= ARGV[2] or redis.call('LREM', KEYS[2], 1, id) == 0 then
+local since = tonumber(string.match(row[3] or '', '^%d+$') or 0)
+if row[1] ~= ARGV[2] or since ~= tonumber(ARGV[15]) or redis.call('LREM', KEYS[2], 1, id) == 0 then
   return 0
 end
 local queue = row[2] or ''
@@ -22,7 +24,7 @@ local event = {'kind', kind, 'id', id, 'queue', queue, 'task', row[5] or '', 'wo
 
 local function result(...)
   -- Not before the run's own stamp and after all earlier results, whatever the clock did meanwhile.
-  local ms = math.max(tonumber(row[3] or '') or 0, math.floor(now * 1000))
+  local ms = math.max(since, math.floor(now * 1000))
   local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
   if last then
     ms = math.max(ms, tonumber(string.match(last[1], '^%d+')) + 1)

@@ -129,7 +129,8 @@ class LoopWorker:
         of = collections.Counter(job.queue for job, _ in self._running.values())
         system = sum(count for queue, count in of.items() if queue not in USER_QUEUES)
         left = max(0, self._spec.system_slots - system)
-        held = [*self._running, *(ending.job.id for ending in self._unrecorded)]
+        held = [job for job, _ in self._running.values()]
+        held += [ending.job for ending in self._unrecorded]
         # A buffer counts what is held: also what has ended and is not recorded yet.
         of.update(ending.job.queue for ending in self._unrecorded)
         try:

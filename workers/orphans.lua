@@ -1,22 +1,24 @@
 -- ORPHANS: after a TAKE whose reply was lost, put back what this worker holds without knowing of it.
 --
 -- KEYS  1 in-flight list
--- ARGV  ids that the worker knows
+-- ARGV  tokens of the attempts that the worker knows: of a job that has ended and was queued again, it may
+--       know the run before
 -- Returns the number of jobs put back to the front of their queues.
 local known = {}
-for _, id in ipairs(ARGV) do
-  known[id] = true
+for _, token in ipairs(ARGV) do
+  known[token] = true
 end
 local returned = 0
 local held = redis.call('LRANGE', KEYS[1], 0, -1)
 for i = #held, 1, -1 do
   local id, job = held[i], 'rq:job:' .. held[i]
-  if not known[id] then
+  local row = redis.pcall('HMGET', job, 'origin', 'since', 'attempts')
+  local since = string.match(row[2] or '', '^%d+$') or '0'
+  if not known[id .. '-' .. since .. '-' .. (row[3] or '')] then
     redis.call('LREM', KEYS[1], 1, id)
-    local origin = redis.pcall('HGET', job, 'origin')
-    if type(origin) == 'string' then
+    if row[1] then
       redis.call('HSET', job, 'status', 'queued')
-      redis.call('LPUSH', 'rq:queue:' .. origin, id)
+      redis.call('LPUSH', 'rq:queue:' .. row[1], id)
       returned = returned + 1
     end
   end

@@ -104,7 +104,7 @@ class SoloWorker:
             self.leave("lifetime")
 
     def _take(self) -> bool:
-        spec, held = self._spec, [ending.job.id for ending in self._sent]
+        spec, held = self._spec, [ending.job for ending in self._sent]
         try:
             self._hand += self._desk.take(spec.slots, caps(spec, {}), held, spec.system_slots)
         except UnregisteredError:

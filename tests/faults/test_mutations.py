@@ -120,6 +120,12 @@ MUTATIONS = {
         "",
         f"{ENQUEUE}::test_an_earlier_attempt_cannot_end_a_later_one",
     ),
+    "fencing: an earlier run may end a later one": _of(
+        "finish.lua",
+        "since ~= tonumber(ARGV[15]) or ",
+        "",
+        f"{ENQUEUE}::test_an_earlier_run_cannot_end_a_later_one",
+    ),
     "fencing: who lost his claim to a feed stores what it says": Mutation(
         _LATE_STATE, f"{NUMBERING}::test_a_late_writer_without_entries_changes_nothing_either"
     ),

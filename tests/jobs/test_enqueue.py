@@ -136,6 +136,23 @@ def test_an_earlier_attempt_cannot_end_a_later_one(
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == [2]
 
 
+def test_an_earlier_run_cannot_end_a_later_one(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """The answer to an end was lost, and the job was queued again and taken by the same worker."""
+    desk = support.desk(redis_client, settings)
+    jobs.enqueue(_job())
+    (first,) = desk.take(1, {}, ())
+    assert desk.finish([endings.finished(first, 1, settings)]) == [True]
+    ticket = jobs.enqueue(_job())
+    (second,) = desk.take(1, {}, ())
+    assert (first.id, first.attempt) == (second.id, second.attempt)
+    assert desk.finish([endings.finished(first, 1, settings)]) == [False]
+    assert jobs.status(ticket.id).state is State.STARTED
+    assert desk.finish([endings.finished(second, 2, settings)]) == [True]
+    assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == [2]
+
+
 def test_a_failure_waits_for_its_next_try_and_is_given_up_at_last(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings, eventually: Any
 ) -> None:
@@ -163,8 +180,22 @@ def test_what_a_lost_reply_took_is_put_back(
     # A second desk of the same name stands for the TAKE whose reply never came.
     assert len(support.desk(redis_client, settings).take(2, {}, ())) == 2
     desk._doubtful = True
-    assert [job.args["key"] for job in desk.take(9, {}, [known.id])] == [1, 2]
+    assert [job.args["key"] for job in desk.take(9, {}, [known])] == [1, 2]
     assert redis_client.llen(keys.inflight("w1")) == 3
+
+
+def test_what_a_lost_reply_took_is_put_back_though_an_earlier_run_of_it_is_known(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    desk = support.desk(redis_client, settings)
+    jobs.enqueue(_job())
+    (first,) = desk.take(1, {}, ())
+    desk.finish([endings.finished(first, 1, settings)])
+    jobs.enqueue(_job())
+    (lost,) = support.desk(redis_client, settings).take(1, {}, ())
+    desk._doubtful = True
+    (second,) = desk.take(1, {}, [first])
+    assert (second.id, second.since, second.attempt) == (lost.id, lost.since, lost.attempt + 1)
 
 
 def test_recovery_keeps_the_order_of_what_it_puts_back(
