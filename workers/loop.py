@@ -102,10 +102,11 @@ class LoopWorker:
             await self._drain()
             if self._timer is not None:
                 self._timer.cancel()
-            ticker.cancel()
             self._drained = True
             self._news.set()
             await recorder
+            # Not before: while Redis is away it is well, and nobody is to blame.
+            ticker.cancel()
 
     # -- take
 

@@ -43,6 +43,7 @@ class SoloWorker:
         #: Ends that were sent and have no answer yet.
         self._sent: collections.deque[Ending] = collections.deque()
         self._done = 0
+        self._last = ""  # the job that ran last
         self._ticked = 0.0
         self._reason: str | None = None
         self._kick = threading.Event()
@@ -118,6 +119,7 @@ class SoloWorker:
     def _run(self, job: Taken, runner: Runner, loop: asyncio.AbstractEventLoop) -> Ending:
         self._link.send(Began(job.id, runner.limit(job), job.task, job.queue))
         attempt = loop.run_until_complete(_await_end(runner, job))
+        self._last = job.id
         if not self._hand:
             self._link.send(Ended(job.id))  # else the next one's beginning says it
         self._done += 1
@@ -149,6 +151,9 @@ class SoloWorker:
                 kept = self._desk.finish(batch)
             except StoreError:
                 _log.warning("redis_silent", while_="recording")
+                # It is well, and no job runs: neither this worker nor the last job is to blame.
+                self._link.send(Ended(self._last))
+                self._tick()
                 time.sleep(_OUTAGE_PAUSE)
                 continue
             for ending, ours in zip(batch, kept, strict=True):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import itertools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,13 +17,14 @@ from app.errors import StoreError
 from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
-from app.models.workers import WorkerSpec
+from app.models.workers import Ended, Leaving, Message, Tick, WorkerSpec
 from queue_manager.policy import Verdict
 from tests.jobs import support
 from workers import endings
 from workers.context import Resources
-from workers.desk import script
+from workers.desk import Desk, script
 from workers.lifeline import Link
+from workers.loop import LoopWorker
 from workers.runner import Runner
 from workers.solo import SoloWorker
 
@@ -133,6 +137,74 @@ def test_each_job_of_a_solo_worker_ends_once_however_often_it_loses_redis(
     assert set(support.ends(redis_client).values()) == {1}
     assert support.states(redis_client, [ticket.id for ticket in tickets]) == {State.FINISHED: JOBS}
     assert redis_client.llen(keys.inflight("w1")) == 0
+
+
+class _Manager(Link):
+    """The manager's end of the line: keeps what the worker says."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.heard: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        self.heard.append(message)
+
+    def ticks_since(self, kind: type[Message]) -> int:
+        """Return how many signs of life came after the first such message."""
+        since = itertools.dropwhile(lambda message: not isinstance(message, kind), self.heard)
+        return sum(isinstance(message, Tick) for message in since)
+
+
+def _away_until(desk: Desk, is_back: Callable[[], bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Redis take no ends for a while; not for ever, so that who waits in vain is seen."""
+    tries, finish = iter(range(100)), desk.finish
+
+    def away(*args: Any) -> Any:
+        if is_back() or next(tries, None) is None:
+            return finish(*args)
+        raise StoreError
+
+    def silent(_: Any) -> None:
+        raise StoreError
+
+    monkeypatch.setattr(desk, "finish", away)
+    monkeypatch.setattr(desk, "send", silent)
+
+
+def test_a_solo_worker_that_cannot_record_an_end_gives_signs_of_life_and_runs_nothing(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its manager would take it for stuck, or its last job for endless, and charge that with a crash."""
+    monkeypatch.setattr("workers.solo._OUTAGE_PAUSE", 0.01)
+    monkeypatch.setattr("workers.solo._TICK", 0.0)
+    desk, manager = support.desk(redis_client, settings), _Manager()
+    first, _ = jobs.enqueue_many([_echo(key) for key in range(2)])
+    _away_until(desk, lambda: manager.ticks_since(Ended) >= 3, monkeypatch)
+    worker = SoloWorker(dataclasses.replace(_spec(2), max_jobs=2), desk, manager)
+    worker.work(Runner(settings, {}, Resources(settings), worker.report, inline=True))
+    assert manager.ticks_since(Ended) >= 3
+    assert next(message for message in manager.heard if isinstance(message, Ended)).job_id == first.id
+    assert set(support.ends(redis_client).values()) == {1}
+
+
+def test_a_loop_worker_that_leaves_gives_signs_of_life_until_all_is_recorded(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.loop._OUTAGE_PAUSE", 0.01)
+    monkeypatch.setattr("workers.loop._TICK", 0.005)
+    monkeypatch.setattr("workers.loop.limit", lambda memory: None)  # this process is no worker
+    desk, recorder = (support.desk(redis_client, settings) for _ in range(2))
+    manager = _Manager()
+    _away_until(recorder, lambda: manager.ticks_since(Leaving) >= 5, monkeypatch)
+    jobs.enqueue(_echo(1))
+
+    async def work() -> None:
+        worker = LoopWorker(dataclasses.replace(_spec(1), mode="loop", max_jobs=1), (desk, recorder), manager)
+        await worker.work(Runner(settings, {}, Resources(settings), worker.report, inline=False))
+
+    asyncio.run(work())
+    assert manager.ticks_since(Leaving) >= 5
+    assert set(support.ends(redis_client).values()) == {1}
 
 
 def test_an_idle_solo_worker_leaves_when_its_lifetime_is_over(
