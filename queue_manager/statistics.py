@@ -107,14 +107,23 @@ class Statistics:
     async def _look(self) -> None:
         await self._note_memory()
         if _now_ms() - self._claimed_ms > _ABANDONED_MS:
-            reply = await self._client.xautoclaim(
-                keys.EVENTS, _GROUP, _GROUP, _ABANDONED_MS, "0-0", count=_PAGE
+            # Ids alone: before version 7 Redis does not say which entry it was that has left the stream.
+            ids = await self._client.xautoclaim(
+                keys.EVENTS, _GROUP, _GROUP, _ABANDONED_MS, "0-0", count=_PAGE, justid=True
             )
-            await self._add(reply[1])
+            await self._add(await self._read(ids))
             self._claimed_ms = _now_ms()
         while rows := entries(await self._client.xreadgroup(_GROUP, _GROUP, {keys.EVENTS: ">"}, count=_PAGE)):
             await self._add(rows)
         await asyncio.sleep(LOOK)
+
+    async def _read(self, ids: Sequence[bytes]) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
+        """Return these events; None for one that is not in the stream any more."""
+        async with self._client.pipeline(transaction=False) as pipe:
+            for stream_id in ids:
+                pipe.xrange(keys.EVENTS, min=stream_id, max=stream_id)
+            replies = await pipe.execute()
+        return [(i, reply[0][1] if reply else None) for i, reply in zip(ids, replies, strict=True)]
 
     async def _begin(self, error: redis.ResponseError) -> None:
         """Make the group when it is missing: at the first start, and after Redis was emptied."""
