@@ -57,8 +57,12 @@ class Dead:
         return await self._each(self._drop, job_id)
 
     async def forget_expired(self) -> int:
-        """Take out the oldest whose records have expired; returns how many."""
-        ids = await self._client.zrange(keys.DEAD, 0, _PAGE - 1)
+        """Take out those whose records have expired; returns how many."""
+        # All are looked at: each queue keeps its failures for a time of its own.
+        ids = await self._client.zrange(keys.DEAD, 0, -1)
+        return sum([await self._forget(ids[n : n + _PAGE]) for n in range(0, len(ids), _PAGE)])
+
+    async def _forget(self, ids: list[bytes]) -> int:
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
                 pipe.exists(keys.job(job_id.decode()))

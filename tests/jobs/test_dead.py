@@ -159,6 +159,20 @@ def test_what_expires_leaves_by_itself(
     assert redis_client.zrange(keys.DEAD, 0, -1) == [new.id.encode()]
 
 
+def test_what_expires_leaves_also_where_many_older_ones_are_kept_longer(
+    redis_client: redis.Redis, settings: Settings
+) -> None:
+    ended = {f"old{n}": n for n in range(1200)}
+    with redis_client.pipeline(transaction=False) as pipe:
+        for job_id in ended:
+            pipe.hset(keys.job(job_id), "status", "failed")
+        pipe.zadd(keys.DEAD, {**ended, "gone": 2000})
+        pipe.execute()
+    assert support.linked(settings, lambda link: Dead(link.client).forget_expired()) == 1
+    assert redis_client.zcard(keys.DEAD) == 1200
+    assert redis_client.zscore(keys.DEAD, "gone") is None
+
+
 def test_a_retry_starts_anew_and_its_waiters_get_the_new_result(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
 ) -> None:
