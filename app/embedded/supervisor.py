@@ -210,7 +210,8 @@ def rotate(path: Path, limit: int = LOG_BYTES) -> None:
     """Set a log aside as NAME.1, .2 … when it is larger than ``limit`` bytes.
 
     Copied and cut, not renamed: the child goes on writing to the open file, and since it is open for
-    appending its next line lands at the new end. A line written in between can be lost.
+    appending its next line lands at the new end. A line written in between can be lost, and all of it on a
+    full disk, which a log must not keep full.
     """
     try:
         if path.stat().st_size <= limit:
@@ -221,7 +222,11 @@ def rotate(path: Path, limit: int = LOG_BYTES) -> None:
         older = _numbered(path, number)
         if older.exists():
             older.replace(_numbered(path, number + 1))
-    shutil.copyfile(path, _numbered(path, 1))
+    try:
+        shutil.copyfile(path, _numbered(path, 1))
+    except OSError as e:
+        log.warning("log_not_kept", file=path.name, why=e.strerror)
+        _numbered(path, 1).unlink(missing_ok=True)
     os.truncate(path, 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -208,3 +209,17 @@ def test_a_large_log_is_set_aside_while_it_is_written_to(tmp_path: Path) -> None
     kept = {p.name: p.read_text()[0] for p in tmp_path.glob("web.log.*")}
     assert kept == {"web.log.1": "5", "web.log.2": "4", "web.log.3": "3"}
     supervisor.rotate(tmp_path / "absent.log")
+
+
+def test_on_a_full_disk_a_large_log_is_cut_and_nothing_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(source.read_bytes()[:50])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("app.embedded.supervisor.shutil.copyfile", full)
+    path = tmp_path / "web.log"
+    path.write_bytes(b"x" * 100)
+    supervisor.rotate(path, limit=99)
+    assert {p.name: p.stat().st_size for p in tmp_path.iterdir()} == {"web.log": 0}
