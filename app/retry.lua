@@ -8,7 +8,7 @@
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 or redis.call('HGET', KEYS[2], 'status') ~= 'failed' then
   return 0
 end
-local row = redis.call('HMGET', KEYS[2], 'home', 'origin', 'description', 'subject')
+local row = redis.call('HMGET', KEYS[2], 'home', 'origin', 'description', 'subject', 'since', 'attempts')
 if row[4] then
   redis.call('DEL', 'eventr:crashes:' .. row[4])
 end
@@ -23,6 +23,10 @@ local since = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1]
 if last then
   since = math.max(since, tonumber(string.match(last[1], '^%d+')) + 1)
+end
+-- What the last attempt has claimed, if its worker died, is this run's now.
+if row[6] then
+  redis.call('HSET', KEYS[2], 'parents', string.format('%s-%s-%s', ARGV[1], row[5] or 0, row[6]))
 end
 -- Attempts are counted on: their number is part of each attempt's token.
 redis.call('HDEL', KEYS[2], 'failures', 'crashes', 'error', 'home', 'ended_at', 'progress')

@@ -28,7 +28,7 @@ class Taken:
         since: stamp of the run, ms.
         task, args: what to run; empty when ``problem`` says why it cannot be.
         failures, crashes: of earlier attempts.
-        parents: tokens of attempts of a dead batch that this job continues.
+        parents: tokens of dead attempts that this job continues: a batch's, or its own of a run before.
         problem: error word and sentence of a job that cannot be read.
     """
 

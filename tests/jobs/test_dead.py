@@ -134,6 +134,22 @@ def test_who_tries_a_dead_pull_again_forgets_the_crashes_of_its_feed(
     assert taken.crashes == 0
 
 
+def test_who_is_tried_again_takes_over_what_its_last_attempt_has_claimed(
+    jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """Else a pull that was given up leaves its own feed alone, until the claim of the dead runs out."""
+    ticket = jobs.enqueue(Job(Task.PULL, {"feed_ids": [7]}, Queue.PULL))
+    for n in range(settings.job_retries):
+        (last,) = support.desk(redis_client, settings, f"w{n}").take(1, {}, ())
+        _die(settings, f"w{n}")
+    for _ in range(2):
+        assert _retry(settings, ticket.id) == 1
+        (taken,) = support.desk(redis_client, settings).take(1, {}, ())
+        assert taken.parents == (last.token,)
+        last = taken
+        support.desk(redis_client, settings).finish([endings.failed(taken, NO, settings)])
+
+
 def test_the_newest_are_kept_and_come_first(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
 ) -> None:
