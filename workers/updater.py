@@ -297,13 +297,16 @@ def queue_more(services: bootstrap.Services) -> None:
         lambda now: services.websub.due(now, HUBS_AT_ONCE),
         lambda now: services.hub.due(now, HUBS_AT_ONCE),
         lambda _: services.importing.due(),
-        services.report.due,
         services.indexing.due,
         services.erasing.due,
         services.personal.due,
     ):
         with contextlib.suppress(DrainingError):  # the queues of the others take what is theirs
             services.jobs.enqueue_many(due(clock.now()))
+    with contextlib.suppress(DrainingError):
+        reports = services.report.due(clock.now())
+        services.jobs.enqueue_many(reports)
+        services.report.queued(reports)
 
 
 def _sign(client: redis.Redis, ident: str) -> None:

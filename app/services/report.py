@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -44,15 +45,20 @@ class ReportService:
     def due(self, now: dt.datetime) -> list[Job]:
         """Return the job that reports the hour that has ended, if that is to be queued now.
 
-        However many processes ask: the job's identity is its hour, and what was sent is noted.
+        However many processes ask: the job's identity is its hour, and what was sent is noted. It stays due
+        until :meth:`queued` is told: an outage at that moment must not cost the report.
         """
         hour = _number(now - _COUNTED) - 1
         if not self._settings.report_urls or hour <= self._queued:
             return []
-        self._queued = hour
         if self._figures.reported() >= hour:
+            self._queued = hour
             return []
         return [Job(Task.REPORT, {"hour": hour}, Queue.MAINTENANCE)]
+
+    def queued(self, jobs: Sequence[Job]) -> None:
+        """Note that what was due is queued now; one that fails for good is not queued anew."""
+        self._queued = max([self._queued, *(job.args["hour"] for job in jobs)])
 
     def write(self) -> Report:
         """Return the report about the running hour as far as it has come."""

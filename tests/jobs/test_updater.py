@@ -335,6 +335,18 @@ def test_a_drained_queue_keeps_no_other_work_back(world: World) -> None:
     assert world.client.llen(keys.queue(Queue.MAINTENANCE)) == 1
 
 
+def test_a_drained_queue_costs_no_report(world: World) -> None:
+    reporting, now = dataclasses.replace(world.settings, report_urls="json://127.0.0.1:1/"), clock.now()
+    with contextlib.closing(bootstrap.build(reporting)) as services, clock.set_source(lambda: now):
+        world.client.sadd(keys.DRAINING, Queue.MAINTENANCE)
+        queue_more(services)
+        world.client.srem(keys.DRAINING, Queue.MAINTENANCE)
+        assert not world.client.exists(keys.queue(Queue.MAINTENANCE))
+        queue_more(services)
+        queue_more(services)
+    assert world.client.llen(keys.queue(Queue.MAINTENANCE)) == 1
+
+
 def test_an_account_that_goes_is_deleted_though_its_job_was_lost(world: World) -> None:
     services = world.services
     ann = add_user(services, "ann")
