@@ -241,7 +241,7 @@ class Gateways:
         self.gathering = GatheringGateway(
             m.subscriptions, m.profiles, m.shares, m.entries, m.keys, self.sight
         )
-        self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, settings)
+        self.accounts = AccountGateway(store, m.users, m.sessions, m.invites, m.resets, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, settings)
         self.tokens = TokenGateway(m.tokens, m.users)
         self.idempotency = IdempotencyGateway(

@@ -12,6 +12,7 @@ from typing import Any
 from app import clock
 from app.config import Settings
 from app.mappers.invites import InviteMapper
+from app.mappers.resets import ResetMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.store import Store
 from app.mappers.users import UserMapper
@@ -37,11 +38,12 @@ class AccountGateway:
         users: UserMapper,
         sessions: SessionMapper,
         invites: InviteMapper,
+        resets: ResetMapper,
         settings: Settings,
     ) -> None:
         self._store, self._users = store, users
         self._sessions = sessions
-        self._invites = invites
+        self._invites, self._resets = invites, resets
         self._idle = dt.timedelta(seconds=settings.session_idle)
         self._max = dt.timedelta(seconds=settings.session_max)
         self._keep, self._names = dt.timedelta(days=settings.name_days), settings.names_kept
@@ -94,8 +96,13 @@ class AccountGateway:
         return self._users.password_of(user_id)
 
     def set_password(self, user_id: int, password_hash: str) -> None:
-        """Replace the password hash."""
+        """Replace the password hash; links for another password are good no more."""
+        self._resets.void(user_id)
         self._users.set_password(user_id, password_hash)
+
+    def renew_hash(self, user_id: int, was: str, password_hash: str) -> None:
+        """Replace a password's hash by another one of it, unless the password is another one by now."""
+        self._users.set_password(user_id, password_hash, was)
 
     def set_identity(self, user_id: int, name: str, email: str) -> None:
         """Replace a user's name and address; the name of before is kept for him for a while.

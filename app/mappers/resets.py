@@ -30,8 +30,13 @@ class ResetMapper:
     @translated
     def add(self, key: bytes, user_id: int, expires: dt.datetime) -> None:
         """Store a new link; older ones of the same account are good no more."""
-        self._resets.delete_many({"user_id": user_id})
+        self.void(user_id)
         self._resets.insert_one({"_id": Binary(key), "user_id": user_id, "expires": expires})
+
+    @translated
+    def void(self, user_id: int) -> None:
+        """Let no link of an account be good any more."""
+        self._resets.delete_many({"user_id": user_id})
 
     @translated
     def user(self, key: bytes, now: dt.datetime) -> int | None:

@@ -183,9 +183,10 @@ class UserMapper:
         return str(doc["password"]) if doc else None
 
     @translated
-    def set_password(self, user_id: int, password_hash: str) -> None:
-        """Replace the password hash."""
-        self._users.update_one({"_id": user_id}, {"$set": {"password": password_hash}})
+    def set_password(self, user_id: int, password_hash: str, was: str | None = None) -> None:
+        """Replace the password hash; ``was``: that one alone, not what was set meanwhile."""
+        query: Doc = {"_id": user_id} if was is None else {"_id": user_id, "password": was}
+        self._users.update_one(query, {"$set": {"password": password_hash}})
 
     @translated
     def set_identity(

@@ -9,7 +9,7 @@ import re
 from app import logs
 from app.config import Settings
 from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
-from app.gateways.accounts import AccountGateway
+from app.gateways.accounts import AccountGateway, key_of
 from app.models.user import NewUser, Session, User
 from app.ports import EventPort
 from app.services import passwords
@@ -136,9 +136,16 @@ class SignInService:
         # Not forgotten: whoever has an account could else guess at others' for ever.
         self._limiter.refund(network, PER_NETWORK)
         if self._hasher.outdated(known.password_hash):
-            self._accounts.set_password(known.user.id, self._hasher.hash(password))
+            self._accounts.renew_hash(known.user.id, known.password_hash, self._hasher.hash(password))
+        token = self._accounts.open_session(known.user.id, agent=client.agent, address=client.network)
+        # Who changed the password meanwhile ended the sessions that he found, so not this one.
+        now = self._accounts.password_of(known.user.id)
+        if now != known.password_hash and not self._hasher.verify(now, password):
+            self._accounts.end_session(key_of(token))
+            log.info("login_failed", network=client.network, user_id=known.user.id)
+            raise AuthRequiredError(WRONG)
         log.info("login", user_id=known.user.id)
-        return self._accounts.open_session(known.user.id, agent=client.agent, address=client.network)
+        return token
 
     def _throttle(self, who: str, limit: int) -> None:
         throttle(self._limiter, who, limit=limit, window=self._settings.login_window)

@@ -87,6 +87,31 @@ def test_W05_a_hash_with_weaker_parameters_is_renewed_at_log_in(
     assert f"m={settings.argon2_memory_kib}," in str(renewed)
 
 
+@pytest.mark.parametrize("weak", [False, True])
+def test_W01_a_log_in_with_the_old_password_does_not_outlive_the_new_one(
+    services: Services, monkeypatch: pytest.MonkeyPatch, weak: bool
+) -> None:
+    """To check a password takes a while; meanwhile it may be changed, which ends all sessions there are."""
+    user, accounts = add_user(services), services.gateways.accounts
+    if weak:
+        stored = argon2.PasswordHasher(time_cost=1, memory_cost=8192, parallelism=1).hash(PASSWORD)
+        accounts.set_password(user.user_id, stored)
+    verify, changed = services.hasher.verify, list[str]()
+
+    def change(stored: str | None, password: str) -> bool:
+        monkeypatch.setattr(services.hasher, "verify", verify)
+        fits = verify(stored, password)
+        changed.append(services.accounts.change_password(user, PASSWORD, OTHER, HOME))
+        return fits
+
+    monkeypatch.setattr(services.hasher, "verify", change)
+    with pytest.raises(AuthRequiredError):
+        services.sign_in.log_in("ann", PASSWORD, HOME)
+    assert len(accounts.sessions_of(user.user_id)) == 1
+    assert services.sign_in.resume(changed[0]), "of the browser that changed it"
+    assert services.sign_in.log_in("ann", OTHER, HOME)
+
+
 def test_W05_many_log_ins_at_once_take_bounded_memory(settings: Settings) -> None:
     hasher = Hasher(dataclasses.replace(settings, argon2_memory_kib=65536))
     stored = hasher.hash(PASSWORD)
@@ -98,6 +123,15 @@ def test_W05_many_log_ins_at_once_take_bounded_memory(settings: Settings) -> Non
             assert one.result()
             most = max(most, process.memory_info().rss)
     assert most - before < 200 << 20
+
+
+def test_W23_a_new_password_makes_links_for_another_one_worth_nothing(services: Services) -> None:
+    user = add_user(services)
+    link = services.gateways.people.reset_link(user.user_id)
+    services.accounts.change_password(user, PASSWORD, OTHER, HOME)
+    with pytest.raises(ForbiddenError):
+        services.people.choose_password(link, "a third password", HOME)
+    assert services.sign_in.log_in("ann", OTHER, HOME)
 
 
 # -- W06
