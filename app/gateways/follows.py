@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 from collections.abc import Sequence
 
-from app.errors import ExistsError, NotFoundError
+from app.errors import ExistsError, NotFoundError, StoreError, TooLargeError
 from app.gateways.sight import SightGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.mappers.feeds import FeedMapper
@@ -81,11 +81,19 @@ class FollowGateway:
             return "" if asked else None
 
     def answer(self, whom: Profile, user_id: int, yes: bool, now: dt.datetime) -> bool:
-        """Let somebody follow who has asked, or not; False: he does not ask any more."""
+        """Let somebody follow who has asked, or not; False: he does not ask any more.
+
+        Raises:
+            TooLargeError: he has as many subscriptions as he may; he goes on asking.
+        """
         if not self._ties.remove(user_id, TieKind.REQUEST, whom.user_id):
             return False
         if yes:
-            self._subscribe(user_id, whom, now)
+            try:
+                self._subscribe(user_id, whom, now)
+            except (StoreError, TooLargeError):
+                self._ties.add(user_id, TieKind.REQUEST, whom.user_id, now)
+                raise
         return True
 
     def mute(self, user_id: int, whom: Profile, on: bool, now: dt.datetime) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app import clock, logs
-from app.errors import ForbiddenError, InvalidError, NotFoundError
+from app.errors import ForbiddenError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.accounts import AccountGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.profiles import ProfileGateway
@@ -189,10 +189,18 @@ class FollowingService:
         return token or None
 
     def answer(self, actor: Actor, handle: str, yes: bool) -> bool:
-        """Let somebody follow who asked to, or not; False: he does not ask any more."""
+        """Let somebody follow who asked to, or not; False: he does not ask any more.
+
+        Raises:
+            NotFoundError: there is nobody of this name.
+            TooLargeError: that one has as many subscriptions as he may, and goes on asking.
+        """
         require(actor, Permission.SHARE_EDIT)
         asker, mine = self._account(handle), self.own(actor)
-        done = self._follows.answer(mine, asker, yes, clock.now())
+        try:
+            done = self._follows.answer(mine, asker, yes, clock.now())
+        except TooLargeError as e:
+            raise TooLargeError(handle=handle[:64]) from e  # its words are for who has too many
         if done and yes:
             self._events.follows(asker, added=[mine.feed_id])
         return done

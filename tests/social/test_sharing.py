@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from app import clock
-from app.errors import ForbiddenError, InvalidError, NotFoundError
+from app.errors import ForbiddenError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.models.actor import Actor
 from app.models.search import encoded
 from app.models.sharing import Audience, Link
@@ -195,6 +195,22 @@ def test_who_wants_to_be_asked_is_asked(people: People, ann: Actor, bob: Actor) 
         following.follow(ann, "ann")
     with pytest.raises(NotFoundError):
         following.follow(bob, "nobody")
+
+
+def test_who_has_no_room_for_one_more_goes_on_asking(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.open(ann, Audience.FOLLOWERS)
+    following = people.services.following
+    following.follow(bob, "ann")
+    with monkeypatch.context() as full:
+        full.setattr(people.services.gateways.subscriptions, "_most", 0)
+        with pytest.raises(TooLargeError) as caught:
+            following.answer(ann, "bob", True)
+    assert "You have" not in caught.value.message, "it is not ann who has too many"
+    assert following.requests(ann) == ["bob"]
+    assert following.answer(ann, "bob", True)
+    assert following.person(bob, "ann").tie.follows
 
 
 def test_who_is_muted_is_counted_beside_his_name_alone(people: People, ann: Actor, bob: Actor) -> None:
