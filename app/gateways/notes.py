@@ -133,6 +133,11 @@ class NoteGateway:
         """Return the people whom these names mean and who may see a share."""
         return [face.user_id for face in self._sight.addressed(names, share).values()]
 
+    def author(self, comment_id: int | None) -> int:
+        """Return who wrote a comment, 0: there is none, or nobody's any more."""
+        found = None if comment_id is None else self._comments.get(comment_id)
+        return (found.user_id or 0) if found else 0
+
     def owner(self, share_id: int) -> Share | None:
         """Return a share by whose person is to be told."""
         return self._shares.get(share_id)

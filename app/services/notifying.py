@@ -93,8 +93,9 @@ class Notifier:
 
     @_by_the_way
     def reworded(self, comment: Comment, share: Share) -> None:
-        """Somebody changes his comment."""
-        self._mention(share, comment.text, comment.user_id or 0, comment.id, {share.user_id})
+        """Somebody changes his comment; the sharer and whom it answers were told when it was made."""
+        told = {share.user_id, self._notes.author(comment.parent)}
+        self._mention(share, comment.text, comment.user_id or 0, comment.id, told)
 
     @_by_the_way
     def imported(self, user_id: int, import_id: int) -> None:

@@ -182,6 +182,18 @@ def test_a_mention_is_told_once_however_often_it_is_changed(
     assert unread(people, cleo) == 1
 
 
+def test_whom_a_comment_answers_is_not_told_again_when_its_words_change(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk = people.services.talk
+    above = talk.comment(bob, share.id, "one")
+    said = talk.comment(cleo, share.id, "two, @bob", parent=above.id)
+    talk.edit(cleo, said.id, "two, @bob!")
+    assert told(people, bob) == [("reply", ["cleo"], 1)]
+    talk.edit(cleo, said.id, "two, @bob, @ann, @eve")
+    assert (len(told(people, bob)), unread(people, bob)) == (1, 1)
+
+
 @pytest.mark.parametrize("wanted", [list(NoteKind)[::2], list(NoteKind)[1::2]])
 def test_each_kind_can_be_switched_off(
     people: People, ann: Actor, bob: Actor, wanted: list[NoteKind], share: Share
