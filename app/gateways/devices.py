@@ -110,7 +110,7 @@ class DeviceGateway:
         """Return somebody's devices, the newest first; those whose sessions have ended go."""
         living, gone = self._sorted(user_id)
         for device in gone:
-            self._devices.remove(device.id, user_id)
+            self._devices.remove(device.id, user_id, device.session)
         return living
 
     def seen_of(self, user_id: int) -> list[Device]:
@@ -140,7 +140,7 @@ class DeviceGateway:
         if device is None or self.off is not None:
             return None
         if not self._accounts.lives(device.session, device.user_id):
-            self._devices.remove(device.id, device.user_id)
+            self._devices.remove(device.id, device.user_id, device.session)
             return None
         return device
 

@@ -102,9 +102,16 @@ class DeviceMapper:
         return self._devices.find_one({"user_id": user_id}, {"_id": 1}) is not None
 
     @translated
-    def remove(self, device_id: int, user_id: int) -> bool:
-        """Delete somebody's device; False: he has none of this id."""
-        return bool(self._devices.delete_one({"_id": device_id, "user_id": user_id}).deleted_count)
+    def remove(self, device_id: int, user_id: int, session: bytes | None = None) -> bool:
+        """Delete somebody's device; False: he has none of this id.
+
+        Args:
+            session: only as long as it is that session's: it may be registered anew at this moment.
+        """
+        query: Doc = {"_id": device_id, "user_id": user_id}
+        if session is not None:
+            query["session"] = Binary(session)
+        return bool(self._devices.delete_one(query).deleted_count)
 
     @translated
     def used(self, device_id: int, now: dt.datetime) -> None:

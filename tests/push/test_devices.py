@@ -124,6 +124,30 @@ def test_a_session_has_one_device(crew: Crew, service: PushService, ann: Actor) 
     assert crew.devices(ann) == [two.id]
 
 
+@pytest.mark.parametrize("look", ["of_user", "living"])
+def test_a_device_stays_that_is_registered_anew_while_its_old_session_is_looked_at(
+    crew: Crew, service: PushService, ann: Actor, monkeypatch: pytest.MonkeyPatch, look: str
+) -> None:
+    gateway, accounts = crew.services.gateways.devices, crew.services.gateways.accounts
+    old = crew.session(ann)
+    browser, device = crew.device(ann, "one", old)
+    ask = "sessions_of" if look == "of_user" else "lives"
+    asked = getattr(accounts, ask)
+
+    def between(*args: Any) -> Any:
+        monkeypatch.setattr(accounts, ask, asked)
+        assert crew.register(ann, browser).id == device.id
+        crew.services.sign_in.log_out(old)
+        return asked(*args)
+
+    monkeypatch.setattr(accounts, ask, between)
+    if look == "of_user":
+        gateway.of_user(ann.user_id)
+    else:
+        gateway.living(device.id)
+    assert crew.devices(ann) == [device.id]
+
+
 def test_devices_are_limited(crew: Crew, service: PushService, ann: Actor, settings: Settings) -> None:
     few = dataclasses.replace(settings, push_devices=2, push_per_hour=6)
     with contextlib.closing(bootstrap.build(few)) as services:
