@@ -135,13 +135,14 @@ class EntryGateway:
         )
         # A root that is a share itself is somebody's post: he says for whom it is.
         posts = [e.id for e in roots.values() if e.of is not None]
+        known = known or Known()
         hidden = self._sight.hidden(user_id, {*own, *posts}, known)
-        seen = {i: e for i, e in roots.items() if i not in hidden}
+        seen = {i: _signed(e, known) for i, e in roots.items() if i not in hidden}
         lost = {of.entry_id for i, of in shared.items() if i not in hidden} - seen.keys()
         # A post that its author keeps for himself lies elsewhere now: as in chains, its share tells.
-        live = self._sight.shares(lost, known or Known()) if lost else {}
+        live = self._sight.shares(lost, known) if lost else {}
         return {
-            entry.id: _shown(entry, shared.get(entry.id), seen, live)
+            entry.id: _shown(_signed(entry, known), shared.get(entry.id), seen, live)
             for entry in entries.values()
             if entry.id not in hidden
         }
@@ -243,6 +244,14 @@ class EntryGateway:
             entry_id = share.of.entry_id if share else entry_id
             feed_id = self._marks.feed_of(user_id, entry_id) if share else None
         return None if feed_id is None else EntryKey(entry_id, feed_id, 0, 0)
+
+
+def _signed(entry: Entry, known: Known) -> Entry:
+    """Return a post with the name that its author has now; anything else as it is."""
+    if entry.of is None or entry.of.entry_id != entry.id:
+        return entry
+    by = known.seen.get(entry.id)
+    return dataclasses.replace(entry, author=by.name) if by else entry
 
 
 def _shown(entry: Entry, of: Origin | None, seen: Mapping[int, Entry], shares: Mapping[int, Share]) -> Entry:

@@ -12,7 +12,7 @@ from app.errors import ExistsError
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from app.models.user import NewUser
-from tests.social.conftest import People
+from tests.social.conftest import FOLLOWING, People
 from tests.social.test_export import _file
 from tests.social.visiting import Doors
 
@@ -122,6 +122,19 @@ def test_the_last_names_are_kept_and_go_with_the_account(people: People, ann: Ac
     people.services.store.database["users"].delete_one({"_id": ann.user_id})
     assert accounts.once_named("ann5") is None
     assert _join(people, "ann5")
+
+
+def test_a_post_bears_the_name_that_its_author_has_now(people: People, ann: Actor, bob: Actor) -> None:
+    for who in (ann, bob):
+        people.open(who)
+    people.follow(bob, "ann")
+    services = people.services
+    post = services.sharing.post(ann, "A day", "Words")
+    passed = services.sharing.share(bob, post.id).share
+    _rename(people, ann, "anna")
+    for who, entry_id in ((ann, post.id), (bob, post.id), (bob, passed.id)):
+        assert services.reading.article(who, entry_id).entry.author == "anna"
+    assert [row.author for row in people.rows(bob, FOLLOWING)] == ["anna"]
 
 
 def test_a_topic_of_the_hub_is_the_new_address_alone(people: People, ann: Actor) -> None:
