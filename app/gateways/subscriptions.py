@@ -248,11 +248,14 @@ class SubscriptionGateway:
     ) -> tuple[Subscription, ...]:
         """Return what has come back as ties are by now: they may have changed meanwhile.
 
-        Without those whom a block that came in between has not found to end; muted who is muted now.
+        Without those whom a block that came in between has not found to end; muted who is muted now. Who
+        follows asks no more.
         """
         people, kept = self._people(user_id, back), list[Subscription]()
         for mine in back:
-            _, tie = people.get(mine.feed_id, (None, STRANGER))
+            whom, tie = people.get(mine.feed_id, (None, STRANGER))
+            if whom is not None and tie.requested:
+                self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
             if tie.blocked:
                 with contextlib.suppress(NotFoundError):
                     self.remove(user_id, mine.feed_id, now)

@@ -121,3 +121,19 @@ def test_a_block_wins_over_an_undo_at_the_same_moment(
     assert services.reading.tree(bob).feeds == ()
     with pytest.raises(NotFoundError):
         services.subscriptions.restore(bob, token)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_who_comes_back_asks_no_more(people: People, ann: Actor, bob: Actor, many: bool) -> None:
+    people.open(ann)
+    services, following = people.services, people.services.following
+    people.follow(bob, "ann")
+    feed_id = following.card(ann).feed_id
+    token = services.manager.unsubscribe(bob, [feed_id])[0] if many else following.unfollow(bob, "ann")
+    people.open(ann, Audience.FOLLOWERS)
+    assert following.follow(bob, "ann").requested
+    people.open(ann)
+    (services.manager if many else services.subscriptions).restore(bob, str(token))
+    tie = following.person(bob, "ann").tie
+    assert (tie.follows, tie.requested) == (True, False)
+    assert following.requests(ann) == []
