@@ -182,12 +182,7 @@ class SharingGateway:
         audience = self._widened(was, audience)
         if (was.audience is Audience.PRIVATE) != (audience is Audience.PRIVATE):
             return self._move(profile, was, note, audience, now)
-        edited = self._store.transaction(partial(self._edit, was, note, audience, now))
-        html = typed.html(note)
-        excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
-        self._entries.note(was.feed_id, share_id, html, excerpt, now)
-        self._feeds.stir(was.feed_id, now)
-        return edited
+        return self._store.transaction(partial(self._edit, was, note, audience, now))
 
     def _widened(self, was: Share, audience: Audience) -> Audience:
         """Return for whom a share may be that is to be for these; what it came from, even when that is gone,
@@ -211,6 +206,10 @@ class SharingGateway:
         if before.audience is not edited.audience:
             self._count(before, -1, session)
             self._count(edited, 1, session)
+        html = typed.html(note)
+        excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
+        self._entries.note(was.feed_id, was.id, html, excerpt, now, session)
+        self._feeds.stir(was.feed_id, now, session)
         return edited
 
     def _move(self, profile: Profile, was: Share, note: str, audience: Audience, now: dt.datetime) -> Share:

@@ -145,14 +145,21 @@ class EntryMapper:
             raise ConflictError(entry_id=entry_id) from e
 
     @translated
-    def note(self, feed_id: int, entry_id: int, html: str, excerpt: str | None, now: dt.datetime) -> None:
+    def note(
+        self,
+        feed_id: int,
+        entry_id: int,
+        html: str,
+        excerpt: str | None,
+        now: dt.datetime,
+        session: Session,
+    ) -> None:
         """Give the entry of a share what its sharer says now; ``excerpt`` None: that stays."""
         changes: Doc = {"body": entrybodies.pack(html, "", b""), "revised": now}
         if excerpt is not None:
             changes["excerpt"] = excerpt
-        self._entries.update_one(
-            {"feed_id": feed_id, "_id": entry_id}, {"$set": changes, "$inc": {"revision": 1}}
-        )
+        update = {"$set": changes, "$inc": {"revision": 1}}
+        self._entries.update_one({"feed_id": feed_id, "_id": entry_id}, update, session=session)
 
     @translated
     def remove(self, feed_id: int, entry_id: int, session: Session) -> None:

@@ -75,11 +75,10 @@ class SharedFeedMapper:
         return int(doc["last_seq"]) if doc else None
 
     @translated
-    def stir(self, feed_id: int, now: dt.datetime) -> None:
+    def stir(self, feed_id: int, now: dt.datetime, session: Session) -> None:
         """Note that an entry of this feed says something else now."""
-        self._feeds.update_one(
-            {"_id": feed_id}, {"$set": {"index_at": now, "changed_at": now, "hub_at": now}}
-        )
+        update = {"$set": {"index_at": now, "changed_at": now, "hub_at": now}}
+        self._feeds.update_one({"_id": feed_id}, update, session=session)
 
     @translated
     def leave(self, feed_id: int, seq: int, session: Session) -> None:

@@ -159,6 +159,25 @@ def test_a_note_is_edited_and_says_so(people: People, ann: Actor, bob: Actor) ->
         people.services.sharing.edit(ann, share.id, note="x" * 6000)
 
 
+def test_a_note_is_changed_everywhere_or_nowhere(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.open(ann)
+    people.follow(bob, "ann")
+    services = people.services
+    post = services.sharing.post(ann, "A day", "one")
+
+    def away(*_: object) -> None:
+        raise StoreError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(services.gateways.sharing._entries, "note", away)
+        with pytest.raises(StoreError):
+            services.sharing.edit(ann, post.id, note="two")
+    assert services.sharing.get(bob, post.id).note == "one"
+    assert services.reading.article(bob, post.id).entry.content == "<p>one</p>"
+
+
 def test_a_post_needs_no_entry_and_is_text_alone(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)
     people.follow(bob, "ann")
