@@ -152,7 +152,9 @@ class SharingService:
         # Each change can tell others that they are mentioned.
         throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
         edited = self._sharing.edit(self._profile(actor, now), was.id, note, audience or was.audience, now)
-        self._tell(edited)
+        if edited.feed_id != was.feed_id:
+            self._tell(was, new=0)  # whoever saw it there sees it no more
+        self._tell(edited, new=int(edited.feed_id != was.feed_id))
         self._notifier.edited(was, edited)
         return edited
 

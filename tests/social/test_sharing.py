@@ -159,6 +159,24 @@ def test_a_note_is_edited_and_says_so(people: People, ann: Actor, bob: Actor) ->
         people.services.sharing.edit(ann, share.id, note="x" * 6000)
 
 
+def test_an_edit_is_news_where_the_share_comes_or_goes_alone(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    sharing, profile = people.services.sharing, people.services.following.card(ann)
+    share, told = sharing.share(ann, entry).share, list[dict[int, int]]()
+    monkeypatch.setattr(sharing._events, "new", lambda entries: told.append(dict(entries)))
+    sharing.edit(ann, share.id, note="better words")
+    assert told == [{profile.feed_id: 0}]
+    told.clear()
+    sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
+    assert told == [{profile.feed_id: 0}, {profile.closet_id: 1}]
+    told.clear()
+    sharing.edit(ann, share.id, note="", audience=Audience.FOLLOWERS)
+    assert told == [{profile.closet_id: 0}, {profile.feed_id: 1}]
+
+
 def test_a_note_is_changed_everywhere_or_nowhere(
     people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
