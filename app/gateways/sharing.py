@@ -128,7 +128,7 @@ class SharingGateway:
             note=words,
             audience=audience,
         )
-        return self._put(profile, share, _entry_of_post(title, words, profile, now), now)
+        return self._put(profile, share, _entry_of_post(title, share, profile, now), now)
 
     def _put(self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime) -> Share:
         for _ in range(ROUNDS):
@@ -264,7 +264,7 @@ class SharingGateway:
             NotFoundError: what was shared is gone.
         """
         if share.is_post:
-            return _entry_of_post(title, share.note, profile, now)
+            return _entry_of_post(title, share, profile, now)
         root = self._entries.find(share.of.entry_id, [share.of.feed_id])
         if root is None:
             raise NotFoundError(entry_id=share.of.entry_id)
@@ -351,14 +351,15 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
     return entry._replace(title=root.title, author=root.author, excerpt=root.excerpt)
 
 
-def _entry_of_post(title: str, words: str, profile: Profile, now: dt.datetime) -> NewEntry:
-    html = typed.html(words)
+def _entry_of_post(title: str, share: Share, profile: Profile, now: dt.datetime) -> NewEntry:
+    """Return the entry of a post; however late it comes (back), it was published when it was written."""
+    html = typed.html(share.note)
     return NewEntry(
         guid_hash=b"",
         at=now,
         arrived=now,
         title=title,
-        published=now,
+        published=share.at,
         author=profile.name,
         content=html,
         excerpt=text.excerpt(html, EXCERPT),

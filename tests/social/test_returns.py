@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
+from app import clock
 from app.errors import NotFoundError, RateLimitedError
 from app.models.actor import Actor
 from app.models.sharing import Audience
@@ -72,3 +75,23 @@ def test_who_was_sent_away_does_not_come_back_by_a_token(
     with pytest.raises(NotFoundError):
         people.services.subscriptions.restore(bob, token)
     people.follow(bob, "ann")
+
+
+@pytest.mark.parametrize("how", ["restored", "moved"])
+def test_a_post_bears_the_date_of_its_writing(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    people.open(ann)
+    people.follow(bob, "ann")
+    services = people.services
+    post = services.sharing.post(ann, "A day", "Words")
+    later = clock.now() + dt.timedelta(hours=5)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    if how == "restored":
+        services.sharing.restore(ann, services.sharing.remove(ann, post.id))
+    else:
+        services.sharing.edit(ann, post.id, note="Words", audience=Audience.PRIVATE)
+        services.sharing.edit(ann, post.id, note="Words", audience=Audience.PUBLIC)
+    entry = services.reading.article(bob, post.id).entry
+    assert abs(entry.published - post.at) < dt.timedelta(seconds=1)
+    assert entry.published == entry.at
