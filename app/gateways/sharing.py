@@ -300,7 +300,9 @@ class SharingGateway:
         body = self._body(profile, share, removal.title, now)
 
         def work(session: Session) -> Share:
-            self._removals.remove(profile.user_id, token, session)
+            # Used just now, or settled by an administrator.
+            if not self._removals.remove(profile.user_id, token, session):
+                raise NotFoundError("This can no longer be undone.", undo=token)
             return self._write(profile, share, body, now, session)
 
         try:

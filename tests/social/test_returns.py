@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 
 from app import clock
 from app.errors import NotFoundError, RateLimitedError
 from app.models.actor import Actor
+from app.models.entry import NewEntry
 from app.models.sharing import Audience
 from tests.social.conftest import People
 
@@ -95,3 +97,23 @@ def test_a_post_bears_the_date_of_its_writing(
     entry = services.reading.article(bob, post.id).entry
     assert abs(entry.published - post.at) < dt.timedelta(seconds=1)
     assert entry.published == entry.at
+
+
+def test_a_share_does_not_come_back_that_was_decided_on_at_that_moment(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    sharing, gateway = people.services.sharing, people.services.gateways.sharing
+    share = sharing.share(ann, entry).share
+    token, write = sharing.remove(ann, share.id), gateway._body
+
+    def between(*args: Any) -> NewEntry:
+        gateway.settle(ann.user_id, share.id)
+        return write(*args)
+
+    monkeypatch.setattr(gateway, "_body", between)
+    with pytest.raises(NotFoundError):
+        sharing.restore(ann, token)
+    with pytest.raises(NotFoundError):
+        sharing.get(bob, share.id)
