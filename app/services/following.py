@@ -149,7 +149,11 @@ class FollowingService:
             "open_lists": bool(open_lists),
             "similar": bool(similar),
         }
-        return self._profiles.change(self.own(actor), changes)
+        before = self.own(actor)
+        changed = self._profiles.change(before, changes)
+        if changed.audience is not before.audience:
+            self._events.new({changed.feed_id: 0})
+        return changed
 
     def follow(self, actor: Actor, handle: str) -> Tie:
         """Follow somebody, or ask to; return what they are then.

@@ -278,7 +278,9 @@ class SharingService:
         return self._profiles.ensure(user, now)
 
     def _tell(self, share: Share, new: int = 1) -> None:
-        # Nobody but himself follows what he keeps to himself.
-        self._events.new({share.feed_id: new})
+        # Nobody but himself follows what he keeps to himself; of a closed stream nobody hears anything.
+        mine = self._profiles.get(share.user_id)
+        if mine is not None and mine.shown_to is not Audience.PRIVATE:
+            self._events.new({share.feed_id: new})
         self._hub.tell(share.feed_id)
         self._events.counts(share.user_id)

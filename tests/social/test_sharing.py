@@ -177,6 +177,27 @@ def test_an_edit_is_news_where_the_share_comes_or_goes_alone(
     assert told == [{profile.closet_id: 0}, {profile.feed_id: 1}]
 
 
+def test_who_follows_hears_of_a_stream_when_it_closes_and_opens_and_not_in_between(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    people.follow(bob, "ann")
+    services, feed_id = people.services, people.services.following.card(ann).feed_id
+    sharing, told = services.sharing, list[dict[int, int]]()
+    monkeypatch.setattr(services.events, "new", lambda entries: told.append(dict(entries)))
+    people.open(ann)
+    assert told == []
+    people.open(ann, Audience.PRIVATE)
+    assert told == [{feed_id: 0}]
+    share = sharing.share(ann, entry, audience=Audience.PUBLIC).share
+    sharing.edit(ann, share.id, note="Words", audience=Audience.FOLLOWERS)
+    sharing.restore(ann, sharing.remove(ann, share.id))
+    assert told == [{feed_id: 0}]
+    people.open(ann)
+    assert told == [{feed_id: 0}, {feed_id: 0}]
+
+
 def test_a_note_is_changed_everywhere_or_nowhere(
     people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
