@@ -308,6 +308,7 @@ class Services:
             g.talk,
             self.following,
             self.people,
+            g.changes,
             self.events,
             self.limiter,
             per_hour=per_hour,

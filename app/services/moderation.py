@@ -5,6 +5,7 @@ from __future__ import annotations
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways import moderation
+from app.gateways.changes import ChangeGateway
 from app.gateways.moderation import ModerationGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
@@ -41,6 +42,7 @@ class ModerationService:
         talk: TalkGateway,
         following: FollowingService,
         people: PeopleService,
+        changes: ChangeGateway,
         events: EventPort,
         limiter: Limiter,
         *,
@@ -48,6 +50,7 @@ class ModerationService:
     ) -> None:
         self._reports, self._profiles, self._sharing = reports, profiles, sharing
         self._talk, self._following, self._people = talk, following, people
+        self._changes = changes
         self._events, self._limiter, self._per_hour = events, limiter, per_hour
 
     # -- for everybody
@@ -146,7 +149,10 @@ class ModerationService:
         """
         require(actor, Permission.REPORT_MANAGE)
         share, now = self._reports.share(an_id(share_id, "share")), clock.now()
-        self._sharing.remove(share.user_id, share.id, now, now)  # nothing that could bring it back
+        owner = self._reports.user(share.user_id)
+        self._sharing.remove(owner.id, share.id, now, now)  # nothing that could bring it back
+        if owner.synced:
+            self._changes.note(owner.id, {}, {share.of.entry_id})
         self._reports.close(share.user_id, About.SHARE, share.id)
         self._events.new({share.feed_id: 0})
         self._events.counts(share.user_id)

@@ -11,7 +11,7 @@ import pytest
 
 from app import clock
 from app.bootstrap import Services
-from app.models.actor import Actor
+from app.models.actor import Actor, Role
 from app.models.sync import Part, PartKind
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.support.reader import pull, rss
@@ -172,6 +172,10 @@ def test_an_answer_is_not_sent_twice(reader: Reader, ann: Actor, services: Servi
     assert reader.client.get(url, headers=known).status_code == 200
 
 
+def _shared(services: Services, ann: Actor, entry_id: int) -> int:
+    return services.sharing.mine(ann, services.reading.article(ann, entry_id).entry) or 0
+
+
 def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dict[str, Callable[[], object]]:
     """What changes a feed's items for a user, each by a service of the web; made beforehand what it needs."""
     folder = services.folders.create(ann, "Shelf").id
@@ -179,6 +183,7 @@ def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dic
     services.tags.change(ann, entry_id, add=["old"])
     tag = next(tag for tag in services.sync.tags(ann) if tag.name == "old")
     undo: list[str] = []
+    boss = Actor(17, Role.ADMIN)
     return {
         "read": lambda: services.reading.mark(ann, [entry_id], True),
         "unread": lambda: services.reading.mark(ann, [entry_id], False),
@@ -186,6 +191,7 @@ def _changes(services: Services, ann: Actor, feed_id: int, entry_id: int) -> dic
         "shared": lambda: services.sharing.share(ann, entry_id, note=""),
         "not shared": lambda: undo.append(services.sharing.unshare(ann, entry_id) or ""),
         "shared after all": lambda: services.sharing.restore(ann, undo[0]),
+        "share taken away": lambda: services.moderation.remove(boss, _shared(services, ann, entry_id)),
         "liked": lambda: services.talk.like(ann, entry_id, True),
         "tagged": lambda: services.tags.change(ann, entry_id, add=["kept"]),
         "tag renamed": lambda: services.tags.rename(ann, tag.id, "new"),
