@@ -48,6 +48,10 @@ class FollowGateway:
             return tie
         if not free:
             self._ties.add(user_id, TieKind.REQUEST, whom.user_id, now)
+            # A block that was laid down in between has found nothing to end.
+            if self._sight.tie(user_id, whom).blocked:
+                self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
+                raise NotFoundError(user_id=whom.user_id)
             return tie._replace(requested=True)
         self._subscribe(user_id, whom, now)
         return tie._replace(follows=True, requested=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+from typing import Any
 
 import pytest
 
@@ -253,6 +254,26 @@ def test_who_wants_to_be_asked_is_asked(people: People, ann: Actor, bob: Actor) 
         following.follow(ann, "ann")
     with pytest.raises(NotFoundError):
         following.follow(bob, "nobody")
+
+
+def test_who_is_blocked_while_he_asks_does_not_ask(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.open(ann, Audience.FOLLOWERS)
+    following, follows = people.services.following, people.services.gateways.follows
+    may = follows._sight.may_follow
+
+    def between(*args: Any) -> bool:
+        found = may(*args)
+        following.block(ann, "bob")
+        return found
+
+    monkeypatch.setattr(follows._sight, "may_follow", between)
+    with pytest.raises(NotFoundError):
+        following.follow(bob, "ann")
+    assert following.requests(ann) == []
+    following.unblock(ann, "bob")
+    assert following.requests(ann) == []
 
 
 def test_who_has_no_room_for_one_more_goes_on_asking(
