@@ -138,6 +138,10 @@ class NoteGateway:
         found = None if comment_id is None else self._comments.get(comment_id)
         return (found.user_id or 0) if found else 0
 
+    def sees(self, user_id: int, share: Share) -> bool:
+        """Return whether somebody may see a share."""
+        return self._sight.sees(user_id, share)
+
     def owner(self, share_id: int) -> Share | None:
         """Return a share by whose person is to be told."""
         return self._shares.get(share_id)

@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 from app import clock, logs
 from app.errors import StoreError
 from app.gateways.notes import NoteGateway
-from app.models.sharing import STRANGER, Audience, Share, Tie
+from app.models.sharing import STRANGER, Share, Tie
 from app.models.talk import Comment, NoteKind, mentioned
 from app.ports import EventPort
 from app.services.push import PushService
@@ -55,20 +55,23 @@ class Notifier:
     @_by_the_way
     def shared(self, share: Share) -> None:
         """Somebody shares, or posts."""
-        source = self._notes.owner(share.source) if share.source else None
-        if source is not None:
-            kind = NoteKind.RESHARE
-            self._tell(
-                source.user_id, kind, source.id, share.user_id, share=source, what=share.id, also=share
-            )
+        self._reshared(share)
         self._mention(share, share.note, share.user_id, 0, set())
+
+    def _reshared(self, share: Share, was: Share | None = None) -> None:
+        """Tell from whom something was taken; not who saw it as it ``was`` before: he has been told."""
+        source = self._notes.owner(share.source) if share.source else None
+        if source is None or (was is not None and self._notes.sees(source.user_id, was)):
+            return
+        kind = NoteKind.RESHARE
+        self._tell(source.user_id, kind, source.id, share.user_id, share=source, what=share.id, also=share)
 
     @_by_the_way
     def edited(self, was: Share, share: Share) -> None:
         """Somebody changes what he wrote, or for whom it is."""
-        if was.audience is Audience.PRIVATE and share.audience is not Audience.PRIVATE:
-            self.shared(share)
-        elif was.note != share.note or was.audience is not share.audience:
+        if was.audience is not share.audience:
+            self._reshared(share, was)
+        if was.note != share.note or was.audience is not share.audience:
             self._mention(share, share.note, share.user_id, 0, set())
 
     @_by_the_way

@@ -153,6 +153,22 @@ def test_a_private_share_of_what_is_shared_tells_nobody(
     assert told(people, ann) == []
 
 
+def test_who_may_see_a_reshare_only_when_it_is_for_more_is_told_then(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    people.open(bob)
+    sharing = people.services.sharing
+    passed = sharing.share(bob, share.id, audience=Audience.FOLLOWERS).share
+    assert told(people, ann) == []
+    sharing.edit(bob, passed.id, note="", audience=Audience.PUBLIC)
+    assert told(people, ann) == [("reshare", ["bob"], 1)]
+    people.services.notifications.read_all(ann)
+    for audience in (Audience.FOLLOWERS, Audience.PUBLIC):
+        people.follow(ann, "bob")
+        sharing.edit(bob, passed.id, note="", audience=audience)
+    assert unread(people, ann) == 0, "she could see it all the time"
+
+
 def test_asks_to_follow_are_told_until_they_are_answered(
     people: People, ann: Actor, bob: Actor, cleo: Actor
 ) -> None:
