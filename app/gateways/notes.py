@@ -165,7 +165,11 @@ class NoteGateway:
     def unread(self, user_id: int) -> int:
         """Return how many unread rows a user would see, up to :data:`BADGE`; feeds are not among them."""
         found = self._notes.unread(user_id, BADGE)
-        return len(self._visible(user_id, found, KEPT)) if found else 0
+        shown = self._visible(user_id, found, KEPT) if found else []
+        # Where he hears none of the last who like something, those before them tell, as on the page.
+        seen = {note.ref for note in shown}
+        rest = [note for note in found if note.kind is NoteKind.LIKE and note.ref not in seen]
+        return len(shown) + (len(self._visible(user_id, rest, self._likes_most)) if rest else 0)
 
     def _visible(self, user_id: int, notes: Sequence[Note], likes: int) -> list[Note]:
         known = self._known(user_id, notes, likes)

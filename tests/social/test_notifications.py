@@ -169,6 +169,17 @@ def test_who_may_see_a_reshare_only_when_it_is_for_more_is_told_then(
     assert unread(people, ann) == 0, "she could see it all the time"
 
 
+def test_a_badge_counts_likes_as_they_are_listed(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    people.services.talk.like(bob, share.id)
+    for n in range(6):
+        people.services.talk.like(people.join(f"reader{n}"), share.id)
+        people.services.following.block(ann, f"reader{n}")
+    assert told(people, ann) == [("like", ["bob"], 1)]
+    assert unread(people, ann) == 1
+
+
 def test_asks_to_follow_are_told_until_they_are_answered(
     people: People, ann: Actor, bob: Actor, cleo: Actor
 ) -> None:
