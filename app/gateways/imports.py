@@ -366,6 +366,10 @@ class ImportGateway:
         self._imports.free_slots([ended.id])
         self._imports.keep_until(ended.user_id, ended.id, now + self._kept)
 
+    def successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return feed → the one that it was merged into, for those that were."""
+        return self._ends.successors(feed_ids)
+
     def feed_ends(self, feed_ids: Sequence[int]) -> dict[int, FeedEnd]:
         """Return how the last polls of these feeds ended."""
         return self._ends.ends(feed_ids)

@@ -29,9 +29,10 @@ class FeedEndMapper:
     @translated
     def known(self, url_keys: Sequence[str]) -> dict[str, int]:
         """Return address key → feed, or the feed that took it over."""
-        fields = {"url_key": 1, "merged_into": 1}
-        found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, fields)
-        return {doc["url_key"]: doc.get("merged_into") or doc["_id"] for doc in found}
+        found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, {"url_key": 1})
+        known = {doc["url_key"]: doc["_id"] for doc in found}
+        into = self.successors(list(known.values()))
+        return {key: into.get(feed_id, feed_id) for key, feed_id in known.items()}
 
     @translated
     def successors(self, feed_ids: Sequence[int]) -> dict[int, int]:

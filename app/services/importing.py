@@ -220,8 +220,9 @@ class _Work:
 
     def _subscribe(self, items: Sequence[ImportItem]) -> dict[int, ItemChange]:
         changes: dict[int, ItemChange] = {}
-        fresh: dict[int, ImportItem] = {}
+        fresh: list[tuple[int, ImportItem]] = []
         added: list[int] = []
+        items = self._merged(items)
         left = self._left(items)
         for item in items:
             if item.feed_id in left:
@@ -243,7 +244,7 @@ class _Work:
             if item.state is ItemState.WAITING and not new and self._had(feed_id):
                 changes[item.index] = ItemChange(ItemState.ALREADY, None, feed_id)
             else:
-                fresh[feed_id] = dataclasses.replace(item, feed_id=feed_id)
+                fresh.append((feed_id, dataclasses.replace(item, feed_id=feed_id)))
         if added:
             self._events.follows(self.running.user_id, added=added)
         return changes | self._ask(fresh)
@@ -252,6 +253,12 @@ class _Work:
         """Whether he followed a feed before this import began; what an earlier run of it added he had not."""
         mine, since = self._subscriptions.get(self.running.user_id, feed_id), self.running.started
         return since is not None and mine.id < since.timestamp() * 1_000_000
+
+    def _merged(self, items: Sequence[ImportItem]) -> list[ImportItem]:
+        """Let what is tried again name the feed that its own one was merged into meanwhile."""
+        again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
+        into = self._imports.successors(again) if again else {}
+        return [dataclasses.replace(one, feed_id=into.get(one.feed_id or 0, one.feed_id)) for one in items]
 
     def _left(self, items: Sequence[ImportItem]) -> set[int]:
         """Return the feeds to be tried again that he has unsubscribed from since."""
@@ -303,12 +310,15 @@ class _Work:
 
     # -- fetching
 
-    def _ask(self, items: Mapping[int, ImportItem]) -> dict[int, ItemChange]:
-        """Queue the first fetches of these feeds; those that have entries need none."""
-        ends = self._imports.feed_ends(list(items))
+    def _ask(self, items: Sequence[tuple[int, ImportItem]]) -> dict[int, ItemChange]:
+        """Queue the first fetches of these feeds; those that have entries need none.
+
+        Two outlines may be of one feed, whose addresses only differed in the file.
+        """
+        ends = self._imports.feed_ends([feed_id for feed_id, _ in items])
         changes: dict[int, ItemChange] = {}
         asked: list[int] = []
-        for feed_id, item in items.items():
+        for feed_id, item in items:
             end = ends[feed_id]
             if end.read and item.state is not ItemState.RETRY:
                 changes[item.index] = self._added(item, feed_id, end)
@@ -322,7 +332,8 @@ class _Work:
 
     def _pull(self, indexes: Sequence[int]) -> None:
         batches = [list(indexes[start : start + BATCH]) for start in range(0, len(indexes), BATCH)]
-        args = [{"feed_ids": [self._asked[index].feed_id for index in batch]} for batch in batches]
+        feeds = [dict.fromkeys(self._asked[index].feed_id for index in batch) for batch in batches]
+        args = [{"feed_ids": list(some)} for some in feeds]
         tickets = self._jobs.enqueue_many([Job(Task.PULL, arg, Queue.PULL) for arg in args])
         for ticket, batch in zip(tickets, batches, strict=True):
             self._jobs_of[ticket.id] = (ticket, batch)

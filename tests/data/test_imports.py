@@ -299,6 +299,34 @@ def test_a_feed_that_was_left_since_is_not_tried_again(services: Services, alice
     assert left not in services.gateways.subscriptions.feed_ids(alice.user_id)
 
 
+def test_what_failed_and_was_merged_meanwhile_is_tried_again_there(services: Services, alice: Actor) -> None:
+    services.subscriptions.subscribe(Actor(alice.user_id + 1), f"{HOST}/there")
+    kept = services.imports.preview(alice, listed(("a", ())), "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, {}))
+    failed = services.imports.failures(alice, kept.id)[0].feed_id
+    assert failed is not None
+    services.gateways.feeds.move(failed, f"{HOST}/there")
+    run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("there")), "second")
+    assert services.imports.get(alice, kept.id).counts == {"added": 1}
+    brought = services.imports.brought(alice, kept.id)
+    assert brought == list(services.gateways.subscriptions.feed_ids(alice.user_id)) != [failed]
+
+
+def test_two_addresses_of_one_feed_both_come_to_an_end(services: Services, alice: Actor) -> None:
+    ids = [services.gateways.feeds.get_or_create(f"{HOST}/{n}", now=clock.now()).id for n in "abc"]
+    services.subscriptions.subscribe(Actor(alice.user_id + 1), f"{HOST}/b")
+    services.subscriptions.subscribe(Actor(alice.user_id + 1), f"{HOST}/c")
+    services.gateways.feeds.move(ids[0], f"{HOST}/b")
+    services.gateways.feeds.move(ids[1], f"{HOST}/c")
+    body = listed(("a", ("News",)), ("c", ("Tech",)))
+    kept = services.imports.preview(alice, body, "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("c")))
+    assert services.imports.get(alice, kept.id).counts == {"added": 2}
+    [mine] = services.gateways.subscriptions.of_user(alice.user_id)
+    assert (mine.feed_id, len(mine.folder_ids)) == (ids[2], 2)
+    assert services.imports.preview(alice, body, "again").counts == {"already": 2}
+
+
 def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:
     body = listed(*((f"n{number}", ("F",)) for number in range(1200)))
     kept = services.imports.preview(alice, body, "x")
