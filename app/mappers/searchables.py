@@ -96,6 +96,9 @@ class SearchableMapper:
         """Store entries, in place of what was stored of them."""
         writes = [ReplaceOne({"_id": e.id, "feed_id": e.feed_id}, self._doc(e), upsert=True) for e in entries]
         if writes:
+            # A share that went to the other feed of its sharer may have left what was known of it there.
+            ids, feeds = [e.id for e in entries], list({e.feed_id for e in entries})
+            self._table.delete_many({"_id": {"$in": ids}, "feed_id": {"$nin": feeds}})
             self._table.bulk_write(writes, ordered=False)
 
     def _doc(self, entry: Searchable) -> Doc:

@@ -259,6 +259,15 @@ def test_retention_takes_entries_out_but_not_marked_ones(
     assert services.reading.article(alice, oldest).tags[0].name == "keep"
 
 
+def test_an_entry_that_went_to_another_feed_is_found_there_alone(library: World, db: Database[Any]) -> None:
+    engine, (one, two) = library.services.gateways.search, (11, 22)
+    engine.index([Searchable(id=1, feed_id=one, seq=1, at=1, title="Moved")])
+    engine.index([Searchable(id=1, feed_id=two, seq=1, at=1, title="Moved")])
+    wanted = Wanted(feeds={one: (1, 9), two: (1, 9)}, newest=9, terms=(Term(("moved",)),))
+    assert engine.find(wanted, 9).keys == [EntryKey(1, two, 1, 1)]
+    assert db.searchables.count_documents({"_id": 1}) == 1
+
+
 # -- the engine against a naive reference
 WORDS = ("sea", "level", "ice", "melts", "日本語", "rare")
 FEEDS = (11, 22, 33)
