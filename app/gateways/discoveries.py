@@ -72,5 +72,6 @@ def addresses(text: str) -> list[str]:
 
 
 def key_of(tries: list[str]) -> int:
-    """Return 53 bits that are equal for equal searches; how many tries there are tells bare names apart."""
-    return xxhash.xxh3_64_intdigest(f"{len(tries)} {urls.url_key(tries[0])}".encode()) >> 11
+    """Return 53 bits that are equal for equal searches: one by http alone finds what one by https cannot."""
+    schemes = " ".join(url.partition(":")[0] for url in tries)
+    return xxhash.xxh3_64_intdigest(f"{schemes} {urls.url_key(tries[0])}".encode()) >> 11

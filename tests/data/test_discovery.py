@@ -130,6 +130,14 @@ def test_a_bare_name_and_a_scheme_are_two_searches(services: Any) -> None:
     assert services.gateways.discoveries.get(bare.key, clock.now()).address == "blog.example"
 
 
+def test_what_https_cannot_reach_is_looked_for_by_http(services: Any) -> None:
+    gateway = services.gateways.discoveries
+    https = gateway.ask("https://blog.example/", clock.now())
+    gateway.end(https.key, Discovered("https://blog.example/", error="tls_failed"), clock.now())
+    assert services.discovery.discover(ADMIN, "https://blog.example", wait=0).error == "tls_failed"
+    assert services.discovery.discover(ADMIN, "http://blog.example", wait=0).wait
+
+
 def test_a_feed_that_is_known_needs_no_search(services: Any, redis_client: Any) -> None:
     feeds = services.gateways.feeds
     feed = feeds.get_or_create("https://blog.example/rss", now=clock.now(), title="Blog")
