@@ -207,6 +207,22 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     assert ">Subscribe<" in found
 
 
+def test_a_new_folder_comes_with_what_is_new_and_the_top_one_is_meant(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    folders = services.folders
+    outer = folders.create(reader, "Outer")
+    inner, top = folders.create(reader, "News", parent=outer.id), folders.create(reader, "News")
+    assert top.id != inner.id
+    ann.post("/subscribe", {"url": "https://new.example/feed", "new_folder": " News "})
+    tree = services.reading.tree(reader)
+    assert [len(one.feeds) for one in tree.folders if one.id == top.id] == [1]
+    # What one has, and what is refused, leaves no empty folder behind.
+    ann.post("/subscribe", {"url": "https://ada.example/feed", "new_folder": "Empty"})
+    assert ann.post("/subscribe", {"url": "mailto:x", "new_folder": "Empty"}).status_code == 400
+    assert {folder.name for folder in folders.list(reader)} == {"Outer", "News"}
+
+
 def test_the_history_leads_on_to_what_is_older(ann: Visitor, services: Services) -> None:
     actor = services.gateways.accounts.credentials("ann").user.actor  # type: ignore[union-attr]
     services.marking._history_rows = 2

@@ -7,7 +7,7 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.errors import ExistsError, FeedError, InvalidError, NotFoundError
+from app.errors import FeedError, InvalidError, NotFoundError
 from app.models.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session, web
@@ -73,11 +73,17 @@ def subscribe() -> Response:
     if handle := handle_in(form.url):
         services().following.follow(actor(), handle)
         return _to("/people")
-    folder = _folder(form)
-    done = services().subscriptions.subscribe(actor(), form.url, folder_id=folder)
+    new_folder = " ".join(form.new_folder.split())
+    done = services().subscriptions.subscribe(
+        actor(), form.url, folder_id=None if new_folder else form.folder
+    )
+    feed_id = done.subscription.feed_id
     if done.existed:
         services().accounts.notify(actor(), session(), Notice(_("You have this feed already")))
-    return _to(f"/read/feed/{done.subscription.feed_id}")
+    elif new_folder:
+        # Only now: what is refused, or there already, leaves no empty folder behind.
+        services().subscriptions.edit(actor(), feed_id, folder_ids=[_folder(new_folder)])
+    return _to(f"/read/feed/{feed_id}")
 
 
 def _to(target: str) -> Response:
@@ -86,11 +92,8 @@ def _to(target: str) -> Response:
     return make_response(redirect(target, 303))
 
 
-def _folder(form: Choice) -> int | None:
-    if not form.new_folder.strip():
-        return form.folder
-    try:
-        return services().folders.create(actor(), form.new_folder).id
-    except ExistsError:
-        name = form.new_folder.strip().casefold()
-        return next(f.id for f in services().folders.list(actor()) if f.name.casefold() == name)
+def _folder(name: str) -> int:
+    """Return the folder of this name outside of all others, made where there is none."""
+    mine = services().folders.list(actor())
+    known = (folder.id for folder in mine if folder.parent is None and folder.name == name)
+    return next(known, None) or services().folders.create(actor(), name).id
