@@ -35,9 +35,12 @@ export function sync(id) {
   if (row) pressed("read", id, !isRead(row), isRead(row));
 }
 
+// A row that is remembered may have been drawn anew since: the one that the list shows now is meant.
+const now = (row) => list.byId(row.dataset.id) ?? row;
+
 // Shown at once, sent in batches, taken back with a message when the server refuses.
 export function setRead(row, read) {
-  if (!row || !paint(row, read)) return false;
+  if (!row || !paint(now(row), read)) return false;
   queue.put("read", row.dataset.id, read);
   return true;
 }
@@ -49,7 +52,7 @@ export function setStar(id, on) {
 
 // After a mass action of the server: only shown, nothing to send.
 export function paintMany(some, read) {
-  for (const row of some) show(row, read);
+  for (const row of some) show(now(row), read);
 }
 
 export function select(row, place = "nearest") {

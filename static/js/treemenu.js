@@ -141,7 +141,7 @@ function markRead(item) {
   const unread = list.all().filter((row) => feeds.includes(row.dataset.feed) && !rows.isRead(row));
   rows.paintMany(unread, true);
   const stream = `${folder ? "folder" : "feed"}/${tree.idOf(item)}`;
-  tree.settle(["/folders/read", { stream }], () => rows.paintMany(unread.filter((row) => row.isConnected), false));
+  tree.settle(["/folders/read", { stream }], () => rows.paintMany(unread, false));
 }
 
 async function create(parent) {

@@ -113,6 +113,36 @@ def test_mark_all_can_be_undone_in_place(
     assert _total(site, ann) == 20
 
 
+def test_what_is_taken_back_is_shown_in_a_list_that_was_drawn_anew(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    read = page.locator("#rows .row.is-read")
+
+    def go(name: str) -> None:
+        page.locator(".tree a[data-feed]", has_text=name).click()
+        expect(page.locator(".pane-list h1")).to_have_text(name)
+
+    go("Feed one")
+    page.keyboard.press("Shift+A")
+    expect(page.locator(".toast")).to_contain_text("10 entries marked as read")
+    go("Feed two")
+    go("Feed one")
+    expect(read).to_have_count(10)
+    page.keyboard.press("z")
+    expect(read).to_have_count(0)
+    page.keyboard.press("j")
+    eventually(lambda: _total(site, ann) == 19)
+    page.keyboard.press("m")
+    eventually(lambda: _total(site, ann) == 20)
+    go("Feed two")
+    go("Feed one")
+    expect(read).to_have_count(0)
+    page.keyboard.press("z")
+    expect(read).to_have_count(1)
+    eventually(lambda: _total(site, ann) == 19)
+
+
 @pytest.mark.parametrize("by", ["key", "button"])
 def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: str) -> None:
     before = site.services.reading.tree(ann)
