@@ -58,11 +58,13 @@ async function feed(by) {
 
 function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
   const row = id && list.byId(id);
-  if (!row) return;
-  const read = !rows.isRead(row);
-  rows.setRead(row, read);
-  if (!read) row.dataset.kept = "";
-  remember(() => rows.setRead(row, !read));
+  const button = id && !row && article().querySelector(`form[data-act="read"][data-id="${CSS.escape(id)}"] button`);
+  if (!row && !button) return;
+  const read = row ? !rows.isRead(row) : button.getAttribute("aria-pressed") === "true";
+  const set = (value) => (row ? rows.setRead(row, value) : rows.setAlone(id, value));
+  set(read);
+  if (row && !read) row.dataset.kept = "";
+  remember(() => set(!read));
   say(read ? t("Marked as read") : t("Kept unread"));
 }
 

@@ -45,6 +45,12 @@ export function setRead(row, read) {
   return true;
 }
 
+// An entry that the list does not hold: the server tells what that counts.
+export function setAlone(id, read) {
+  pressed("read", id, !read, read);
+  queue.put("read", id, read);
+}
+
 export function setStar(id, on) {
   pressed("star", id, on);
   queue.put("star", id, on);

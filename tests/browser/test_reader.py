@@ -143,6 +143,23 @@ def test_what_is_taken_back_is_shown_in_a_list_that_was_drawn_anew(
     eventually(lambda: _total(site, ann) == 19)
 
 
+def test_an_entry_that_its_list_does_not_hold_is_marked_all_the_same(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    eventually(lambda: _total(site, ann) == 19)
+    page.goto(f"{page.url}&show=unread")
+    expect(page.locator("#rows .row")).to_have_count(19)
+    toggle = page.locator("#article form[data-act=read] button")
+    page.keyboard.press("m")
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    eventually(lambda: _total(site, ann) == 20)
+    page.keyboard.press("z")
+    expect(toggle).to_have_attribute("aria-pressed", "false")
+    eventually(lambda: _total(site, ann) == 19)
+
+
 @pytest.mark.parametrize("by", ["key", "button"])
 def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: str) -> None:
     before = site.services.reading.tree(ann)
