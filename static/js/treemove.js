@@ -93,7 +93,8 @@ export async function move(item, folder, after) {
 export async function settle([url, fields], back, words) {
   try {
     const done = await counts.own(post(url, fields));
-    toast(words ?? done.text, done.undo && (() => undo(done.undo, back)));
+    const drawn = root();
+    toast(words ?? done.text, done.undo && (() => undo(done.undo, back, drawn)));
     counts.refresh();
     return done;
   } catch (failure) {
@@ -103,9 +104,11 @@ export async function settle([url, fields], back, words) {
   }
 }
 
-async function undo(token, back) {
+// A tree that was drawn anew meanwhile has none of the nodes that go back: it is drawn once more.
+async function undo(token, back, drawn) {
   try {
-    const done = await counts.own(post("/undo", { token }));
+    const answer = post("/undo", { token });
+    const done = await (root() === drawn ? counts.own(answer) : answer);
     back();
     say(done.text);
     counts.refresh();

@@ -210,6 +210,25 @@ def test_the_menu_renames_reads_and_removes_with_undo(
     assert services.reading.tree(ann).unread == 5
 
 
+def test_what_is_taken_back_is_seen_in_a_tree_that_was_drawn_anew(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    page, services = visit(login="ann"), site.services
+    near(page)
+    menu(page, C, "Move to…")
+    page.get_by_role("button", name="News", exact=True).click()
+    agree(page, site, ann, eventually, {"": [A, B, D, E], "Art": [], "News": [C]})
+    expect(page.locator(".toast")).to_contain_text("moved to “News”")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_function("document.querySelector('#tree nav').dataset.shape")
+    services.folders.create(ann, "Of another device")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(item(page, "Of another device")).to_be_visible()
+    page.keyboard.press("z")
+    expect(page.locator("#say")).to_have_text("Taken back")
+    agree(page, site, ann, eventually, {"": [A, B, C, D, E], "Art": [], "News": [], "Of another device": []})
+
+
 def test_two_devices_move_and_neither_loses(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:
