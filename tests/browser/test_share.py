@@ -104,6 +104,22 @@ def test_a_note_is_edited_and_a_share_narrowed_with_the_mouse_alone(
     expect(bob.locator("body")).not_to_contain_text("Only for me")
 
 
+def test_a_note_that_was_begun_outlives_a_like(people: dict[str, Actor], visit: Callable[..., Page]) -> None:
+    ann = visit(login="ann")
+    ann.keyboard.press("j")
+    expect(ann.locator("#entry-title")).to_have_text("Entry 0")
+    ann.keyboard.press("Shift+D")
+    note = ann.locator(".share-box textarea")
+    note.fill("Begun")
+    ann.locator("#share").get_by_role("button", name="Like").click()
+    expect(ann.locator("#say")).to_have_text("Liked")
+    expect(note).to_have_value("Begun")
+    ann.locator("#share summary").click()
+    ann.locator(".share-box").get_by_role("button", name="Share").click()
+    expect(ann.locator("#share")).to_contain_text("You shared this")
+    expect(note).to_have_value("Begun")
+
+
 def test_sharing_works_without_scripts_and_on_a_phone(
     people: dict[str, Actor], visit: Callable[..., Page]
 ) -> None:

@@ -19,10 +19,14 @@ async function ready() {
   return article()?.dataset.entry === id ? box() : null;
 }
 
-async function paint() {
+// What somebody has begun to write stays, whatever else he does with the entry; what was sent does not.
+async function paint(sent) {
   const id = article()?.dataset.entry;
   if (!id || !box()) return;
+  const draft = box().querySelector("textarea");
   await htmx.ajax("GET", `/entries/${id}/share`, { target: "#share", source: box(), swap: "outerHTML" });
+  const field = article()?.dataset.entry === id && box()?.querySelector("textarea");
+  if (field && draft && draft.value !== draft.defaultValue && !sent?.contains(draft)) field.value = draft.value;
 }
 
 async function restore(token) {
@@ -51,7 +55,7 @@ async function send(form) {
   form.setAttribute("aria-busy", "true");
   try {
     const done = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
-    await counts.own(paint());
+    await counts.own(paint(form));
     const undo = done.undo ? () => restore(done.undo) : done.share && !done.existed && form.action.endsWith("/entries/share") && (() => takeBack(done.share));
     if (undo) toast(done.text, undo);
     else if (done.text) toast(done.text);
