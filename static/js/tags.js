@@ -29,13 +29,16 @@ function paint(id, tags) {
   }
 }
 
+// Another one may be open by the time an answer comes: that has its own menu.
+const isOpen = (id) => document.querySelector("#article [data-entry]")?.dataset.entry === id;
+
 export async function send(form) {
   const { entry, add, remove } = Object.fromEntries(new FormData(form));
   try {
     const { tags } = await post("/entries/tag", { entry, ...(add ? { add } : { remove }) });
     paint(entry, tags);
-    await Promise.all([reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
-    open();
+    await Promise.all([isOpen(entry) && reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
+    if (isOpen(entry)) open();
     say(tags.map((tag) => tag.name).join(", "));
   } catch (failure) {
     toast(failure.message);

@@ -170,3 +170,26 @@ def test_what_is_changed_here_is_not_drawn_anew(site: Site, visit: Visit, ann: A
     assert drawn == []
     expect(link.locator("span[dir]")).to_have_text("Mine")
     assert link.evaluate("(link) => link.sameNode")
+
+
+
+def test_tags_that_are_late_do_not_come_to_the_next_entry(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 2)
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    page.keyboard.press("t")
+    page.locator("#tag-name").fill("late")
+    held: list[Route] = []
+    page.route("**/entries/tag", lambda route: held.append(route))
+    with page.expect_request("**/entries/tag"):
+        page.keyboard.press("Enter")
+    page.locator("#rows .row h2 a").nth(1).click()
+    expect(page.locator("#entry-title")).to_have_text("one 1")
+    held[0].continue_()
+    expect(page.locator("#say")).to_have_text("late")
+    expect(page.locator("#rows .row").first.locator(".tag")).to_have_text("late")
+    assert page.locator("#article .tags > a.tag").count() == 0
+    entry = page.locator("#rows .row").nth(1).get_attribute("data-id")
+    assert page.locator("#tags [name=entry]").input_value() == entry
+    expect(page.locator("#tag-name")).to_be_hidden()
