@@ -79,6 +79,7 @@ export function more() {
 
 async function next() {
   const before = all().length;
+  const here = box;
   if (to < items.length) show(Math.max(0, items.length - MOST), items.length);
   const link = document.querySelector("#more a");
   if (!link) return follow(), false; // the end was asked for, what is looked at is shown again
@@ -88,6 +89,7 @@ async function next() {
   await htmx.ajax("GET", link.getAttribute("href"), { source: place, target: "#more", swap: "outerHTML" }).catch(() => {});
   link.removeAttribute("aria-busy");
   if (link.isConnected) return unloaded(link);
+  if (document.getElementById("rows") !== here) return false; // another list came first
   const rows = all();
   announce(rows.length - before, Number(box.dataset.total) - rows.length);
   if (focused) rows[before]?.querySelector("a").focus({ preventScroll: true });

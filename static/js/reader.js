@@ -27,9 +27,11 @@ async function step(by, open) {
 // Ahead first, as far as there may be any; then what was passed over; then another feed.
 async function nextUnread() {
   const unread = (row) => !rows.isRead(row);
+  const box = document.getElementById("rows");
   const at = list.all().indexOf(rows.current());
   let row = list.all().slice(at + 1).find(unread);
   while (!row && !document.querySelector("#rows .divider") && (await list.more())) row = list.all().slice(at + 1).find(unread);
+  if (document.getElementById("rows") !== box) return; // whoever asked has gone elsewhere meanwhile
   row ??= list.all().slice(0, Math.max(0, at)).find(unread);
   if (row) return panes.visit(row);
   if (await feed(1)) await nextUnread();

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from app.models.actor import Actor
 from tests.browser.conftest import Site
-from tests.browser.test_list_rules import URLS, subscribe
+from tests.browser.test_list_rules import URLS, read_ones, subscribe
 from tests.support.reader import add_user
 
 Visit = Callable[..., Page]
@@ -171,6 +171,24 @@ def test_what_is_changed_here_is_not_drawn_anew(site: Site, visit: Visit, ann: A
     expect(link.locator("span[dir]")).to_have_text("Mine")
     assert link.evaluate("(link) => link.sameNode")
 
+
+def test_who_goes_elsewhere_while_more_is_loaded_is_left_there(site: Site, visit: Visit, ann: Actor) -> None:
+    one, other = subscribe(site, ann, 60), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    held: list[Route] = []
+    page.route("**/read/feed/*cursor=*", lambda route: held.append(route))
+    with page.expect_request("**/read/feed/*cursor=*"):
+        page.locator("#rows .row h2 a").nth(49).click()
+        page.keyboard.press(".")
+    page.locator(f".tree a[data-feed='{other}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    with page.expect_response("**/read/feed/*cursor=*"):
+        held[0].continue_()
+    page.wait_for_load_state("networkidle")
+    assert page.url.endswith(f"/read/feed/{other}"), "no entry is open"
+    assert read_ones(page) == []
 
 
 def test_tags_that_are_late_do_not_come_to_the_next_entry(site: Site, visit: Visit, ann: Actor) -> None:
