@@ -147,6 +147,10 @@ class SubscriptionGateway:
             self._subscriptions.edit(user_id, feed_id, changes)
         return self.get(user_id, feed_id)
 
+    def add_folders(self, user_id: int, feed_id: int, folder_ids: Sequence[int]) -> None:
+        """Put a subscription into more folders, beside those that it lies in by then."""
+        self._subscriptions.place(user_id, [feed_id], folder_ids, [])
+
     def unname(self, user_id: int, feed_id: int, title: str) -> None:
         """Let a subscription go by the feed's own name, if it goes by this one."""
         self._subscriptions.unname(user_id, feed_id, title)

@@ -303,10 +303,8 @@ class _Work:
         return tuple(dict.fromkeys(self._folders[place] for place in places))
 
     def _add_folders(self, feed_id: int, folder_ids: Sequence[int]) -> None:
-        mine = self._subscriptions.get(self.running.user_id, feed_id)
-        if missing := [folder for folder in folder_ids if folder not in mine.folder_ids]:
-            changes = {"folder_ids": [*mine.folder_ids, *missing]}
-            self._subscriptions.edit(self.running.user_id, feed_id, changes)
+        if folder_ids:
+            self._subscriptions.add_folders(self.running.user_id, feed_id, folder_ids)
 
     # -- fetching
 

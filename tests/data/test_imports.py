@@ -33,6 +33,7 @@ from app.gateways.erasing import STRAGGLERS
 from app.models import keys
 from app.models.actor import Actor
 from app.models.fetched import Fetched, FetchRequest
+from app.models.folder import PlaceMode
 from app.models.imports import Import, ImportState, ItemState
 from app.models.jobs import Outcome, Queue, Ticket
 from app.models.opml import Outline
@@ -325,6 +326,27 @@ def test_two_addresses_of_one_feed_both_come_to_an_end(services: Services, alice
     [mine] = services.gateways.subscriptions.of_user(alice.user_id)
     assert (mine.feed_id, len(mine.folder_ids)) == (ids[2], 2)
     assert services.imports.preview(alice, body, "again").counts == {"already": 2}
+
+
+def test_a_feed_that_is_moved_while_an_import_adds_folders_stays_moved(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, subscriptions = services.folders.create(alice, "Old"), services.gateways.subscriptions
+    feed = services.subscriptions.subscribe(alice, f"{HOST}/a", folder_id=old.id).subscription.feed_id
+    kept = services.imports.preview(alice, listed(("a", ("News",))), "x")
+    services.imports.choose(alice, kept.id, 0, [0])
+    get = subscriptions.get
+
+    def moved(user_id: int, feed_id: int) -> Any:
+        found = get(user_id, feed_id)
+        monkeypatch.setattr(subscriptions, "get", get)
+        services.folders.place(alice, [feed], [old.id], PlaceMode.REMOVE)
+        return found
+
+    monkeypatch.setattr(subscriptions, "get", moved)
+    run(services, services.imports.start(alice, kept.id), Pulling(services, feeds("a")))
+    names = {folder.id: folder.name for folder in services.folders.list(alice)}
+    assert [names[folder] for folder in get(alice.user_id, feed).folder_ids] == ["News"]
 
 
 def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:
