@@ -99,15 +99,18 @@ export function refresh() {
   }));
 }
 
+const shown = () => document.querySelector(".pane-list").dataset.snapshot;
+
 async function fetched() {
   missed = false;
   await settle();
   const before = moves;
-  const { snapshot } = document.querySelector(".pane-list").dataset;
+  const snapshot = shown();
   const url = `/api/counts?snapshot=${encodeURIComponent(snapshot)}`;
   const answer = await get(url, etag);
   // What was marked meanwhile is not in this answer; its own event asks again.
   if (!answer || moves !== before) return;
+  if (shown() !== snapshot) return fetched(); // another list came first, which has its own news
   etag = answer.etag;
   await show(answer.data);
 }

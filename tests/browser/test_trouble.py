@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from app.models.actor import Actor
 from tests.browser.conftest import Site
 from tests.browser.test_list_rules import URLS, read_ones, subscribe
-from tests.support.reader import add_user
+from tests.support.reader import add_user, pull, rss
 
 Visit = Callable[..., Page]
 
@@ -211,3 +211,23 @@ def test_tags_that_are_late_do_not_come_to_the_next_entry(site: Site, visit: Vis
     entry = page.locator("#rows .row").nth(1).get_attribute("data-id")
     assert page.locator("#tags [name=entry]").input_value() == entry
     expect(page.locator("#tag-name")).to_be_hidden()
+
+
+def test_news_of_a_list_that_was_left_are_not_told_in_the_next(site: Site, visit: Visit, ann: Actor) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 2, URLS[1])
+    page = visit(login="ann")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    page.wait_for_load_state("networkidle")
+    items = [(f"one {n}", "<p>x</p>") for n in range(3)]
+    pull(site.services, [one], {URLS[0]: rss("Feed one", items)})
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/api/counts*", lambda route: held.append((route, route.fetch())), times=1)
+    with page.expect_request("**/api/counts*"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.locator(f".tree a[data-feed='{other}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    route, answer = held[0]
+    route.fulfill(response=answer)
+    expect(page.locator(f".tree a[data-feed='{one}'] b")).to_have_text("3")
+    expect(page.locator("#newbar")).to_be_hidden()
