@@ -216,7 +216,7 @@ def _seen(host: Host, held: int, least: int, seconds: float) -> Host:
     """Return what is known of a host at this look: double its share when it was quick."""
     share = host.share
     if host.held and not held:
-        share *= 2
+        share = min(share * 2, MOST)
     elif held > host.held / 2:
         share = least
     return Host(share, held, max(0.0, host.promised - seconds))

@@ -165,6 +165,15 @@ def test_a_rated_host_gets_what_its_tokens_allow() -> None:
     assert len(_choose(_due(*[f"{n}.big.example" for n in range(500)]), hosts=group).feeds) == 200
 
 
+def test_a_host_that_is_quick_for_hours_can_be_put_off_then() -> None:
+    hosts: dict[str, Host] = {}
+    for _ in range(1100):  # twice as much each time: no float holds that any more
+        hosts = _choose(_due("big.test"), hosts=hosts).hosts
+    choice = _choose(_due(*["big.test"] * 100), hosts=hosts, all=False)
+    assert (len(choice.feeds), len(choice.later)) == (6, 94)
+    assert choice.hosts["big.test"].share <= herd.MOST
+
+
 def test_hosts_that_hide_others_are_put_off_one_after_the_other() -> None:
     due = _due(*["big.test"] * 100)
     choice = _choose(due, all=False)
