@@ -188,4 +188,5 @@ def verdict(exitcode: int | None, killed: str | None) -> Verdict:
 
 def pause(deaths: int) -> float:
     """Seconds until the next start after so many workers in a row that died before they were ready."""
-    return 0.0 if deaths <= 0 else min(PAUSE_MOST, PAUSE_FIRST * 2.0 ** (deaths - 1))
+    # The exponent has a limit too: no float holds what hours of deaths come to.
+    return 0.0 if deaths <= 0 else min(PAUSE_MOST, PAUSE_FIRST * 2.0 ** min(deaths - 1, 16))

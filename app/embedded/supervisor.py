@@ -184,7 +184,9 @@ class Supervisor:
 
     def _back_off(self, state: _State, now: float) -> None:
         # The first restart is immediate: most deaths are a kill or a crash that does not repeat.
-        wait = min(BACKOFF_FIRST * 2 ** (state.deaths - 1), BACKOFF_LONGEST) if state.deaths > 1 else 0
+        # The exponent has a limit too: no float holds what hours of deaths come to.
+        longer = BACKOFF_FIRST * 2 ** min(state.deaths - 1, 16)
+        wait = min(longer, BACKOFF_LONGEST) if state.deaths > 1 else 0
         state.next_start = now + wait
         state.process = None
 

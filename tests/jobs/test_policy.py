@@ -180,4 +180,4 @@ def test_pauses_double_up_to_a_limit() -> None:
     pauses = [policy.pause(deaths) for deaths in range(12)]
     assert pauses[:4] == [0.0, 0.25, 0.5, 1.0]
     assert pauses == sorted(pauses)
-    assert pauses[-1] == policy.PAUSE_MOST
+    assert pauses[-1] == policy.pause(2000) == policy.PAUSE_MOST

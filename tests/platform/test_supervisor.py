@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,6 +119,27 @@ def test_restarts_of_what_dies_at_once_get_rarer(children: Children, tmp_path: P
     assert gaps[-1] >= supervisor.BACKOFF_LONGEST > gaps[0]
     assert gaps[-1] <= 12, "nobody waits much longer for a part than for what it died of"
     watched.stop(["a"])
+
+
+def test_what_cannot_be_started_for_hours_is_tried_on(tmp_path: Path) -> None:
+    now, tries = [0.0], list[float]()
+
+    def start() -> subprocess.Popen[bytes]:
+        tries.append(now[0])
+        if len(tries) > 1:
+            raise StartupError("There is no room.")
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    part = Part("a", start, lambda pid: False, tmp_path / "a.log", grace=1)
+    watched = Supervisor([part], clock=lambda: now[0])
+    watched.start(["a"])
+    process = watched.process("a")
+    assert process is not None
+    process.wait()
+    while len(tries) < 1100:
+        watched.tend()
+        now[0] += supervisor.BACKOFF_LONGEST
+    assert tries[-1] - tries[-2] == supervisor.BACKOFF_LONGEST
 
 
 def test_what_lived_for_half_a_minute_is_back_at_once_whatever_was_before(tmp_path: Path) -> None:
