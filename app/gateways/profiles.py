@@ -127,7 +127,14 @@ class ProfileGateway:
         found = self._store.transaction(lambda session: self._change(user_id, changes, session))
         # Each share is shown by the profile; what is written into them is for counting alone, and many.
         self._shares.narrow(user_id, found.shown_to)
+        self.settle(found)
         return found
+
+    def settle(self, profile: Profile) -> None:
+        """Let shares that were written for this profile follow what somebody made of it meanwhile."""
+        while (now := self._profiles.get(profile.user_id)) and now.shown_to is not profile.shown_to:
+            self._shares.narrow(now.user_id, now.shown_to)
+            profile = now
 
     def _change(self, user_id: int, changes: Mapping[str, Any], session: Session) -> Profile:
         # The write comes first: of two changes at once, one waits for what the other has made of the

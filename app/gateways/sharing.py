@@ -133,11 +133,14 @@ class SharingGateway:
     def _put(self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime) -> Share:
         for _ in range(ROUNDS):
             try:
-                return self._store.transaction(partial(self._write, profile, share, entry, now))
+                done = self._store.transaction(partial(self._write, profile, share, entry, now))
             except ConflictError:
                 fresh = ids.take()
                 of = Origin(fresh, 0) if share.is_post else share.of
                 share = dataclasses.replace(share, id=fresh, of=of)
+            else:
+                self._profiles.settle(profile)
+                return done
         raise ConflictError(user_id=profile.user_id)
 
     def _write(
@@ -224,6 +227,7 @@ class SharingGateway:
             return self._write(profile, new, body, now, session)
 
         moved = self._store.transaction(work)
+        self._profiles.settle(profile)
         self._searchables.drop(was.feed_id, was.id)
         return moved
 
@@ -306,9 +310,11 @@ class SharingGateway:
             return self._write(profile, share, body, now, session)
 
         try:
-            return self._store.transaction(work)
+            back = self._store.transaction(work)
         except ConflictError as e:
             raise NotFoundError("This can no longer be undone.", undo=token) from e
+        self._profiles.settle(profile)
+        return back
 
     def of(self, user_id: int, origin: int) -> Share | None:
         """Return a person's own share of an entry."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from app import clock
 from app.errors import EventrError, NotFoundError
 from app.gateways.sharing import SharingGateway
 from app.models.actor import Actor
+from app.models.entry import NewEntry
 from app.models.sharing import Audience
 from app.models.stream import StreamQuery
 from tests.social.conftest import ALL, FOLLOWING, People, names
@@ -209,3 +211,52 @@ def test_many_moves_and_ends_at_once_leave_one_or_nothing(people: People, ann: A
         live = store["shares"].count_documents({"of": entry, "live": True})
         assert store["entries"].count_documents({"of": entry}) == live
         assert store["entries"].find_one({"_id": entry})["stars"] == live
+
+
+@pytest.mark.parametrize("how", ["shared", "restored", "opened"])
+def test_a_share_that_is_made_while_its_stream_closes_is_not_counted(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    (entry,) = people.blog([ann, bob])
+    for who in (ann, bob):
+        people.open(who)
+    sharing, gateway = people.services.sharing, people.services.gateways.sharing
+    seen = sharing.share(bob, entry).share
+    audience = Audience.PRIVATE if how == "opened" else Audience.PUBLIC
+    share = sharing.share(ann, entry, audience=audience).share if how != "shared" else None
+    token = sharing.remove(ann, share.id) if share and how == "restored" else ""
+    body = gateway._body
+
+    def between(*args: Any) -> NewEntry:
+        monkeypatch.setattr(gateway, "_body", body)
+        people.open(ann, Audience.FOLLOWERS)
+        return body(*args)
+
+    monkeypatch.setattr(gateway, "_body", between)
+    if how == "shared":
+        sharing.share(ann, entry, audience=Audience.PUBLIC)
+    elif how == "restored":
+        sharing.restore(ann, token)
+    else:
+        assert share is not None
+        sharing.edit(ann, share.id, note="", audience=Audience.PUBLIC)
+    assert sharing.chain(None, seen.id).total == 1
+
+
+def test_of_two_changes_of_a_stream_at_once_the_last_one_counts(
+    people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = people.blog([ann, bob])
+    people.open(ann)
+    share = people.services.sharing.share(ann, entry).share
+    shares = people.services.gateways.profiles._shares
+    narrow = shares.narrow
+
+    def between(*args: Any) -> None:
+        monkeypatch.setattr(shares, "narrow", narrow)
+        people.open(ann, Audience.PUBLIC)
+        narrow(*args)
+
+    monkeypatch.setattr(shares, "narrow", between)
+    people.open(ann, Audience.FOLLOWERS)
+    assert people.services.sharing.chain(None, share.id).total == 1
