@@ -202,7 +202,14 @@ def list_follow_requests(who: Actor) -> NameList:
     return NameList(items=tuple(services().following.requests(who)))
 
 
-@operation("POST", "/follow-requests/{name}", "Answer who asks to follow you", scope=Scope.SHARE, tag=TAG)
+@operation(
+    "POST",
+    "/follow-requests/{name}",
+    "Answer who asks to follow you",
+    scope=Scope.SHARE,
+    tag=TAG,
+    errors=(413,),
+)
 def answer_follow_request(who: Actor, name: str, body: Decision) -> Done:
     """`done` is false where he does not ask any more."""
     return Done(done=services().following.answer(who, name, body.accept))
