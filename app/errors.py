@@ -248,6 +248,15 @@ FEED_FIXES: dict[str, str] = {
 _UNREACHABLE = frozenset(["refused", "connect_failed", "timeout"])
 
 
+#: Why an outline of an import came to no feed at all, besides faults of its address.
+_WITHOUT_A_FEED = {
+    kind.code: kind.default
+    for kind in (InvalidError, NotFoundError, ForbiddenError, ConflictError, RateLimitedError)
+}
+#: With the number behind it: he had as many subscriptions as he may.
+NO_ROOM = "no_room_"
+
+
 def outside_word(code: str, *, admin: bool = False) -> str:
     """Return the feed error word that a person may see; admins see all of them."""
     return "unreachable" if code in _UNREACHABLE and not admin else code
@@ -262,6 +271,11 @@ def feed_sentence(code: str) -> tuple[str, dict[str, str]]:
     """Return the sentence for a feed error word as translators know it, and what fills its places."""
     if code in FEED_MESSAGES:
         return FEED_MESSAGES[code], {}
+    if code in _WITHOUT_A_FEED:
+        return _WITHOUT_A_FEED[code], {}
+    if code.startswith(NO_ROOM):
+        sentence = N_("You have %(limit)s subscriptions, and that is the most.")
+        return sentence, {"limit": code.removeprefix(NO_ROOM)}
     status = code.removeprefix("http_")
     return _status_sentence(status), {"status": status}
 

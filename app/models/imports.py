@@ -8,6 +8,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from app.errors import NO_ROOM
+
 
 class ImportState(enum.StrEnum):
     """Stages of life; QUEUED waits for one of the places at which imports run."""
@@ -71,8 +73,8 @@ class ImportItem:
     @property
     def can_retry(self) -> bool:
         """Whether it failed, and may not the next time; what can never be fetched stays what it is."""
-        refused = self.feed_id is None and self.error != "rate_limited"
-        return self.state is ItemState.FAILED and not refused
+        passes = self.error == "rate_limited" or (self.error or "").startswith(NO_ROOM)
+        return self.state is ItemState.FAILED and (self.feed_id is not None or passes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

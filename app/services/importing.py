@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import EventrError, ExistsError, StoreError
+from app.errors import NO_ROOM, EventrError, ExistsError, StoreError, TooLargeError
 from app.gateways.erasing import ErasingGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.imports import ImportGateway
@@ -238,7 +238,7 @@ class _Work:
             except EventrError as e:
                 # The feed of another state is one that he had before.
                 known = item.feed_id if item.state is ItemState.RETRY else None
-                changes[item.index] = ItemChange(ItemState.FAILED, e.word, known)
+                changes[item.index] = ItemChange(ItemState.FAILED, _word(e), known)
                 continue
             added += [feed_id] if new else []
             if item.state is ItemState.WAITING and not new and self._had(feed_id):
@@ -403,6 +403,12 @@ class _Work:
         if changes and time.monotonic() - self._told >= TELL:
             self._told = time.monotonic()
             self._events.progress(found.user_id, found.id, found.report(clock.now()))
+
+
+def _word(error: EventrError) -> str:
+    """Return why an outline came to no feed, as one word; a list that is full is no fault of the feed's."""
+    limit = error.ids.get("limit") if isinstance(error, TooLargeError) else None
+    return error.word if limit is None else f"{NO_ROOM}{limit}"
 
 
 def _failed(feed_id: int, end: FeedEnd) -> ItemChange:

@@ -94,6 +94,8 @@ _PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "ba
 def fix(item: ImportItem) -> str:
     """Return what a person can do about a failure."""
     word = item.error or ""
+    if item.feed_id is None and item.can_retry:
+        return ""  # the reason says it
     if item.feed_id is None:
         return _("Correct the address in the file, or add the site by its name.")
     if word in _LOOK_AGAIN:

@@ -27,6 +27,7 @@ from app.errors import (
     NotFoundError,
     RateLimitedError,
     TooLargeError,
+    feed_message,
 )
 from app.feeds import opml
 from app.gateways.erasing import STRAGGLERS
@@ -651,12 +652,25 @@ def test_people_beyond_the_hours_most_are_tried_again(
         run(strict, services.imports.start(alice, one.id), Pulling(strict, {}))
     failed = services.imports.failures(alice, one.id)
     assert [(i.error, i.can_retry) for i in failed] == [("rate_limited", True), ("not_found", False)]
+    assert [feed_message(i.error or "") for i in failed] == [RateLimitedError.default, NotFoundError.default]
     redis_client.flushdb()  # an hour later
     again = services.imports.retry(alice, one.id)
     assert again.counts == {"added": 1, "failed": 1, "waiting": 1}
     run(services, again, Pulling(services, {}))
     assert services.imports.get(alice, one.id).counts == {"added": 2, "failed": 1}
     assert services.following.person(alice, "carl").tie.follows
+
+
+def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice: Actor) -> None:
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
+    full = dataclasses.replace(services.settings, subscriptions_max=2)
+    with contextlib.closing(bootstrap.build(full)) as strict:
+        run(strict, services.imports.start(alice, kept.id), Pulling(strict, feeds("a", "b", "c")))
+    [failed] = services.imports.failures(alice, kept.id)
+    assert feed_message(failed.error or "") == "You have 2 subscriptions, and that is the most."
+    assert failed.can_retry
+    run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("c")), "second")
+    assert services.imports.get(alice, kept.id).counts == {"added": 3}
 
 
 def test_finished_imports_are_kept_for_thirty_days(services: Services, alice: Actor, db: Any) -> None:
