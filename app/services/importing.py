@@ -183,8 +183,10 @@ class _Work:
         self._states = {item.index: item.state for item in items}
         open_states = (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING)
         self._queue = [item for item in items if item.state in open_states][::-1]
-        used = {place for item in self._queue for place in item.folders}
-        self._folders = imports.folder_ids(running, used)
+        # What is tried again lies where its reader has put it; the folders of the file he may have deleted.
+        fresh = [item for item in self._queue if item.state is not ItemState.RETRY]
+        used = {place for item in fresh for place in item.folders}
+        self._folders = imports.folder_ids(running, used) if fresh else {}
         self._asked: dict[int, _Asked] = {}
         self._jobs_of: dict[str, tuple[Ticket, list[int]]] = {}
         self._pulled: dict[int, float] = {}

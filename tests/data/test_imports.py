@@ -350,6 +350,19 @@ def test_a_feed_that_is_moved_while_an_import_adds_folders_stays_moved(
     assert [names[folder] for folder in get(alice.user_id, feed).folder_ids] == ["News"]
 
 
+def test_trying_again_brings_no_deleted_folder_back(services: Services, alice: Actor) -> None:
+    body = opml.write("Mine", [Outline(f"{HOST}/a", "a", None, ("News",))], [("Empty",)])
+    kept = services.imports.preview(alice, body, "x")
+    run(services, services.imports.start(alice, kept.id), Pulling(services, {}))
+    made = services.folders.list(alice)
+    assert {folder.name for folder in made} == {"News", "Empty"}
+    for folder in made:
+        services.folders.delete(alice, folder.id)
+    run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("a")), "second")
+    assert services.imports.get(alice, kept.id).counts == {"added": 1}
+    assert services.folders.list(alice) == []
+
+
 def test_ticks_of_a_preview_decide_what_is_imported(services: Services, alice: Actor) -> None:
     body = listed(*((f"n{number}", ("F",)) for number in range(1200)))
     kept = services.imports.preview(alice, body, "x")
