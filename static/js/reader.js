@@ -17,7 +17,8 @@ async function step(by, open) {
   const all = list.all();
   const at = all.indexOf(rows.current());
   let next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by];
-  if (!next && by > 0 && (await list.more())) next = list.all()[all.length];
+  // From where one is by then: keys that were pressed while more came are steps too.
+  if (!next && by > 0 && (await list.more())) next = list.all()[list.all().indexOf(rows.current()) + 1];
   if (!next) return say(by > 0 ? t("This is the last entry") : t("This is the first entry"));
   if (open) return panes.visit(next);
   rows.select(next);

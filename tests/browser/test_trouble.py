@@ -231,3 +231,21 @@ def test_news_of_a_list_that_was_left_are_not_told_in_the_next(site: Site, visit
     route.fulfill(response=answer)
     expect(page.locator(f".tree a[data-feed='{one}'] b")).to_have_text("3")
     expect(page.locator("#newbar")).to_be_hidden()
+
+
+def test_each_key_that_is_pressed_while_more_is_loaded_is_a_step(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    subscribe(site, ann, 60)
+    page = visit(login="ann")
+    held: list[Route] = []
+    page.route("**/read/all?*cursor=*", lambda route: held.append(route))
+    with page.expect_request("**/read/all?*cursor=*"):
+        page.locator("#rows .row h2 a").nth(49).click()
+    expect(page.locator("#entry-title")).to_have_text("one 49")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    held[0].continue_()
+    expect(page.locator("#rows .row")).to_have_count(60)
+    expect(page.locator("#rows .row[aria-current] h2")).to_contain_text("one 51")
+    expect(page.locator("#entry-title")).to_have_text("one 51")
