@@ -675,7 +675,7 @@ def test_people_beyond_the_hours_most_are_tried_again(
 
 
 def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice: Actor) -> None:
-    kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ())), "x")
+    kept = services.imports.preview(alice, listed(("a", ()), ("b", ()), ("c", ("News",))), "x")
     full = dataclasses.replace(services.settings, subscriptions_max=2)
     with contextlib.closing(bootstrap.build(full)) as strict:
         run(strict, services.imports.start(alice, kept.id), Pulling(strict, feeds("a", "b", "c")))
@@ -684,6 +684,9 @@ def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice
     assert failed.can_retry
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("c")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 3}
+    [news] = services.folders.list(alice)
+    feed_id = services.imports.brought(alice, kept.id)[-1]
+    assert services.subscriptions.get(alice, feed_id).folder_ids == (news.id,)
 
 
 def test_finished_imports_are_kept_for_thirty_days(services: Services, alice: Actor, db: Any) -> None:
