@@ -143,13 +143,15 @@ def _at_rest(system: System, feed_id: int) -> Any:
             {**free, "next_check_at": {"$gt": clock.now() + dt.timedelta(minutes=9)}}
         )
 
+    found: list[Any] = []
+
     def quiet() -> bool:
-        return bool(rests()) and not any(
-            system.client.llen(k) for k in system.client.scan_iter(keys.QUEUE + "*")
-        )
+        found[:] = [rests()]
+        lists = (*system.client.scan_iter(keys.QUEUE + "*"), *system.client.scan_iter(keys.INFLIGHT + "*"))
+        return bool(found[0]) and not any(system.client.llen(k) for k in lists)
 
     system.wait(quiet, "nobody polls the feed")
-    return rests()
+    return found[0]
 
 
 def _content(feed: dict[str, Any]) -> dict[str, Any]:
