@@ -236,28 +236,19 @@ def test_events_belong_to_the_hour_in_which_they_happened(
     assert all(0 < redis_client.ttl(key) <= (HOURS_KEPT + 1) * 3600 for key in stored)
 
 
+@pytest.mark.parametrize("left", [30, 15])
 def test_what_a_dead_manager_read_is_counted_by_another(
-    settings: Settings, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
+    """All of it, or what is still in the stream: what has left it stops no counting."""
     _publish(redis_client, [(NOW_MS, _row(kind="finished", task="t")) for _ in range(30)])
     redis_client.xgroup_create(keys.EVENTS, "statistics", "0")
     # It read, and died before it counted.
     redis_client.xreadgroup("statistics", "statistics", {keys.EVENTS: ">"}, count=20)
+    redis_client.xtrim(keys.EVENTS, maxlen=left, approximate=False)
     monkeypatch.setattr("queue_manager.statistics._ABANDONED_MS", 1)
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client), count=2))
-    assert _hours(settings)["total"]["jobs"] == {"t": 30}
-
-
-def test_what_left_the_stream_before_it_was_counted_stops_no_counting(
-    settings: Settings, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _publish(redis_client, [(NOW_MS, _row(kind="finished", task="t")) for _ in range(30)])
-    redis_client.xgroup_create(keys.EVENTS, "statistics", "0")
-    redis_client.xreadgroup("statistics", "statistics", {keys.EVENTS: ">"}, count=20)
-    redis_client.xtrim(keys.EVENTS, maxlen=15, approximate=False)
-    monkeypatch.setattr("queue_manager.statistics._ABANDONED_MS", 1)
-    asyncio.run(_counting(settings, lambda: _is_counted(redis_client)))
-    assert _hours(settings)["total"]["jobs"] == {"t": 15}
+    assert _hours(settings)["total"]["jobs"] == {"t": left}
 
 
 def test_of_a_page_that_another_manager_counted_in_part_only_the_rest_is_counted(
