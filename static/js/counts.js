@@ -59,6 +59,7 @@ const tree = () => document.querySelector("#tree nav");
 // The tree is changed here: the shape it has then is shown already, and answers on the way do not know it.
 export async function own(change) {
   changing += 1;
+  moves += 1;
   try {
     return await change;
   } finally {
@@ -73,14 +74,16 @@ export const busy = () => changing || document.querySelector("#tree .dragged, #t
 // Names, places and feeds that another device or an import has changed.
 async function reshape(shape) {
   const known = tree()?.dataset.shape;
-  if (known === "" && !changing) tree().dataset.shape = shape;
+  if (known === "") tree().dataset.shape = shape;
   if (!known || known === shape) return;
   if (!busy()) await (growing ??= onUnknown().finally(() => (growing = null)));
   if (tree()?.dataset.shape !== shape) etag = null; // later
 }
 
 async function show({ total, feeds, folders, newer, shape, notes }) {
+  const before = moves;
   await reshape(shape);
+  if (moves !== before) return forget();
   for (const link of document.querySelectorAll(".tree a[data-feed]")) write(link, feeds[link.dataset.feed] ?? 0);
   for (const link of document.querySelectorAll("a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
@@ -108,8 +111,8 @@ async function fetched() {
   const snapshot = shown();
   const url = `/api/counts?snapshot=${encodeURIComponent(snapshot)}`;
   const answer = await get(url, etag);
-  // What was marked meanwhile is not in this answer; its own event asks again.
-  if (!answer || moves !== before) return;
+  // What is marked or moved meanwhile is not in this answer; its own event asks again.
+  if (!answer || moves !== before || changing) return;
   if (shown() !== snapshot) return fetched(); // another list came first, which has its own news
   etag = answer.etag;
   await show(answer.data);

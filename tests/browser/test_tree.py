@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from app.models.actor import Actor
 from tests.browser.conftest import PHONE, Site
@@ -111,6 +111,29 @@ def test_feeds_and_folders_are_dragged_and_taken_back(
     assert [len(f.folders) for f in site.services.reading.tree(ann).folders] == [1]
     # The tree was never made anew.
     assert node.evaluate("(feeds) => feeds.isConnected")
+
+
+def test_counts_asked_before_a_move_are_not_shown_over_it(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    page = visit(login="ann")
+    near(page)
+    held: list[Route] = []
+    with page.expect_request("**/api/counts*"):
+        page.route("**/api/counts*", lambda route: held.append(route))
+        drag(page, D, B, 0.2)
+    page.route("**/folders/place", lambda route: held.append(route))
+    with page.expect_request("**/folders/place"):
+        drag(page, A, "Art", 0.5)
+    page.unroute("**/api/counts*")
+    with page.expect_response("**/api/counts*"):
+        held[0].fulfill(response=held[0].fetch())
+    with page.expect_response("**/api/counts*"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert count(page, "Art") == "1"
+    held[1].continue_()
+    agree(page, site, ann, eventually, {"": [D, B, C, E], "Art": [A], "News": []})
+    assert count(page, "Art") == "1"
 
 
 def test_a_drag_opens_a_closed_folder_and_escape_ends_it(

@@ -94,9 +94,13 @@ def test_the_tree_gets_what_came_from_elsewhere(site: Site, visit: Visit, ann: A
 
 
 def _look_again(page: Page) -> None:
-    """As when somebody looks at the page again."""
     with page.expect_response("**/api/counts*"):
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        _look(page)
+
+
+def _look(page: Page) -> None:
+    """As when somebody looks at the page again."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def test_names_places_and_ends_of_elsewhere_come_into_the_tree(site: Site, visit: Visit, ann: Actor) -> None:
@@ -134,9 +138,9 @@ def test_what_is_open_in_the_tree_is_left_in_peace(site: Site, visit: Visit, ann
     expect(menu).to_be_visible()
     assert asked == []
     # It comes when what was open is closed; but not over what is opened while it is on its way.
-    page.keyboard.press("Escape")
     with page.expect_request("**/read"):
-        _look_again(page)
+        page.keyboard.press("Escape")
+        _look(page)
     link.hover()
     page.locator(".tree-more summary").click()
     page.evaluate(
