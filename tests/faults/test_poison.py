@@ -25,7 +25,7 @@ RSS = b"<rss version='2.0'><channel><title>%s</title><item><guid>1</guid></item>
 @pytest.fixture(autouse=True)
 def _three_crashes(system: System) -> Iterator[None]:
     """Give up as usual, and see soon that somebody hangs; other tests give nobody up."""
-    settings = {"suspects.retries": "3", "suspects.stall": "2", "suspects.memory": str(200 << 20)}
+    settings = {"suspects.retries": "3", "suspects.stall": "5", "suspects.memory": str(200 << 20)}
     for name, value in settings.items():
         repl.ask(system.settings, f"set {name} {value}")
     yield
