@@ -121,6 +121,7 @@ class Services:
         g, s = self.gateways, self.settings
         return ReadingService(
             g.subscriptions,
+            g.reads,
             g.feeds,
             g.folders,
             g.entries,
@@ -143,7 +144,7 @@ class Services:
         """Marks above and below an entry, and what can be taken back."""
         g, s = self.gateways, self.settings
         return MarkingService(
-            g.subscriptions,
+            g.reads,
             g.streams,
             self.finder,
             g.entries,
@@ -179,6 +180,7 @@ class Services:
         return SyncMarkService(
             self._shelves,
             g.subscriptions,
+            g.reads,
             g.feeds,
             g.folders,
             g.sync,
@@ -233,6 +235,7 @@ class Services:
         g, undo_ttl = self.gateways, self.settings.undo_ttl
         return ManagerService(
             g.subscriptions,
+            g.reads,
             g.feeds,
             g.folders,
             g.streams,

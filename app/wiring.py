@@ -38,6 +38,7 @@ from app.gateways.people import PeopleGateway
 from app.gateways.personal import PersonalExportGateway
 from app.gateways.places import PlaceGateway
 from app.gateways.profiles import ProfileGateway
+from app.gateways.reads import ReadGateway
 from app.gateways.shared import SharedGateway
 from app.gateways.sharing import SharingGateway
 from app.gateways.sight import SightGateway
@@ -167,7 +168,6 @@ class Gateways:
             m.feeds,
             m.entries,
             m.subscriptions,
-            m.undos,
             m.removals,
             m.ties,
             self.sight,
@@ -175,6 +175,7 @@ class Gateways:
             start=start,
             most=settings.subscriptions_max,
         )
+        self.reads = ReadGateway(m.feeds, m.subscriptions, m.undos)
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(

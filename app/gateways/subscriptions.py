@@ -1,4 +1,4 @@
-"""Subscriptions and their read states."""
+"""Subscriptions: made, left, and brought back."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.errors import ConflictError, ExistsError, ForbiddenError, NotFoundError, TooLargeError
+from app.errors import ExistsError, ForbiddenError, NotFoundError, TooLargeError
 from app.gateways.merging import FeedMerger
 from app.gateways.sight import SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.profiles import TieMapper
 from app.mappers.removals import RemovalMapper
-from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.store import Session, Store
-from app.mappers.subscriptions import Replace, SubscriptionMapper
-from app.models.entry import EntryKey
-from app.models.feed import Feed, FeedCard, Position
+from app.mappers.subscriptions import SubscriptionMapper
+from app.models.feed import Feed, Position
 from app.models.removal import Removal, Returned
 from app.models.sharing import STRANGER, Profile, Tie, TieKind
-from app.models.stream import MassMarked
 from app.models.subscription import ReadState, StartRule, Subscription
 
-#: Rounds in which single marks from elsewhere may come between reading and replacing states.
-ROUNDS = 20
 #: A feed that was not polled for so long is polled at once for a new reader.
 RESTED = dt.timedelta(hours=1)
 #: Subscriptions that end in one transaction.
@@ -35,7 +30,7 @@ TOGETHER = 100
 
 
 class SubscriptionGateway:
-    """Everything about what a user reads and has read.
+    """Everything about what a user reads; what he has read of it is in :mod:`app.gateways.reads`.
 
     Args:
         start: where reading begins in a new subscription.
@@ -48,7 +43,6 @@ class SubscriptionGateway:
         feeds: FeedMapper,
         entries: EntryMapper,
         subscriptions: SubscriptionMapper,
-        undos: UndoMapper,
         removals: RemovalMapper,
         ties: TieMapper,
         sight: SightGateway,
@@ -61,7 +55,6 @@ class SubscriptionGateway:
         self._feeds = feeds
         self._entries = entries
         self._subscriptions = subscriptions
-        self._undos = undos
         self._removals = removals
         self._ties = ties
         self._sight = sight
@@ -421,137 +414,3 @@ class SubscriptionGateway:
     def begin(self, feed: Feed, now: dt.datetime) -> int:
         """Return up to which number a feed counts as read for who begins with it now."""
         return self._start_of(Position(feed.id, feed.first_seq, feed.last_seq, feed.last_entry_at), now)
-
-    def mark(self, user_id: int, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int | None:
-        """Mark entries of one feed; return by how much its unread count moved, None: not subscribed."""
-        before = self._subscriptions.mark(user_id, card.id, seqs, read=read)
-        if before is None:
-            return None
-        counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
-        changed = sum(before.is_read(s) is not read for s in counted)
-        return -changed if read else changed
-
-    def mark_all(
-        self,
-        user_id: int,
-        feed_ids: Sequence[int] | None,
-        seen: Mapping[int, int] | None,
-        expires: dt.datetime,
-        *,
-        keep: Mapping[int, Collection[int]] | None = None,
-    ) -> tuple[MassMarked, list[FeedCard]]:
-        """Mark everything of these feeds (None: of all of the user's) as read.
-
-        The states before are written first, so an action that a crash cut short can be taken back too.
-
-        Args:
-            seen: feed → last number to mark; other feeds are left out. None: all that is there.
-            keep: feed → numbers that stay as they are.
-
-        Returns:
-            What it did, and the feeds that it was about.
-        """
-        token = secrets.token_urlsafe(16)
-        kept = self._subscriptions.of_user(user_id, feed_ids)
-        cards = self._feeds.cards([k.feed_id for k in kept if seen is None or k.feed_id in seen])
-        count = 0
-        for _ in range(ROUNDS):
-            counts, replaces = _marked(kept, cards, seen, token, keep or {})
-            before = {r.was.feed_id: (r.was.state, r.was.mass) for r in replaces}
-            self._undos.add(Undo(token, user_id, before), expires)
-            missed = self._replace(user_id, replaces, token)
-            count += sum(counts.values()) - sum(counts[f] for f in missed)
-            if not missed:
-                return MassMarked(token, count), list(cards.values())
-            kept = [k for k in self._subscriptions.of_user(user_id, list(missed)) if k.mass != token]
-        raise ConflictError(user_id=user_id)
-
-    def mark_found(
-        self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
-    ) -> tuple[MassMarked, list[FeedCard]]:
-        """Mark these entries as read, so that :meth:`undo` makes those unread again that it changed."""
-        feed_ids = list({key.feed_id for key in keys})
-        states = {s.feed_id: s.state for s in self._subscriptions.of_user(user_id, feed_ids)}
-        cards = self._feeds.cards(list(states))
-        unread: dict[int, list[int]] = {}
-        for key in keys:
-            card = cards.get(key.feed_id)
-            if card and card.first_seq <= key.seq and not states[key.feed_id].is_read(key.seq):
-                unread.setdefault(key.feed_id, []).append(key.seq)
-        token = secrets.token_urlsafe(16)
-        self._undos.add_found(user_id, token, unread, expires)
-        count = sum(-(self.mark(user_id, cards[f], seqs, read=True) or 0) for f, seqs in unread.items())
-        return MassMarked(token, count), list(cards.values())
-
-    def _replace(self, user_id: int, replaces: Sequence[Replace], token: str) -> set[int]:
-        """Write new states; return the feeds of which a single mark came between reading and writing."""
-        if self._subscriptions.replace(user_id, replaces) == len(replaces):
-            return set()
-        now = self._subscriptions.of_user(user_id, [r.was.feed_id for r in replaces])
-        return {k.feed_id for k in now if k.mass != token}
-
-    def undo(self, user_id: int, token: str, now: dt.datetime) -> None:
-        """Take back a mass action; single marks made since then are kept.
-
-        Subscriptions that a later mass action changed again stay as they are: that one is to be undone
-        first.
-
-        Raises:
-            NotFoundError: the token expired, was used, or was never his.
-        """
-        if found := self._undos.found(user_id, token, now):
-            for feed_id, seqs in found.items():
-                self._subscriptions.mark(user_id, feed_id, seqs, read=False)
-            return self._undos.remove(user_id, token)
-        undo = self._undos.get(user_id, token, now)
-        if undo is None:
-            raise NotFoundError("This can no longer be undone.", undo=token)
-        if self._overtaken(undo):
-            raise ConflictError("A later action changed the same feeds. Take that back first.", undo=token)
-        for _ in range(ROUNDS):
-            kept = self._changed_by(undo)
-            replaces = []
-            for k in kept:
-                before, mass = undo.before[k.feed_id]
-                replaces.append(Replace(k, k.state.undone(before), mass))
-            if self._subscriptions.replace(user_id, replaces) == len(replaces):
-                self._undos.remove(user_id, token)
-                return
-        raise ConflictError(user_id=user_id)
-
-    def _overtaken(self, undo: Undo) -> bool:
-        """Whether later actions changed all that is left of what an action changed.
-
-        A feed that was left and subscribed to again knows of no action.
-        """
-        masses = {mine.mass for mine in self._subscriptions.of_user(undo.user_id, list(undo.before))}
-        return bool(masses - {None}) and undo.token not in masses
-
-    def _changed_by(self, undo: Undo) -> list[Subscription]:
-        found = self._subscriptions.of_user(undo.user_id, list(undo.before))
-        return [k for k in found if k.mass == undo.token]
-
-
-def _marked(
-    kept: Sequence[Subscription],
-    cards: Mapping[int, FeedCard],
-    seen: Mapping[int, int] | None,
-    mass: str,
-    keep: Mapping[int, Collection[int]],
-) -> tuple[dict[int, int], list[Replace]]:
-    """Return how many entries each feed has that become read, and the states they become read by."""
-    counts, replaces = {}, []
-    for mine in kept:
-        feed_id = mine.feed_id
-        if (card := cards.get(feed_id)) is None:
-            continue
-        before = mine.state.without(card.gone)
-        first, last = card.first_seq, card.last_seq
-        if not (count := before.count_unread(first, last)):
-            continue
-        upto = last if seen is None else min(last, seen[feed_id])
-        spared = [s for s in keep.get(feed_id, ()) if s <= upto and not before.is_read(s)]
-        after = before.marked_upto(upto).with_unread(spared)
-        counts[feed_id] = count - after.count_unread(first, last) if upto < last or spared else count
-        replaces.append(Replace(mine, after, mass))
-    return counts, replaces

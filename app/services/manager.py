@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
+from app.gateways.reads import ReadGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
@@ -41,6 +42,7 @@ class ManagerService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
+        reads: ReadGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
         streams: StreamGateway,
@@ -52,6 +54,7 @@ class ManagerService:
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
+        self._reads = reads
         self._feeds = feeds
         self._folders = folders
         self._streams = streams
@@ -133,7 +136,7 @@ class ManagerService:
         """
         require(actor, Permission.ENTRY_MARK)
         now, feeds = clock.now(), some_ids(feed_ids, "feed", FEEDS_MAX)
-        marked, cards = self._subscriptions.mark_all(actor.user_id, feeds, None, now + self._undo_ttl)
+        marked, cards = self._reads.mark_all(actor.user_id, feeds, None, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._events.counts(actor.user_id)
         log.info("marked_feeds", user_id=actor.user_id, feeds=len(feeds), count=marked.count)

@@ -9,8 +9,8 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
+from app.gateways.reads import ReadGateway
 from app.gateways.streams import StreamGateway
-from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.undos import UndoGateway
 from app.models.actor import Actor, Permission
 from app.models.entry import EntryKey
@@ -41,7 +41,7 @@ class MarkingService:
 
     def __init__(
         self,
-        subscriptions: SubscriptionGateway,
+        reads: ReadGateway,
         streams: StreamGateway,
         finder: Finder,
         entries: EntryGateway,
@@ -53,7 +53,7 @@ class MarkingService:
         history_rows: int,
         undo_ttl: float,
     ) -> None:
-        self._subscriptions = subscriptions
+        self._reads = reads
         self._streams = streams
         self._finder = finder
         self._entries = entries
@@ -73,7 +73,7 @@ class MarkingService:
         """
         above, _, _ = self._split(self._list(actor, ref, snapshot), an_id(entry_id, "entry"))
         now = clock.now()
-        marked, _cards = self._subscriptions.mark_found(
+        marked, _cards = self._reads.mark_found(
             actor.user_id, self._placed(actor, ref, above), now + self._undo_ttl
         )
         self._done(actor, ActionKind.ABOVE, ref, marked, now)
@@ -92,11 +92,11 @@ class MarkingService:
         now = clock.now()
         if ref.kind in WHOLE_FEEDS:
             seen = {feed.feed_id: feed.last_seq for feed in found.feeds.values()}
-            marked, _cards = self._subscriptions.mark_all(
+            marked, _cards = self._reads.mark_all(
                 actor.user_id, list(seen), seen, now + self._undo_ttl, keep=_numbers([*above, key])
             )
         else:
-            marked, _cards = self._subscriptions.mark_found(
+            marked, _cards = self._reads.mark_found(
                 actor.user_id, self._placed(actor, ref, list(rest)), now + self._undo_ttl
             )
         self._done(actor, ActionKind.BELOW, ref, marked, now)

@@ -13,6 +13,7 @@ from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.gathering import GatheringGateway
+from app.gateways.reads import ReadGateway
 from app.gateways.streams import Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
@@ -65,6 +66,7 @@ class ReadingService:
     def __init__(
         self,
         subscriptions: SubscriptionGateway,
+        reads: ReadGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
         entries: EntryGateway,
@@ -83,6 +85,7 @@ class ReadingService:
         undo_ttl: float,
     ) -> None:
         self._subscriptions = subscriptions
+        self._reads = reads
         self._feeds = feeds
         self._folders = folders
         self._entries = entries
@@ -276,7 +279,7 @@ class ReadingService:
         cards = self._feeds.cards(list(by_feed))
         deltas = {}
         for f, seqs in by_feed.items():
-            delta = self._subscriptions.mark(actor.user_id, cards[f], seqs, read=bool(read))
+            delta = self._reads.mark(actor.user_id, cards[f], seqs, read=bool(read))
             if delta is not None:
                 deltas[f] = delta
         if actor.synced:  # not before, as in star
@@ -330,7 +333,7 @@ class ReadingService:
             then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
             if then != ref:
                 raise InvalidError("This list was another one. Reload it.", field="snapshot")
-        marked, cards = self._subscriptions.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
+        marked, cards = self._reads.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
         # Who only skims titles and marks all reads these feeds too.
         self._feeds.touch(cards, now)
         self._note(actor, ref, marked, now)
@@ -346,7 +349,7 @@ class ReadingService:
         keys: Sequence[EntryKey] = self._pages.keys(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
             keys = self._entries.placed(actor.user_id, [key.id for key in keys])
-        marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
+        marked, cards = self._reads.mark_found(actor.user_id, keys, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._note(actor, ref, marked, now)
         log.info("marked_found", user_id=actor.user_id, kind=ref.kind.value, count=marked.count)
@@ -372,7 +375,7 @@ class ReadingService:
         token = a_text(token, "token", most=TOKEN_MAX)
         if actor.synced:
             self._changes.note_mass(actor.user_id, token)
-        self._subscriptions.undo(actor.user_id, token, clock.now())
+        self._reads.undo(actor.user_id, token, clock.now())
         self._events.counts(actor.user_id)
         log.info("mark_undone", user_id=actor.user_id)
 

@@ -10,6 +10,7 @@ from app.errors import InvalidError, NotFoundError
 from app.gateways.changes import ChangeGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
+from app.gateways.reads import ReadGateway
 from app.gateways.sifting import Shelf
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.syncing import SyncGateway
@@ -37,6 +38,7 @@ class SyncMarkService:
         self,
         shelves: Shelves,
         subscriptions: SubscriptionGateway,
+        reads: ReadGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
         sync: SyncGateway,
@@ -47,7 +49,8 @@ class SyncMarkService:
         undo_ttl: float,
     ) -> None:
         self._shelves, self._sync = shelves, sync
-        self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
+        self._subscriptions, self._reads = subscriptions, reads
+        self._feeds, self._folders = feeds, folders
         self._undos, self._changes, self._events = undos, changes, events
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -85,7 +88,7 @@ class SyncMarkService:
     ) -> MassMarked:
         now = clock.now()
         seen = None if when is None else self._sync.last_before(shelf, feeds, when)
-        marked, cards = self._subscriptions.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
+        marked, cards = self._reads.mark_all(actor.user_id, feeds, seen, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._done(actor, ref, marked, now)
         return marked
@@ -118,7 +121,7 @@ class SyncMarkService:
         if not keys:
             return None
         now = clock.now()
-        marked, cards = self._subscriptions.mark_found(actor.user_id, keys, now + self._undo_ttl)
+        marked, cards = self._reads.mark_found(actor.user_id, keys, now + self._undo_ttl)
         self._feeds.touch(cards, now)
         self._done(actor, _ref(shelf, part), marked, now)
         return marked

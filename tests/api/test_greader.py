@@ -225,14 +225,14 @@ def test_a_mark_is_told_of_once_it_is_stored(
     her = services.gateways.accounts.user(ann.user_id)
     assert her is not None
     (entry_id,) = reader.ids(f"feed/{services.sync.feeds(ann)[0].card.id}")[:1]
-    subscriptions, changes, began = services.gateways.subscriptions, services.gateways.changes, clock.now()
-    told, write = [], subscriptions.mark
+    reads, changes, began = services.gateways.reads, services.gateways.changes, clock.now()
+    told, write = [], reads.mark
 
     def written(*args: Any, **options: Any) -> object:
         told.append(changes.since(ann.user_id, began))
         return write(*args, **options)
 
-    monkeypatch.setattr(subscriptions, "mark", written)
+    monkeypatch.setattr(reads, "mark", written)
     services.reading.mark(her.actor, [entry_id], True)
     assert told == [({}, set())]
     assert changes.since(ann.user_id, began)[0]
