@@ -231,14 +231,19 @@ class NoteGateway:
         return sorted(notes, key=lambda note: note.at, reverse=True)[:BROKEN_MOST]
 
     # -- marking
-    def read(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime) -> None:
+    def read(
+        self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime, until: dt.datetime | None = None
+    ) -> None:
         """Mark a row as read; again, or one that is not there, changes nothing.
+
+        Args:
+            until: what came into it after this is not read yet.
 
         Raises:
             NotFoundError: it is about a feed that he does not follow.
         """
         if kind is not NoteKind.FEED:
-            self._notes.read(user_id, kind, subject)
+            self._notes.read(user_id, kind, subject, until=until)
             return
         if self._subscriptions.get(user_id, subject) is None:
             raise NotFoundError(feed_id=subject)
@@ -246,9 +251,9 @@ class NoteGateway:
         if not self._notes.tell_once(note, 0, 0, now + self._keep):
             self._notes.read(user_id, kind, subject, now)
 
-    def read_all(self, user_id: int, now: dt.datetime) -> None:
-        """Mark all as read."""
-        self._notes.read_all(user_id)
+    def read_all(self, user_id: int, now: dt.datetime, until: dt.datetime | None = None) -> None:
+        """Mark all as read, ``until``: without what came after it."""
+        self._notes.read_all(user_id, until)
         for note in self.broken(user_id, now):
             self.read(user_id, NoteKind.FEED, note.subject, now)
 

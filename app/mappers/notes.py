@@ -128,16 +128,24 @@ class NoteMapper:
         return bool(done.matched_count)
 
     @translated
-    def read(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime | None = None) -> bool:
-        """Mark a row as read, ``now``: as of this time; False: there is none."""
+    def read(
+        self,
+        user_id: int,
+        kind: NoteKind,
+        subject: int,
+        now: dt.datetime | None = None,
+        *,
+        until: dt.datetime | None = None,
+    ) -> None:
+        """Mark a row as read, ``now``: as of this time; ``until``: unless something came into it since."""
+        query = {**_key(user_id, kind, subject), **({"at": {"$lte": until}} if until else {})}
         changes: Doc = {"read": True, **({"at": now} if now else {})}
-        done = self._notes.update_one(_key(user_id, kind, subject), {"$set": changes})
-        return bool(done.matched_count)
+        self._notes.update_one(query, {"$set": changes})
 
     @translated
-    def read_all(self, user_id: int) -> int:
-        """Mark all as read; return how many were not."""
-        query = {"user_id": user_id, "read": False}
+    def read_all(self, user_id: int, until: dt.datetime | None = None) -> int:
+        """Mark all up to a time as read; return how many were not."""
+        query: Doc = {"user_id": user_id, "read": False, **({"at": {"$lte": until}} if until else {})}
         return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
 
     @translated

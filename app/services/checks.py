@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 
 from app.errors import InvalidError
@@ -48,6 +49,21 @@ def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False)
     if not text and not empty:
         raise InvalidError("Enter a name.", field=field)
     return text
+
+
+def a_time(value: object, field: str) -> dt.datetime:
+    """Return a time, or one as text (RFC 3339), in UTC.
+
+    Raises:
+        InvalidError: not a time, without a zone, or none of the years that UTC can tell.
+    """
+    try:
+        when = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(when, dt.datetime) and when.tzinfo is not None:
+            return when.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidError(field=field)
 
 
 def some_words(value: object, field: str, *, most: int) -> str:

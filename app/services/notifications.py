@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from app import clock
 from app.errors import InvalidError
 from app.gateways.notes import NoteGateway
@@ -9,7 +11,7 @@ from app.models.actor import Actor, Permission
 from app.models.talk import Note, NoteKind, NotePage
 from app.ports import EventPort
 from app.services.access import require
-from app.services.checks import a_text
+from app.services.checks import a_text, a_time
 
 CURSOR_MAX = 64
 _DIGITS = 16
@@ -42,22 +44,33 @@ class NotificationService:
         require(actor, Permission.ENTRY_READ)
         return self._notes.unread(actor.user_id)
 
-    def read(self, actor: Actor, ref: str) -> None:
+    def read(self, actor: Actor, ref: str, until: object = None) -> None:
         """Mark a row (``like.1234``) as read; twice is the same as once.
 
+        Args:
+            until: what came into the row after this time, or text of one, is not read yet. None: nothing is.
+
         Raises:
-            InvalidError: this names no row.
+            InvalidError: this names no row, or no time.
             NotFoundError: it is about a feed that he does not follow.
         """
         require(actor, Permission.ENTRY_MARK)
         kind, _, subject = a_text(ref, "row", most=CURSOR_MAX).partition(".")
         if kind not in list(NoteKind) or not (subject.isascii() and subject.isdigit()):
             raise InvalidError("This is not an id.", field="row")
-        self._notes.read(actor.user_id, NoteKind(kind), int(subject[:_DIGITS]), clock.now())
+        self._notes.read(actor.user_id, NoteKind(kind), int(subject[:_DIGITS]), clock.now(), _upto(until))
         self._events.counts(actor.user_id)
 
-    def read_all(self, actor: Actor) -> None:
-        """Mark all as read; twice is the same as once."""
+    def read_all(self, actor: Actor, until: object = None) -> None:
+        """Mark all as read, ``until``: without what came after it; twice is the same as once.
+
+        Raises:
+            InvalidError: this is no time.
+        """
         require(actor, Permission.ENTRY_MARK)
-        self._notes.read_all(actor.user_id, clock.now())
+        self._notes.read_all(actor.user_id, clock.now(), _upto(until))
         self._events.counts(actor.user_id)
+
+
+def _upto(until: object) -> dt.datetime | None:
+    return None if until is None else a_time(until, "until")

@@ -169,6 +169,38 @@ def test_who_may_see_a_reshare_only_when_it_is_for_more_is_told_then(
     assert unread(people, ann) == 0, "she could see it all the time"
 
 
+def test_what_comes_after_the_page_was_made_is_not_read_with_it(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, notifications = people.services.talk, people.services.notifications
+    talk.like(bob, share.id)
+    people.follow(bob, "ann")
+    seen = notifications.page(ann).notes
+    later = seen[0].at + dt.timedelta(seconds=1)
+    with clock.set_source(lambda: later):
+        talk.like(cleo, share.id)
+        notifications.read(ann, f"like.{share.id}", seen[1].at.isoformat())
+        assert unread(people, ann) == 2, "cleo's like was not in the row"
+        notifications.read_all(ann, seen[0].at)
+        assert [n.kind.value for n in notifications.page(ann).notes if not n.read] == ["like"]
+        notifications.read(ann, f"like.{share.id}", later.isoformat())
+    assert unread(people, ann) == 0
+
+
+@pytest.mark.parametrize("text", ["soon", "2026-11-23", "2026-11-23T10:00:00", "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_is_none_marks_nothing(
+    people: People, ann: Actor, bob: Actor, share: Share, text: str
+) -> None:
+    people.services.talk.like(bob, share.id)
+    for mark in (
+        lambda: people.services.notifications.read_all(ann, text),
+        lambda: people.services.notifications.read(ann, f"like.{share.id}", text),
+    ):
+        with pytest.raises(InvalidError):
+            mark()
+    assert unread(people, ann) == 1
+
+
 def test_a_badge_counts_likes_as_they_are_listed(
     people: People, ann: Actor, bob: Actor, share: Share
 ) -> None:

@@ -104,7 +104,14 @@ def test_notifications_are_counted_read_and_switched_off(
     page = browser.get("/notifications").text.replace("\u2068", "").replace("\u2069", "")
     for words in ("ann likes blog 1", "ann commented on blog 1", "Your import has ended"):
         assert words in page
-    assert browser.post("/notifications/read", {"row": f"like.{share.id}"}, **JSON).json == {"unread": 2}
+    form = re.search(rf'value="like.{share.id}"><input type="hidden" name="until" value="([^"]+)"', page)
+    assert form, "the row as it was shown"
+    like = {"row": f"like.{share.id}", "until": form[1]}
+    assert browser.post("/notifications/read", like, **JSON).json == {"unread": 2}
+    made = re.search(r'read-all">\s*<input [^>]*>\s*<input type="hidden" name="until" value="([^"]+)"', page)
+    assert made, "the page as it was made"
+    services.notifier.imported(bob.user_id, 18)
+    assert browser.post("/notifications/read-all", {"until": made[1]}, **JSON).json == {"unread": 1}
     assert browser.post("/notifications/read-all").headers["Location"] == "/notifications"
     assert browser.get("/api/counts").json["notes"] == 0  # type: ignore[index]
     assert "ann likes" in browser.get("/notifications").text.replace("\u2069", "")

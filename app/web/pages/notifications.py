@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app import notewords
+from app import clock, notewords
 from app.models.talk import Note, NoteKind
 from app.web import i18n, present, schemas
 from app.web.context import actor, services
@@ -47,29 +47,37 @@ class Query:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     row: str = text(max=64)
+    until: str = text(max=64, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAll:
+    until: str = text(max=64, default="")
 
 
 @bp.get("/notifications")
 def page() -> str:
     """The rows, the newest first."""
     asked = schemas.query(request, Query)
+    now = clock.now()
     found = services().notifications.page(actor(), asked.cursor or None)
     rows = [Row(n, _words(n), notewords.goal(n), _ICONS.get(n.kind, "comment")) for n in found.notes]
-    return template("pages/notifications.html", rows=rows, cursor=found.cursor)
+    return template("pages/notifications.html", rows=rows, cursor=found.cursor, now=now)
 
 
 @bp.post("/notifications/read")
 def read() -> Response:
-    """Mark one row as read."""
-    services().notifications.read(actor(), schemas.form(request, Read).row)
+    """Mark one row as read, as it was shown."""
+    asked = schemas.form(request, Read)
+    services().notifications.read(actor(), asked.row, asked.until or None)
     return _done()
 
 
 @bp.post("/notifications/read-all")
 def read_all() -> Response:
-    """Mark all as read."""
-    schemas.form(request, schemas.Empty)
-    services().notifications.read_all(actor())
+    """Mark all as read that were there when the page was made."""
+    asked = schemas.form(request, ReadAll)
+    services().notifications.read_all(actor(), asked.until or None)
     return _done()
 
 

@@ -42,9 +42,10 @@ class NotificationPage(Shape, frozen=True):
 
 
 class NotificationsRead(Body, frozen=True):
-    """Which row; all where it is left out."""
+    """Which row; all where it is left out. What came after `until` stays unread: give the newest `at`."""
 
     ref: NoteRef | UnsetType = UNSET
+    until: dt.datetime | UnsetType = UNSET
 
 
 _ONE = example(
@@ -61,7 +62,7 @@ _ONE = example(
     )
 )
 example(NotificationPage(items=(_ONE,), next=None, unread=1))
-example(NotificationsRead(ref=f"like.{SHARE}"))
+example(NotificationsRead(ref=f"like.{SHARE}", until=_ONE.at))
 
 
 @operation("GET", "/notifications", "List notifications", scope=Scope.READ, tag=TAG)
@@ -93,7 +94,8 @@ def _shape(note: Note) -> Notification:
            status=204, errors=(404,))  # fmt: skip
 def mark_notifications_read(who: Actor, body: NotificationsRead) -> None:
     """One row, or all. Twice is the same as once."""
+    until = None if body.until is UNSET else body.until
     if body.ref is UNSET:
-        services().notifications.read_all(who)
+        services().notifications.read_all(who, until)
     else:
-        services().notifications.read(who, body.ref)
+        services().notifications.read(who, body.ref, until)
