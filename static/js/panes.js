@@ -205,12 +205,12 @@ export function start() {
   document.addEventListener("htmx:after:request", refused);
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");
-  const row = openId() && list.byId(openId());
+  const id = openId();
   // Come back from another site: the same rows in the same order, at the same place.
   if (entry?.type === "back_forward" && history.state?.snapshot) {
     go(location.href, { push: false, state: history.state });
-  } else if (row) {
-    rows.select(row);
-    rows.setRead(row, true);
+  } else if (id) {
+    rows.select(list.byId(id));
+    if (article().querySelector('form[data-act="read"] [aria-pressed="true"]')) rows.setAny(id, true);
   }
 }

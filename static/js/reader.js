@@ -64,10 +64,9 @@ function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
   const button = id && !row && article().querySelector(`form[data-act="read"][data-id="${CSS.escape(id)}"] button`);
   if (!row && !button) return;
   const read = row ? !rows.isRead(row) : button.getAttribute("aria-pressed") === "true";
-  const set = (value) => (row ? rows.setRead(row, value) : rows.setAlone(id, value));
-  set(read);
+  rows.setAny(id, read);
   if (row && !read) row.dataset.kept = "";
-  remember(() => set(!read));
+  remember(() => rows.setAny(id, !read));
   say(read ? t("Marked as read") : t("Kept unread"));
 }
 

@@ -1,5 +1,5 @@
 // Rows of the list and their states. A row never moves or goes away while the reader is on the page.
-import { move } from "./counts.js";
+import { move, refresh } from "./counts.js";
 import * as list from "./list.js";
 import * as queue from "./queue.js";
 import { t } from "./words.js";
@@ -45,10 +45,13 @@ export function setRead(row, read) {
   return true;
 }
 
-// An entry that the list does not hold: the server tells what that counts.
-export function setAlone(id, read) {
+// Of an entry that the list does not hold the server tells what that counts.
+export function setAny(id, read) {
+  const row = list.byId(id);
+  if (row) return setRead(row, read);
   pressed("read", id, !read, read);
   queue.put("read", id, read);
+  refresh();
 }
 
 export function setStar(id, on) {

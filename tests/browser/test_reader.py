@@ -162,6 +162,19 @@ def test_an_entry_that_its_list_does_not_hold_is_marked_all_the_same(
     eventually(lambda: _total(site, ann) == 19)
 
 
+def test_who_comes_by_a_link_has_read_the_entry_also_where_its_list_does_not_hold_it(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    entry = page.locator("#rows .row").last.get_attribute("data-id")
+    page.goto(f"/read/starred?entry={entry}")
+    expect(page.locator("#entry-title")).to_be_visible()
+    expect(page.locator("#rows .row")).to_have_count(0)
+    expect(page.locator("#article form[data-act=read] button")).to_have_attribute("aria-pressed", "false")
+    eventually(lambda: _total(site, ann) == 19)
+    expect(page.locator(".tree a[data-all] b")).to_have_text("19")
+
+
 @pytest.mark.parametrize("by", ["key", "button"])
 def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: str) -> None:
     before = site.services.reading.tree(ann)
