@@ -19,8 +19,8 @@ from app.models.parsed import ParsedFeed
 
 #: How long feeds that were found count.
 TTL = dt.timedelta(hours=2)
-#: How long "nothing found" counts: the person may be repairing the site right now.
-ERROR_TTL = dt.timedelta(minutes=5)
+#: How long "nothing found" counts: the person may be repairing the site, or the settings, right now.
+ERROR_TTL = dt.timedelta(minutes=1)
 
 
 class DiscoveryGateway:

@@ -95,7 +95,7 @@ def test_nothing_found_is_a_sentence_and_is_forgotten_soon(services: Any, world:
     found = services.discovery.discover(READER, "http://blog.example/none", wait=0)
     assert (found.error, found.message) == ("no_feed_found", "No feed was found at this address.")
     assert found.to_json() == {"key": asked.key, "error": found.error, "message": found.message}
-    later = clock.now() + dt.timedelta(minutes=6)
+    later = clock.now() + dt.timedelta(seconds=61)
     with clock.set_source(lambda: later):
         assert services.discovery.discover(READER, "http://blog.example/none", wait=0).wait is True
 
