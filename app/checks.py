@@ -93,7 +93,8 @@ def check_mongodb(settings: Settings) -> Iterator[Finding]:
         try:
             version = tuple(client.server_info()["versionArray"][:3])
             yield _version("mongodb", programs.MONGOD, version)
-            yield _replica_set(client.admin.command("hello"))
+            direct = client.topology_description.topology_type_name == "Single"
+            yield _replica_set(client.admin.command("hello"), direct=direct)
             yield _transactions(client)
             yield _indexes(settings, client)
         except PyMongoError as e:
@@ -108,7 +109,10 @@ def _version(check: str, wanted: programs.Wanted, version: programs.Version) -> 
     return Finding(check, Word.OK, f"{wanted.title} {programs.text(version)} answers.")
 
 
-def _replica_set(hello: dict[str, Any]) -> Finding:
+def _replica_set(hello: dict[str, Any], *, direct: bool) -> Finding:
+    if direct and len(hello.get("hosts", ())) > 1:
+        text = "One server of the set is asked whoever leads it: take directConnection out of the address."
+        return Finding("mongodb", Word.WARN, text)
     if "setName" in hello or hello.get("msg") == "isdbgrid":
         return Finding("mongodb", Word.OK, "It is a replica set or cluster.")
     text = "It is a lone server: transactions need a replica set (mongod --replSet, then rs.initiate())."

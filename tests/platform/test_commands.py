@@ -137,9 +137,17 @@ def test_J02_doctor_knows_the_releases_of_redis(version: str, word: str) -> None
 
 
 def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:
-    assert checks._replica_set({"setName": "rs0"}).word is Word.OK
-    assert checks._replica_set({"msg": "isdbgrid"}).word is Word.OK
-    assert "--replSet" in checks._replica_set({}).text
+    assert checks._replica_set({"setName": "rs0"}, direct=False).word is Word.OK
+    assert checks._replica_set({"msg": "isdbgrid"}, direct=False).word is Word.OK
+    assert "--replSet" in checks._replica_set({}, direct=True).text
+
+
+def test_doctor_names_an_address_that_knows_one_server_of_a_set() -> None:
+    several = {"setName": "rs0", "hosts": ["one:27017", "two:27017", "three:27017"]}
+    found = checks._replica_set(several, direct=True)
+    assert (found.word, "directConnection" in found.text) == (Word.WARN, True)
+    assert checks._replica_set(several, direct=False).word is Word.OK
+    assert checks._replica_set({"setName": "rs0", "hosts": ["one:27017"]}, direct=True).word is Word.OK
 
 
 @pytest.mark.parametrize(
