@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.config import Settings
 from tests.browser.conftest import Site, shot
@@ -17,6 +17,7 @@ from tests.support.rawserver import RawServer, Reply
 from tests.support.reader import PASSWORD
 
 Visit = Callable[..., Page]
+Eventually = Callable[..., object]
 #: Generous, as a worker's start competes with the other tests.
 WAIT = 60_000
 _PAGE = """<!doctype html><title>A site</title>
@@ -122,3 +123,39 @@ def test_first_entries_bring_name_and_counts_into_the_tree(site: Site, visit: Vi
     expect(link.locator(".av")).to_have_text(feed.title[0].upper())
     expect(link.locator("b")).to_have_text(str(feed.unread))
     expect(page.locator("#unread")).to_have_text(f"{feed.unread} unread")
+
+
+def test_first_entries_that_come_late_take_nothing_away(
+    site: Site, visit: Visit, eventually: Eventually
+) -> None:
+    """Neither another list that is shown by then, nor what was opened of them when it was time to ask."""
+    from tests.support.reader import SAMPLE, add_user, follow
+
+    ann = add_user(site.services)
+    (other,) = follow(site.services, ann, SAMPLE[1:2])
+    address = f"https://feeds.example/{SAMPLE[0]}"
+    feed_id = site.services.subscriptions.subscribe(ann, address).subscription.feed_id
+    page, held = visit(login="ann"), list[Route]()
+    url = f"{site.url}/read/feed/{feed_id}"
+    page.clock.install()
+    page.route(url, lambda one: one.continue_() if one.request.is_navigation_request() else held.append(one))
+
+    def later() -> list[Route]:
+        page.clock.run_for(2000)
+        return held
+
+    def ask() -> Route:
+        page.goto(url)
+        eventually(later)
+        return later().pop()
+
+    late = ask()
+    with page.expect_event("requestfailed", lambda request: request == late.request):
+        page.locator(f".tree a[data-feed='{other}']").click()
+    late = ask()
+    follow(site.services, ann, SAMPLE[:1])
+    late.continue_()
+    expect(page.locator("#rows .row").first).to_be_visible()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_be_visible()
+    assert held == []
