@@ -70,13 +70,16 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
         expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
         expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
         expect(page.locator(".folder > a")).to_contain_text("Blogs")
+        expect(page.locator("html.js")).to_be_attached()
         page.keyboard.press("j")
         expect(page.locator("#entry-title")).to_have_text("Exploring Vancouver")
         page.keyboard.press("r")
         expect(page.locator("#say")).to_have_text("Checking 1 feed")
 
 
-def test_adding_without_scripts(site: Site, visit: Visit, web_site: RawServer) -> None:
+def test_adding_without_scripts(
+    site: Site, visit: Visit, web_site: RawServer, eventually: Eventually
+) -> None:
     from tests.support.reader import add_user
 
     add_user(site.services)
@@ -96,11 +99,9 @@ def test_adding_without_scripts(site: Site, visit: Visit, web_site: RawServer) -
                 again.click()
         subscribe.click()
         expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
-        for _ in range(100):
-            if page.locator("#rows .row").count():
-                break
-            page.reload()
-        assert page.locator("#rows .row").count() == 20
+        rows = page.locator("#rows .row")
+        eventually(lambda: page.reload() and rows.count(), WAIT / 1000)
+        assert rows.count() == 20
 
 
 def test_first_entries_bring_name_and_counts_into_the_tree(site: Site, visit: Visit) -> None:
