@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from app.services.sign_in import Client
 from app.web.sessions import cookie_name
 from tests.conftest import launched
 from tests.support.reader import PASSWORD
+from tests.support.up import free_port
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
 WIDE, PHONE = (1440, 900), (360, 740)
@@ -55,9 +55,7 @@ def site(services: Services) -> Iterator[Site]:
 @contextlib.contextmanager
 def serve(services: Services) -> Iterator[Site]:
     """Serve the application on a free port of loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     own = dataclasses.replace(services.settings, base_url=f"http://127.0.0.1:{port}", port=port)
     server = make_server("127.0.0.1", port, create_app(own, services), threaded=True)
     server.daemon_threads = True
