@@ -268,9 +268,10 @@ def _places(d: Desk) -> None:
         ("go-following", "/read/following"),
         ("go-shares", "/read/shares"),
         ("go-people", "/people"),
-        ("go-discover", "/discover"),
+        # by each of its keys from elsewhere: one is seen to be there before, too
         ("go-discover", "/discover"),
         ("go-notifications", "/notifications"),
+        ("go-discover", "/discover"),
         # who has no page yet is shown where it is made
         ("go-profile", "/settings/sharing"),
         ("search", "/search"),
@@ -280,7 +281,8 @@ def _places(d: Desk) -> None:
     ):
         d.press(action)
         d.at(path)
-        page.wait_for_load_state()  # keys work when the scripts are there
+        for field in page.locator("[autofocus]").all():
+            expect(field).to_be_focused()  # it takes the focus when the page is first painted
         page.evaluate("document.activeElement.blur()")
 
 
