@@ -494,6 +494,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
     row = page.locator("#key-star")
 
     def wish(key: str) -> None:
+        page.wait_for_load_state()  # the buttons are there before what they do
         if not row.locator("details").evaluate("(one) => one.open"):
             row.locator("summary").click()
         if js:
@@ -516,6 +517,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
     expect(row.locator("summary kbd")).to_have_text(["g", "x"])
     if not js:
         return
+    page.wait_for_load_state()
     row.locator("summary").click()
     button = row.locator("[data-record]")
     for leave in ("Escape", "Tab"):
