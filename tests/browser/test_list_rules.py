@@ -61,6 +61,12 @@ def unread(site: Site, actor: Actor) -> int:
     return site.services.reading.tree(actor).unread
 
 
+def ready(page: Page) -> None:
+    """Wait until all has come, and what looks at passing rows is at work."""
+    page.wait_for_load_state("networkidle")
+    page.evaluate("async () => { await import(document.querySelector('.pane-list').dataset.script); }")
+
+
 def wheel(page: Page, by: int) -> None:
     """Turn the wheel over the list, and wait until the list has moved."""
     pane = page.locator(".pane-list")
@@ -96,7 +102,7 @@ def test_what_is_scrolled_past_by_hand_becomes_read(
     site: Site, visit: Visit, river: Actor, eventually: Eventually
 ) -> None:
     page = visit(login="ann")
-    page.wait_for_load_state("networkidle")
+    ready(page)
     heights = page.eval_on_selector_all("#rows .row", "(all) => all.map((row) => row.offsetHeight)")
     assert read_ones(page) == []  # not at load
     # Our own steps and a layout that shifts are no hand's doing.
@@ -127,7 +133,7 @@ def test_the_end_marks_what_passed_and_no_more(
     kept(site, ann, view="expanded")
     site.services.accounts.set_preferences(ann, {"mark_on_scroll": True})
     page = visit(login="ann")
-    page.wait_for_load_state("networkidle")
+    ready(page)
     height = page.locator(".row").first.evaluate("(row) => row.offsetHeight")
     wheel(page, height + 10)
     eventually(lambda: read_ones(page) == ["one 0"])
@@ -141,7 +147,7 @@ def test_passing_marks_nothing_unless_it_is_wished(site: Site, visit: Visit, ann
     subscribe(site, ann, 12)
     kept(site, ann, view="expanded")
     page = visit(login="ann")
-    page.wait_for_load_state("networkidle")
+    ready(page)
     wheel(page, 4000)
     wheel(page, -4000)
     assert read_ones(page) == []
