@@ -188,11 +188,15 @@ def test_a_server_in_trouble_is_asked_again_and_a_refusal_is_told(
 ) -> None:
     subscribe(site, ann, 3)
     page = visit(login="ann", expect="status of")
+    held: list[Route] = []
+    page.route("**/entries/mark", lambda route: held.append(route))
     page.route("**/entries/mark", lambda route: route.fulfill(status=503, json={"message": "Away."}), times=1)
     page.route("**/entries/star", lambda route: route.fulfill(status=404, json={"message": "It is gone."}))
     page.keyboard.press("n")
     page.keyboard.press("m")
     expect(page.locator("#pending")).to_have_text("Offline, 1 change waiting")
+    eventually(lambda: page.evaluate("1") and held)
+    held[0].continue_()
     expect(page.locator("#pending")).to_be_hidden()
     eventually(lambda: unread(site, ann) == 2)
     assert read_ones(page) == ["one 0"]
