@@ -92,5 +92,5 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     one = site.services.imports.active(actor)
     assert one is not None
     work(site, one, "daring", "alone", "plain")
-    expect(page.get_by_text("3 feeds are in your list now.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("3 feeds are in your list now.")).to_be_visible()
     assert [f.name for f in site.services.folders.list(actor)] == ["Everything"]
