@@ -12,6 +12,7 @@ from app import clock
 from app.bootstrap import Services
 from app.models.actor import Role
 from tests.browser.conftest import Site
+from tests.browser.test_keys import stop_clock
 from tests.support import operations
 from tests.support.reader import add_user, elsewhere
 
@@ -63,7 +64,7 @@ def _differ(page: Page) -> None:
 
 def test_nobody_looks_nothing_is_asked(site: Site, visit: Visit, root: str) -> None:
     page = visit(login=root)
-    page.clock.install()
+    stop_clock(page)
     page.goto("/admin")
     expect(page.locator("#live-state.on")).to_be_visible()
     asked: list[str] = []
