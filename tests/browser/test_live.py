@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from app import clock
 from app.bootstrap import Services
 from app.config import Settings
 from app.models.actor import Actor, Role
@@ -324,6 +325,7 @@ def test_an_import_is_told_on_every_page(
     expect(page.locator("#import-chip")).to_have_text("Import 2 of 3")
     # Beside its own page, which asks by itself now and then: here it may not.
     page.route("**/api/imports/*", lambda route: route.abort())
+    page.clock.set_fixed_time(clock.now())
     page.goto(f"/imports/{kept.id}")
     _listens(page)
     tell(2)
