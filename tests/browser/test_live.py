@@ -25,11 +25,24 @@ _WATCH = """
 window.__violations = [];
 document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.blockedURI));
 window.__opened = 0;
+window.__listens = false;
 const Real = window.EventSource;
-window.EventSource = class extends Real { constructor(...a) { super(...a); window.__opened += 1; } };
+window.EventSource = class extends Real {
+  constructor(...a) {
+    super(...a);
+    window.__opened += 1;
+    this.addEventListener("open", () => (window.__listens = true));
+    this.addEventListener("error", () => (window.__listens = false));
+  }
+  close() {
+    super.close();
+    window.__listens = false;
+  }
+};
 """
 
 Device = Callable[[], BrowserContext]
+Eventually = Callable[..., object]
 
 
 @pytest.fixture
@@ -85,10 +98,9 @@ def _open(context: BrowserContext, *, first: bool = True) -> Page:
     return page
 
 
-def _listens(page: Page) -> None:
-    """Wait until the browser's stream is open; it belongs to one of its tabs."""
-    with page.expect_response(lambda r: "/events" in r.url and r.status == 200, timeout=30_000):
-        pass
+def _listens(page: Page, yes: bool = True) -> None:
+    """Wait until the browser's stream is open, or is not any more; it belongs to one of its tabs."""
+    page.wait_for_function("(yes) => window.__listens === yes", arg=yes)
 
 
 def _unread(page: Page, count: int) -> None:
@@ -283,21 +295,25 @@ def test_without_a_controller_counts_are_asked_for_and_with_one_again_told(
     device: Device,
     services: Services,
     ann: Actor,
+    eventually: Eventually,
 ) -> None:
     context = device()
     context.clock.install()  # a minute of polling passes when the test says so
     page = _open(context)
-    context.clock.run_for(1500)
-    _listens_now = page.evaluate("window.__opened")
-    assert _listens_now <= 1
+    _listens(page)
     _unread(page, 10)
     controller[-1].kill()
     elsewhere(lambda: _publish(services, ann, 12))
+    _listens(page, False)
     context.clock.run_for(61_000)
     _unread(page, 12)
     controller.append(live.controller(settings))
-    with page.expect_response(lambda r: "/events" in r.url and r.status == 200, timeout=30_000):
-        context.clock.run_for(90_000)
+
+    def again() -> bool:
+        context.clock.run_for(10_000)
+        return bool(page.evaluate("window.__listens"))
+
+    eventually(again)
     elsewhere(lambda: _publish(services, ann, 15))
     context.clock.run_for(11_000)
     _unread(page, 15)
