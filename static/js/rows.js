@@ -5,6 +5,8 @@ import * as queue from "./queue.js";
 import { t } from "./words.js";
 
 export const current = () => list.all().find((row) => row.hasAttribute("aria-current"));
+// Set or taken here, by id.
+const stars = {};
 export const isRead = (row) => row.classList.contains("is-read");
 
 function show(row, read) {
@@ -29,10 +31,11 @@ function pressed(act, id, on, read) {
   }
 }
 
-// An article that was asked for before its mark arrived is shown as the list has it.
+// An article that was asked for before its marks arrived is shown as they are here.
 export function sync(id) {
   const row = list.byId(id);
-  if (row) pressed("read", id, !isRead(row), isRead(row));
+  if (row) show(row, isRead(row));
+  if (id in stars) put("star", id, stars[id]);
 }
 
 // A row that is remembered may have been drawn anew since: the one that the list shows now is meant.
@@ -55,7 +58,7 @@ export function setAny(id, read) {
 }
 
 export function setStar(id, on) {
-  pressed("star", id, on);
+  put("star", id, on);
   queue.put("star", id, on);
 }
 
@@ -74,7 +77,7 @@ export function select(row, place = "nearest") {
 }
 
 function put(kind, id, value) {
-  if (kind === "star") return pressed("star", id, value);
+  if (kind === "star") return pressed("star", id, (stars[id] = value));
   const row = list.byId(id);
   if (row) paint(row, value);
 }

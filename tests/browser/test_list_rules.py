@@ -235,6 +235,25 @@ def test_an_answer_that_comes_late_is_not_the_last_word(
     expect(count).to_have_text("3")
 
 
+def test_an_entry_that_comes_late_has_the_star_that_it_got_meanwhile(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    subscribe(site, ann, 2)
+    page = visit(login="ann")
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/read/all?entry=*", lambda route: held.append((route, route.fetch())))
+    page.keyboard.press("j")
+    eventually(lambda: page.evaluate("1") and held)
+    with page.expect_response("**/entries/star"):
+        page.keyboard.press("s")
+    route, answer = held[0]
+    route.fulfill(response=answer)
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    star = page.get_by_role("button", name="Star")
+    for place in "#article", ".row[aria-current]":
+        expect(page.locator(place).locator(star)).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_long_list_keeps_500_rows_in_the_page(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 900)
     kept(site, ann, density="compact")
