@@ -45,6 +45,9 @@ def test_a_sound_store_passes(services: Services, db: Any, feed_id: int) -> None
 def test_R01_lost_entries_and_subscriptions_are_seen(db: Any, feed_id: int) -> None:
     told = frozenset(bytes(e["guid_hash"]) for e in db.entries.find({"feed_id": feed_id}))
     assert checks.lost(db, {URL: told}) == []
+    db.feeds.update_one({"_id": feed_id}, {"$inc": {"last_seq": Int64(-1)}})
+    assert checks.lost(db, {URL: told}) == [f"R01: {URL} misses 1 of 4 entries"], "it is not shown yet"
+    db.feeds.update_one({"_id": feed_id}, {"$inc": {"last_seq": Int64(1)}})
     db.entries.delete_one({"feed_id": feed_id, "seq": 3})
     assert checks.lost(db, {URL: told}) == [f"R01: {URL} misses 1 of 4 entries"]
     db.subscriptions.delete_many({})
