@@ -16,6 +16,7 @@ import redis
 from pymongo.database import Database
 
 from app.models import keys
+from tests.support.up import living
 
 Documents = Database[dict[str, Any]]
 ENDS = {"finished", "failed"}
@@ -177,15 +178,23 @@ def locks(client: redis.Redis, alive: Callable[[int], bool]) -> list[str]:
     found += [f"lock: manager {m} is dead" for m in managers if not alive(int(m.rsplit(":", 2)[1]))]
     rows: Mapping[bytes, bytes] = client.hgetall(keys.WORKERS)  # type: ignore[assignment]
     found += [f"lock: worker {w!r} has no manager" for w, m in rows.items() if m.decode() not in managers]
-    forever = [k for k in (keys.UPDATER_LEASE, keys.SWEPT) if client.exists(k) and client.pttl(k) < 0]
+    forever = [k for k in (keys.UPDATER_LEASE, keys.SWEPT) if client.pttl(k) == -1]
     return found + [f"lock: {key} never ends" for key in forever]
 
 
 def orphans(seen: Iterable[psutil.Process], family: Iterable[psutil.Process]) -> list[str]:
     """No process that was ever a descendant lives on as a stranger."""
     ours = set(family)
-    left = [p for p in seen if p not in ours and p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-    return [f"orphan: process {p.pid} {' '.join(p.cmdline()[:3])}" for p in left]
+    left = living([p for p in seen if p not in ours])
+    return [f"orphan: process {p.pid} {_command(p)}" for p in left]
+
+
+def _command(process: psutil.Process) -> str:
+    """Return what a process is, unless it has ended since it was looked at."""
+    try:
+        return " ".join(process.cmdline()[:3])
+    except psutil.Error:
+        return ""
 
 
 def stuck_feeds(db: Documents, interval: float, now: dt.datetime) -> list[str]:
