@@ -13,8 +13,7 @@ from app.jobs import job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from tests.faults.faulty import CRASHES, FAULTS
-from tests.faults.system import System
-from tests.jobs import repl
+from tests.faults.system import STUCK, System
 from tests.support.rawserver import Reply
 
 pytestmark = pytest.mark.timeout(3000)
@@ -25,12 +24,8 @@ RSS = b"<rss version='2.0'><channel><title>%s</title><item><guid>1</guid></item>
 @pytest.fixture(autouse=True)
 def _three_crashes(system: System) -> Iterator[None]:
     """Give up as usual, and see soon that somebody hangs; other tests give nobody up."""
-    settings = {"suspects.retries": "3", "suspects.stall": "5", "suspects.memory": str(200 << 20)}
-    for name, value in settings.items():
-        repl.ask(system.settings, f"set {name} {value}")
-    yield
-    for name in settings:
-        repl.ask(system.settings, f"reset {name}")
+    with system.changed({"suspects.retries": "3", "suspects.memory": str(200 << 20), **STUCK}):
+        yield
 
 
 def test_F12_poisonous_feeds_are_given_up_alone_and_with_a_reason(system: System, scale: int) -> None:
@@ -50,9 +45,13 @@ def test_F12_poisonous_feeds_are_given_up_alone_and_with_a_reason(system: System
         # Another's death may take a job of it along at any time, one that read nothing of it.
         own = list(deaths.values()).count(CRASHES[how])
         assert own <= 3, "the third crash was the last, whoever asked"
-        alone = [where for worker, where in deaths.items() if worker.startswith("suspects-")]
-        assert set(alone) == {CRASHES[how]}, "it was alone at its end"
-    assert {feeds.get(feed_id).error for feed_id in innocent} == {None}
+        alone = {where for worker, where in deaths.items() if worker.startswith("suspects-")}
+        # Where the machine has no memory or time at hand, a hog stands still before it has had its fill.
+        may = {CRASHES[how], *({"stall"} if how == "hog" else ())}
+        assert alone, "it was alone at its end"
+        assert alone <= may
+    # Who is given up rests for longer than this waits. Any other error is of one poll, for want of an answer.
+    system.wait(lambda: {feeds.get(feed_id).error for feed_id in innocent} == {None}, "the innocent are well")
 
 
 def _pulls(feed_id: int) -> list[str]:
