@@ -93,7 +93,10 @@ class Desk:
                 load(self._client, self._scripts)
                 self._known = True
             if self._doubtful:
-                self._orphans(keys=[self._inflight], args=[job.token for job in held])
+                tokens = [job.token for job in held]
+                self._orphans(
+                    keys=[self._inflight, keys.EVENTS], args=[self._worker, keys.EVENTS_KEPT, *tokens]
+                )
             self._doubtful = True
             rows: Any = self._take(keys=names, args=args)
             self._doubtful = False

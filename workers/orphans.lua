@@ -1,24 +1,28 @@
 -- ORPHANS: after a TAKE whose reply was lost, put back what this worker holds without knowing of it.
 --
--- KEYS  1 in-flight list
--- ARGV  tokens of the attempts that the worker knows: of a job that has ended and was queued again, it may
+-- KEYS  1 in-flight list · 2 event stream
+-- ARGV  1 worker · 2 events kept
+--       3.. tokens of the attempts that the worker knows: of a job that has ended and was queued again, it may
 --       know the run before
 -- Returns the number of jobs put back to the front of their queues.
 local known = {}
-for _, token in ipairs(ARGV) do
-  known[token] = true
+for i = 3, #ARGV do
+  known[ARGV[i]] = true
 end
 local returned = 0
 local held = redis.call('LRANGE', KEYS[1], 0, -1)
 for i = #held, 1, -1 do
   local id, job = held[i], 'rq:job:' .. held[i]
-  local row = redis.pcall('HMGET', job, 'origin', 'since', 'attempts')
+  local row = redis.pcall('HMGET', job, 'origin', 'since', 'attempts', 'description')
   local since = string.match(row[2] or '', '^%d+$') or '0'
   if not known[id .. '-' .. since .. '-' .. (row[3] or '')] then
     redis.call('LREM', KEYS[1], 1, id)
     if row[1] then
       redis.call('HSET', job, 'status', 'queued')
       redis.call('LPUSH', 'rq:queue:' .. row[1], id)
+      -- It began, by the stream of events: so it ends there too, before it begins again.
+      redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'kind', 'returned', 'id', id, 'queue', row[1],
+        'task', row[4] or '', 'worker', ARGV[1], 'attempt', row[3] or '', 'error', '')
       returned = returned + 1
     end
   end

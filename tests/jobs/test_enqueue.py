@@ -180,8 +180,13 @@ def test_what_a_lost_reply_took_is_put_back(
     # A second desk of the same name stands for the TAKE whose reply never came.
     assert len(support.desk(redis_client, settings).take(2, {}, ())) == 2
     desk._doubtful = True
-    assert [job.args["key"] for job in desk.take(9, {}, [known])] == [1, 2]
+    again = desk.take(9, {}, [known])
+    assert [job.args["key"] for job in again] == [1, 2]
     assert redis_client.llen(keys.inflight("w1")) == 3
+    # Who follows the events sees that no job began while it ran.
+    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    told = [(row[b"kind"], row[b"attempt"]) for _, row in rows if row[b"id"].decode() == again[0].id]
+    assert told == [(b"started", b"1"), (b"returned", b"1"), (b"started", b"2")]
 
 
 def test_what_a_lost_reply_took_is_put_back_though_an_earlier_run_of_it_is_known(
