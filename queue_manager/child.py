@@ -151,6 +151,16 @@ class Child:
             case Leaving():
                 self._leaving = self._leaving or self._sign
 
+    def excuse(self, seconds: float) -> None:
+        """Wait so much longer for its next sign of life, for its jobs and for its end."""
+        self._sign = min(time.monotonic(), self._sign + seconds)
+        if self._leaving is not None:
+            self._leaving = min(time.monotonic(), self._leaving + seconds)
+        self._running = {
+            job_id: dataclasses.replace(run, deadline=run.deadline + seconds)
+            for job_id, run in self._running.items()
+        }
+
     def order(self, spec: WorkerSpec) -> None:
         """Let it work by new orders; one that does not read them now gets the next ones."""
         with contextlib.suppress(BlockingIOError, ConnectionError):

@@ -85,6 +85,11 @@ class Crew:
                 if spec != child.spec:
                     child.order(spec)
 
+    def excuse(self, seconds: float) -> None:
+        """Take back so much time that has just passed: nobody is to blame for what he did not do in it."""
+        for child in self:
+            child.excuse(seconds)
+
     def kill_all(self, reason: str) -> None:
         """End all now."""
         for child in self:

@@ -7,6 +7,7 @@ manager, here or on another host, puts back what this one leaves when it is kill
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -28,6 +29,8 @@ _log = logs.get(__name__)
 
 #: Time between two looks at all workers, seconds; deaths and messages come by themselves.
 LOOK = 0.25
+#: A look that is late by more than this says that the machine, or all of us, stood still meanwhile.
+_LATE = 1.0
 #: Longest time between two heartbeats, seconds; a short lease wants more of them.
 _BEAT = 3.0
 _OUTAGE_PAUSE = 0.5
@@ -76,13 +79,19 @@ class Supervisor:
         while not self._stopping.is_set() or len(self.crew):
             await self._look()
             self._news.clear()
-            try:
+            began = time.monotonic()
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), LOOK)
-            except TimeoutError:
-                continue
+            self._excuse(time.monotonic() - began - LOOK)
         for task in background:
             task.cancel()
         await self._sign_off()
+
+    def _excuse(self, late: float) -> None:
+        """Count no time against workers in which we were held up ourselves: so may they have been."""
+        if late > _LATE:
+            _log.warning("held_up", seconds=round(late, 1))
+            self.crew.excuse(late)
 
     async def _look(self) -> None:
         now = time.monotonic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,25 @@ def test_a_killed_worker_is_replaced_and_its_jobs_are_not_blamed(
         assert worker["name"] not in [w["name"] for w in controls.status()["workers"]]
         with pytest.raises(NotFoundError, match="has no worker nobody"):
             await controls.kill("nobody")
+
+    _managed(settings, work)
+
+
+def test_who_is_held_up_himself_takes_nobody_for_stuck(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that is paused: an hour passes in which neither the manager nor its workers do anything."""
+
+    async def work(controls: Controls) -> None:
+        (job_id,) = _sleepers(jobs, 1, 3)
+        (worker,) = await _until(
+            lambda: _sleepers(jobs, 1, 3) and [w for w in _ready(controls) if w["current"]], "it runs"
+        )
+        monotonic = time.monotonic
+        monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 3600)
+        await _until(lambda: jobs.status(job_id).crashes or jobs.status(job_id).state == "finished", "an end")
+        assert jobs.status(job_id).crashes == 0
+        assert [w["name"] for w in _ready(controls)] == [worker["name"]]
 
     _managed(settings, work)
 
