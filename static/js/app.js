@@ -46,6 +46,7 @@ if (document.querySelector(".reader")) {
   register(reader.actions);
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"], failed);
   later("share", ["share", "share-note", "share-send", "chain", "like", "comments"], failed);
+  later("tags", ["tag-send"], failed);
   later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
   focus.start();
   reader.start();

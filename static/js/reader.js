@@ -7,7 +7,6 @@ import * as list from "./list.js";
 import * as panes from "./panes.js";
 import * as queue from "./queue.js";
 import * as rows from "./rows.js";
-import * as tags from "./tags.js";
 import { remember, say, toast } from "./toast.js";
 import { t, tn } from "./words.js";
 
@@ -80,7 +79,10 @@ function toggleStar(id = panes.openId() ?? rows.current()?.dataset.id) {
 
 async function tagEntry() {
   if (!panes.openId() && rows.current()) await panes.open(rows.current());
-  tags.open();
+  const menu = document.querySelector("#tags details");
+  if (!menu) return;
+  menu.open = true;
+  document.getElementById("tag-name").focus();
 }
 
 // All of the list, or what lies above or below an entry.
@@ -162,12 +164,15 @@ export const actions = {
   tree: () => panes.reader().classList.toggle("no-tree"),
 };
 
+// Their scripts may have to come first.
+const sent = (form) => (form.toggleAttribute("data-sent", true), act(`${form.dataset.act}-send`));
+
 // Forms that work without a script are taken over here; what they would do is in data-act.
 const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
-  tag: tags.send,
-  share: (form) => (form.toggleAttribute("data-sent", true), act("share-send")),
+  tag: sent,
+  share: sent,
   "mark-all": () => markMany(),
   view: (form, button) => panes.look({ [button.name]: button.value }),
   refresh,

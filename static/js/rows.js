@@ -5,8 +5,8 @@ import * as queue from "./queue.js";
 import { t } from "./words.js";
 
 export const current = () => list.all().find((row) => row.hasAttribute("aria-current"));
-// Set or taken here, by id.
-const stars = {};
+// Set or taken here, by id, and perhaps not known yet by who sends the text of the entry.
+let stars = {};
 export const isRead = (row) => row.classList.contains("is-read");
 
 function show(row, read) {
@@ -68,6 +68,7 @@ export function paintMany(some, read) {
 }
 
 export function select(row, place = "nearest") {
+  if (!queue.waiting.size) stars = {};
   const before = current();
   if (before && before !== row) before.removeAttribute("aria-current");
   if (!row) return;

@@ -254,6 +254,26 @@ def test_an_entry_that_comes_late_has_the_star_that_it_got_meanwhile(
         expect(page.locator(place).locator(star)).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_star_that_another_device_takes_is_gone_when_its_entry_is_opened_again(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    subscribe(site, ann, 2)
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    star = page.locator("#article form[data-act=star] button")
+    with page.expect_response("**/entries/star"):
+        page.keyboard.press("s")
+    expect(star).to_have_attribute("aria-pressed", "true")
+    entry = page.locator(".row[aria-current]").get_attribute("data-id")
+    assert site.services.reading.star(ann, int(entry or 0), False)
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 1")
+    page.keyboard.press("k")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    expect(star).to_have_attribute("aria-pressed", "false")
+
+
 def test_a_long_list_keeps_500_rows_in_the_page(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 900)
     kept(site, ann, density="compact")

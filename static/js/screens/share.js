@@ -69,7 +69,7 @@ async function send(form) {
 }
 
 const sent = () => {
-  const form = document.querySelector("form[data-sent]");
+  const form = document.querySelector('form[data-act="share"][data-sent]');
   form?.removeAttribute("data-sent");
   if (form) send(form);
 };

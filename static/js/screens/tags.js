@@ -1,15 +1,8 @@
-// Tags of the open entry: the menu in its article, its words in the row and the tree.
-import { post } from "./net.js";
-import { say, toast } from "./toast.js";
-
-const menu = () => document.querySelector("#tags details");
-
-export function open() {
-  const box = menu();
-  if (!box) return;
-  box.open = true;
-  document.getElementById("tag-name").focus();
-}
+// Tags of the open entry: the menu in its article, its words in the row and the tree. Loaded with the first
+// that is given or taken.
+import { act, register } from "../actions.js";
+import { post } from "../net.js";
+import { say, toast } from "../toast.js";
 
 const reload = async (url, id) => {
   const place = document.getElementById(id);
@@ -32,15 +25,23 @@ function paint(id, tags) {
 // Another one may be open by the time an answer comes: that has its own menu.
 const isOpen = (id) => document.querySelector("#article [data-entry]")?.dataset.entry === id;
 
-export async function send(form) {
+async function send(form) {
   const { entry, add, remove } = Object.fromEntries(new FormData(form));
   try {
     const { tags } = await post("/entries/tag", { entry, ...(add ? { add } : { remove }) });
     paint(entry, tags);
     await Promise.all([isOpen(entry) && reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
-    if (isOpen(entry)) open();
+    if (isOpen(entry)) act("tag");
     say(tags.map((tag) => tag.name).join(", "));
   } catch (failure) {
     toast(failure.message);
   }
 }
+
+function sent() {
+  const form = document.querySelector('form[data-act="tag"][data-sent]');
+  form?.removeAttribute("data-sent");
+  if (form) send(form);
+}
+
+register({ "tag-send": sent });
