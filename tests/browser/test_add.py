@@ -160,3 +160,31 @@ def test_first_entries_that_come_late_take_nothing_away(
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_be_visible()
     assert held == []
+
+
+def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: Eventually) -> None:
+    """The site before it takes its time, and its answer comes when that of the next one is there."""
+    from tests.support.reader import add_user
+
+    add_user(site.services)
+    page, held = visit(login="ann"), list[Route]()
+    page.clock.install()
+    page.goto("/add")
+    page.get_by_label("Address of a site").fill("https://slow.example")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator("#found progress")).to_be_visible()
+    slow = "address=https%3A%2F%2Fslow.example"
+    page.route(
+        "**/add",
+        lambda one: held.append(one) if (one.request.post_data or "").endswith(slow) else one.continue_(),
+    )
+
+    def later() -> list[Route]:
+        page.clock.run_for(1000)
+        return held
+
+    eventually(later)
+    page.get_by_label("Address of a site").fill("nothing at all")
+    with page.expect_event("requestfailed", lambda request: request == held[0].request):
+        page.get_by_role("button", name="Find").click()
+    expect(page.locator("#found [role=alert]")).to_be_visible()
