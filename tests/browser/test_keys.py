@@ -268,7 +268,7 @@ def _places(d: Desk) -> None:
         ("go-following", "/read/following"),
         ("go-shares", "/read/shares"),
         ("go-people", "/people"),
-        # by each of its keys from elsewhere: one is seen to be there before, too
+        # by each of its keys, and not from there: it would be seen before its page is loaded anew
         ("go-discover", "/discover"),
         ("go-notifications", "/notifications"),
         ("go-discover", "/discover"),
@@ -343,7 +343,7 @@ def _nothing_chosen(page: Page) -> None:
     expect(page.locator("#rows .row[aria-current]")).to_have_count(0)
 
 
-def test_wantedare_quiet_where_they_must_and_work_on_every_board(
+def test_keys_are_quiet_where_they_must_and_work_on_every_board(
     site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
 ) -> None:
     page = visit(login="ann")
@@ -435,7 +435,7 @@ def stop_clock(page: Page) -> None:
     page.clock.pause_at(page.evaluate("Date.now() / 1000") + 10)
 
 
-def test_wantedof_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
+def test_keys_of_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
     own = {"next": "x g+x ArrowRight", "star": "", "mark-all": "ж"}
     site.services.accounts.set_preferences(ann, {"keys": own})
     page = visit(login="ann")
@@ -529,7 +529,7 @@ def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, 
     expect(page.locator("#say")).to_have_text("2 keys")
 
 
-def test_the_help_shows_ones_own_wantedand_finds_them(site: Site, visit: Visit, ann: Actor) -> None:
+def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, ann: Actor) -> None:
     site.services.accounts.set_preferences(ann, {"keys": {"next": "x"}})
     page = visit(login="ann")
     page.keyboard.press("?")
