@@ -60,6 +60,7 @@ export function start() {
   for (const box of document.querySelectorAll("#toasts .toast")) {
     expire(box);
     const form = box.querySelector("form");
-    if (form) remember(() => form.requestSubmit());
+    // Also when it has gone by then: what is not in the page is not sent.
+    if (form) remember(() => (document.getElementById("toasts").append(box), form.requestSubmit()));
   }
 }
