@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app.models.actor import Actor
 from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.test_keys import press
 from tests.support.reader import add_user, pull, rss
 
 Visit = Callable[..., Page]
@@ -91,8 +92,7 @@ def test_keep_unread_star_and_undo(
     assert _read(page) == [0]
     page.keyboard.press("s")
     expect(page.locator("#article form[data-act=star] button")).to_have_attribute("aria-pressed", "true")
-    page.keyboard.press("g")
-    page.keyboard.press("s")
+    press(page, "g+s")
     expect(page.locator(".pane-list h1")).to_have_text("Starred")
     expect(page.locator("#rows .row")).to_have_count(1)
 

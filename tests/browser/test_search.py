@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from app import clock
 from app.models.actor import Actor
 from tests.browser.conftest import Site
+from tests.browser.test_keys import press
 from tests.support.reader import add_user, elsewhere, pull, rss
 
 Visit = Callable[..., Page]
@@ -37,6 +38,7 @@ def test_what_is_found_is_read_as_any_list(site: Site, visit: Visit, ann: Actor)
     field.press("Enter")
     rows = page.locator("#rows .row")
     expect(rows).to_have_count(10)
+    page.wait_for_load_state()  # rows are there before keys are
     expect(rows.first.locator("mark")).to_have_text(["Rose", "the garden"])
     page.locator("#stream h1").first.click()
     page.keyboard.press("j")
@@ -81,8 +83,7 @@ def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> 
     expect(page.locator("#tags details")).not_to_have_attribute("open", "")
     page.locator("#labels a", has_text="Later").click()
     expect(page.locator("#rows .row")).to_have_count(1)
-    page.keyboard.press("g")
-    page.keyboard.press("t")
+    press(page, "g+t")
     expect(page.get_by_role("heading", name="Tags", exact=True)).to_be_visible()
     bare = visit(login="ann", js=False)
     bare.goto("/tags")
