@@ -150,6 +150,7 @@ def test_an_entry_that_its_list_does_not_hold_is_marked_all_the_same(
 ) -> None:
     page = visit(login="ann")
     page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("entry="))
     eventually(lambda: _total(site, ann) == 19)
     page.goto(f"{page.url}&show=unread")
     expect(page.locator("#rows .row")).to_have_count(19)
@@ -214,7 +215,7 @@ def test_back_restores_list_place_and_entry(visit: Visit, ann: Actor) -> None:
     expect(page.locator(".pane-list h1")).to_have_text("All entries")
     expect(page.locator("#entry-title")).to_have_text(before[3])
     assert _titles(page) == before
-    assert page.locator(".pane-list").evaluate("(pane) => pane.scrollTop") == 150
+    expect(page.locator(".pane-list")).to_have_js_property("scrollTop", 150)
     page.go_back()
     expect(page).to_have_url(re.compile(r"/read/all$"))
     expect(page.locator("#article")).to_contain_text("Choose an entry")
