@@ -243,7 +243,7 @@ def test_what_is_taken_back_is_seen_in_a_tree_that_was_drawn_anew(
     agree(page, site, ann, eventually, {"": [A, B, D, E], "Art": [], "News": [C]})
     expect(page.locator(".toast")).to_contain_text("moved to “News”")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_function("document.querySelector('#tree nav').dataset.shape")
+    expect(page.locator("#tree nav")).not_to_have_attribute("data-shape", "")
     services.folders.create(ann, "Of another device")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(item(page, "Of another device")).to_be_visible()
