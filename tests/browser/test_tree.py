@@ -222,6 +222,7 @@ def test_the_menu_renames_reads_and_removes_with_undo(
     menu(page, "Inbox", "Delete folder")
     eventually(lambda: "Inbox" not in shape(site, ann))
     assert sorted(shown(page)[""]) == sorted(NAMES)
+    expect(page.locator(".toast").last).to_contain_text("Folder deleted")
     page.locator(".toast button").last.click()
     expect(page.locator("#say")).to_have_text("Taken back")
     agree(page, site, ann, eventually, {"": [A, B, D, E], "Art": [], "Inbox": [C], "News": []})
@@ -261,7 +262,7 @@ def test_two_devices_move_and_neither_loses(
     drag(one, A, "Art", 0.5)
     eventually(lambda: shape(site, ann)["Art"] == [A])
     drag(two, A, "News", 0.5)
-    eventually(lambda: shape(site, ann)["News"] == [A])
+    expect(two.locator(".toast")).to_contain_text("moved to “News”")
     # Both did what was asked for, nothing is lost and nothing counted twice.
     assert shape(site, ann) == {"": [B, C, D, E], "Art": [A], "News": [A]}
     assert site.services.reading.tree(ann).unread == 5
