@@ -101,7 +101,7 @@ def test_feeds_and_folders_are_dragged_and_taken_back(
     agree(page, site, ann, eventually, {"": [A, D, B, C, E], "Art": [], "News": []})
     assert count(page, "Art") == ""
     drag(page, "News", "Art", 0.1)
-    assert page.locator("#feeds .folder > a > span").all_text_contents() == ["News", "Art"]
+    expect(page.locator("#feeds .folder > a > span")).to_have_text(["News", "Art"])
     drag(page, "Art", "News", 0.5)
     expect(page.locator(".folder .folder > a > span")).to_have_text("Art")
     eventually(lambda: [f.parent is None for f in site.services.folders.list(ann)].count(False) == 1)
