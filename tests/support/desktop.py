@@ -90,7 +90,7 @@ class _Connection:
         self._desktop, self.socket, self._name = desktop, connected, f":1.{number}"
         self._stream = connected.makefile("rb")
         self._serial = 0
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
 
     def run(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -120,13 +120,15 @@ class _Connection:
     def _take(self, kind: int, flags: int, serial: int, fields: dict[int, Any], body: _Reader) -> None:
         if kind != _CALL or flags & _NO_REPLY:
             return
-        answer = self._answer(fields.get(3, ""), fields.get(6, ""), body)
         sender = _OWNER if fields.get(6) in (_SERVICE, _OWNER) else "org.freedesktop.DBus"
         about = {5: serial, 6: self._name, 7: sender}
-        if answer is None:
-            self._send(_ERROR, {4: "org.freedesktop.DBus.Error.NameHasNoOwner", **about}, "s", "not here")
-        else:
-            self._send(_RETURN, about, *answer)
+        # Who sees a notification may click at once: the browser must know its id before that.
+        with self._writing:
+            answer = self._answer(fields.get(3, ""), fields.get(6, ""), body)
+            if answer is None:
+                self._send(_ERROR, {4: "org.freedesktop.DBus.Error.NameHasNoOwner", **about}, "s", "not here")
+            else:
+                self._send(_RETURN, about, *answer)
 
     def _answer(self, member: str, whom: str, body: _Reader) -> tuple[Any, ...] | None:
         """Return signature and values of an answer, None: there is nothing of this kind."""
