@@ -6,7 +6,6 @@ import dataclasses
 import json
 import signal
 import subprocess
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -329,16 +328,21 @@ def test_a_manager_without_redis_still_says_how_it_is(settings: Settings, eventu
 
 
 def test_what_a_killed_manager_was_asked_is_not_known(
-    settings: Settings, redis_client: redis.Redis, eventually: Eventually
+    settings: Settings, redis_client: redis.Redis, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
         eventually(lambda: listening.running(settings) == [manager.pid], timeout=60)
         line = Link(local(settings, None))
         line.connect()
-        # Frozen, it cannot answer before it is killed.
+        # Frozen, it cannot answer before it is killed, and that is when it has been asked.
         manager.popen.send_signal(signal.SIGSTOP)
-        killing = threading.Timer(0.2, manager.popen.kill)
-        killing.start()
+        read = line._read
+
+        def killed(timeout: float | None) -> dict[str, Any]:
+            manager.popen.kill()
+            return read(timeout)
+
+        monkeypatch.setattr(line, "_read", killed)
         with pytest.raises(StoreError, match="whether the command was carried out is not known"):
             line.call(["status"])
         manager.popen.wait(20)
