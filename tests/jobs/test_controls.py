@@ -256,7 +256,11 @@ def test_a_killed_worker_is_replaced_and_its_jobs_are_not_blamed(
 ) -> None:
     async def work(controls: Controls) -> None:
         ids = _sleepers(jobs, 2, 3)
-        (worker,) = await _until(lambda: [w for w in _ready(controls) if len(w["current"]) == 2], "they run")
+        # Those that have ended while nobody looked run again.
+        (worker,) = await _until(
+            lambda: _sleepers(jobs, 2, 3) and [w for w in _ready(controls) if len(w["current"]) == 2],
+            "they run",
+        )
         assert await controls.kill(worker["name"], gently=gently) == {
             "worker": worker["name"],
             "pid": worker["pid"],

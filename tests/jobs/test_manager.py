@@ -39,6 +39,11 @@ def _all_run(client: redis.Redis, ids: list[str]) -> Callable[[], bool]:
     return lambda: support.states(client, ids) == {"started": len(ids)}
 
 
+def _at_work(jobs: RedisJobs, client: redis.Redis, count: int, seconds: float) -> Callable[[], bool]:
+    """Whether all of these sleepers run; those that have ended while nobody looked run again."""
+    return lambda: _all_run(client, _sleepers(jobs, count, seconds))()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_clean_stop_returns_jobs_and_leaves_nothing(
     settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually, number: int
@@ -64,7 +69,7 @@ def test_a_short_job_ends_within_the_grace(
     settings = dataclasses.replace(settings, stop_grace=20)
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 3, 1.5)
-        eventually(_all_run(redis_client, ids), timeout=60)
+        eventually(_at_work(jobs, redis_client, 3, 1.5), timeout=60)
         assert manager.stop() == 0
     assert support.states(redis_client, ids) == {"finished": 3}
 
@@ -73,7 +78,8 @@ def test_workers_die_with_their_manager_and_the_next_one_recovers(
     settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Eventually
 ) -> None:
     with support.running("queue_manager.main", settings, "first") as first:
-        ids = _sleepers(jobs, 6, 3)
+        # Longer than it takes to see them run, to kill, and to look again.
+        ids = _sleepers(jobs, 6, 10)
         eventually(_all_run(redis_client, ids), timeout=60)
         family = [child.pid for child in first.family()]
         first.stop(signal.SIGKILL)
@@ -93,9 +99,11 @@ def test_a_killed_fork_server_takes_no_job_along(
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
         ids = _sleepers(jobs, 6, 2)
-        eventually(_all_run(redis_client, ids), timeout=60)
+        eventually(_at_work(jobs, redis_client, 6, 2), timeout=60)
         workers = support.pids(manager, "feeds") + support.pids(manager, "suspects")
-        (server,) = [p for p in manager.family() if "forkserver" in " ".join(p.cmdline())]
+        # Not one of its children, which are called like it until they have a title of their own.
+        below = psutil.Process(manager.pid).children()
+        (server,) = [p for p in below if "forkserver" in " ".join(p.cmdline())]
         server.kill()
         eventually(lambda: not any(map(support.is_alive, workers)))
         eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)

@@ -117,7 +117,7 @@ def test_a_manager_that_is_killed_beside_another_is_inherited_by_it(
     """Manager, fork server and workers all killed at once; the other one is running already."""
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(support.running("queue_manager.main", settings, "first"))
-        ids = _sleepers(jobs, 6, 4)
+        ids = _sleepers(jobs, 6, 10)  # longer than the second one needs to start
         eventually(_running(redis_client, ids), timeout=60)
         second = stack.enter_context(support.running("queue_manager.main", settings, "second"))
         eventually(lambda: support.pids(second, "feeds"), timeout=60)
