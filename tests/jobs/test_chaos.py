@@ -22,16 +22,20 @@ from tests.jobs import support
 _STARTED = re.compile(r"worker_started worker=(\S+) group=\S+ pid=(\d+)")
 JOBS, FIRST, TERMS, KILLS = 2000, 200, 40, 20
 _SUSPECTS = '\n[more-suspects]\nqueues = ["suspects"]\nslots = 1\nsystem_slots = 1\n'
+#: What ended first is asked for last, which may be minutes later.
+_KEPT = "[queue.feed-pull]\nresult_ttl = 3600\n[queue.suspects]\nresult_ttl = 3600\n"
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)
 def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
     settings: Settings, redis_client: redis.Redis, eventually: Any
 ) -> None:
     # Nothing is given up here: blows hit at random, and which jobs they hit is not the jobs' fault.
     # Almost no grace, so that a SIGTERM too finds jobs that must be given back.
     settings = dataclasses.replace(settings, job_retries=100, stop_grace=0.02)
-    settings = dataclasses.replace(settings, queues_file=support.groups(settings, workers=2, extra=_SUSPECTS))
+    table = support.groups(settings, workers=2, extra=_SUSPECTS + _KEPT)
+    settings = dataclasses.replace(settings, queues_file=table)
     rng = random.Random(20261120)
     blows = [signal.SIGTERM] * TERMS + [signal.SIGKILL] * KILLS
     rng.shuffle(blows)
