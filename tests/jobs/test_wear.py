@@ -12,9 +12,8 @@ import pytest
 from app.config import Settings
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
-from queue_manager import supervisor
-from queue_manager.live import Live
-from tests.jobs import support
+from queue_manager import listening, supervisor
+from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
 from tests.support.imports import REPO
 
@@ -29,8 +28,22 @@ retries = 1
 """
 
 
+@pytest.fixture
+def engine(engine: Engine, eventually: Any) -> Engine:
+    """The running manager, when it can be talked to."""
+    eventually(lambda: listening.running(engine.settings) == [engine.manager.pid], timeout=60)
+    return engine
+
+
 def _set(engine: Engine, group: str, key: str, value: int) -> None:
-    support.linked(engine.settings, lambda link: Live(link.client).write(group, key, str(value)))
+    """Change a setting; what comes after that its workers know already."""
+    repl.ask(engine.settings, f"set {group}.{key} {value}")
+
+
+def _worker(engine: Engine, group: str) -> list[int]:
+    """The one worker of a group; none while another one takes its place."""
+    pids = support.pids(engine.manager, group)
+    return pids if len(pids) == 1 else []
 
 
 def _left(engine: Engine, reason: str) -> int:
@@ -57,8 +70,7 @@ def test_workers_leave_after_so_many_jobs_and_lose_none(engine: Engine, group: s
 
 @pytest.mark.parametrize("group", ["feeds", "solo"])
 def test_a_worker_whose_lifetime_is_over_is_replaced(engine: Engine, eventually: Any, group: str) -> None:
-    eventually(lambda: support.pids(engine.manager, group), timeout=30)
-    (old,) = support.pids(engine.manager, group)
+    (old,) = eventually(lambda: _worker(engine, group), timeout=30)
     before = _left(engine, "lifetime")
     _set(engine, group, "lifetime", 10)
     try:
@@ -75,10 +87,9 @@ def test_a_worker_whose_lifetime_is_over_is_replaced(engine: Engine, eventually:
 
 def test_workers_share_what_was_loaded_for_all_of_them(engine: Engine, eventually: Any) -> None:
     """Looking for garbage among it writes to each of its pages, and each worker had a copy of them all."""
-    eventually(lambda: support.pids(engine.manager, "solo"), timeout=30)
     ticket = engine.jobs.enqueue(Job(Task.ECHO, {"shared": 1}, Queue.MAINTENANCE))
     assert [o.error for o in engine.jobs.await_many([ticket], 60)] == [None]
-    (worker,) = support.pids(engine.manager, "solo")
+    (worker,) = eventually(lambda: _worker(engine, "solo"), timeout=30)
     memory = psutil.Process(worker).memory_full_info()
     assert memory.uss < memory.rss / 3
 
