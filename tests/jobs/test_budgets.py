@@ -36,6 +36,11 @@ def budget(settings: Settings, redis_client: redis.Redis) -> Iterator[RedisBudge
         yield made
 
 
+def _about(seconds: float) -> Any:
+    """Compare with a wait that is measured some moments later; a token takes a hundred seconds."""
+    return pytest.approx(seconds, abs=30)
+
+
 def _age(client: redis.Redis, key: str, seconds: float) -> None:
     """Let a bucket or a stop be so many seconds older."""
     text: Any = client.get(key)
@@ -47,7 +52,7 @@ def test_a_burst_goes_at_once_and_the_rest_one_after_the_other(budget: RedisBudg
     assert waits[:3] == [0, 0, 0]
     assert waits[3:] == [pytest.approx(100 * n, abs=1) for n in (1, 2, 3)]
     # Whoever comes next is put behind them: nobody comes back at the same time.
-    assert budget.take(["a.example"]) == [pytest.approx(400, abs=1)]
+    assert budget.take(["a.example"]) == [_about(400)]
     assert budget.take(["b.example"]) == [0]
 
 
@@ -92,24 +97,24 @@ def test_people_run_ahead_and_the_updater_pays_back(budget: RedisBudget) -> None
 def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_client: redis.Redis) -> None:
     budget.punish("a.example", 600)
     waits = budget.take(["a.example"] * 3)
-    assert waits == [pytest.approx(600 + 100 * n, abs=1) for n in range(3)]
+    assert waits == [_about(600 + 100 * n) for n in range(3)]
     assert budget.take(["a.example"], urgent=True)[0] > 600
     # A shorter stop does not end a longer one, and other hosts go on.
     budget.punish("a.example", 1)
     assert budget.take(["a.example"])[0] > 600
     assert budget.take(["b.example"]) == [0]
     ms: Any = redis_client.pttl(keys.HOST_STOP + "a.example")
-    assert 590_000 < ms <= 600_000
+    assert 570_000 < ms <= 600_000
     _age(redis_client, keys.HOST_STOP + "a.example", 601)
     assert budget.take(["a.example"]) == [0]
 
 
 def test_a_stop_holds_for_hosts_without_a_rate_and_spares_the_rest_of_a_group(budget: RedisBudget) -> None:
     budget.punish("free.example", 60)
-    assert budget.take(["free.example"])[0] > 59
+    assert budget.take(["free.example"]) == [_about(60)]
     # Whoever runs one name below a shared one must not silence all the others.
     budget.punish("a.big.example", 60)
-    assert budget.take(["a.big.example"])[0] > 59
+    assert budget.take(["a.big.example"]) == [_about(60)]
     assert budget.take(["b.big.example"]) == [0]
 
 
