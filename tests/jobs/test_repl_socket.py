@@ -11,7 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -317,34 +317,42 @@ def test_J04_who_is_slow_is_cut_off_and_who_is_silent_is_sent_away(
 ) -> None:
     """In this process, with short times: nobody waits five minutes for a test."""
 
-    async def run() -> tuple[dict[str, Any], bytes]:
-        commands = _Loud()
-        server = control.ControlServer(settings, commands, {"pid": 1}, None, idle=0.2, slow=0.2)
-        await server.start()
-        try:
-            path = listening.socket_path(settings, os.getpid())
-            silent = await asyncio.to_thread(repl.Client, listening.connect(path))
-            with contextlib.closing(silent):
-                await asyncio.to_thread(silent.read)
-                goodbye = await asyncio.to_thread(silent.read)
-            slow = repl.Client(listening.connect(path))
-            with contextlib.closing(slow):
-                await asyncio.to_thread(slow.read)
-                slow.send(b'{"id": 1, "cmd": ["help"]}\n')
-                await commands.was_cut_off(server)
-                return goodbye, await asyncio.to_thread(slow.rest)
-        finally:
-            await server.close()
+    async def silent() -> dict[str, Any]:
+        async with _serving(settings, _Loud(), idle=0.2) as client:
+            return await asyncio.to_thread(client.read)
 
-    goodbye, rest = asyncio.run(run())
+    async def slow() -> bytes:
+        commands = _Loud()
+        # Nobody is sent away for having been silent before he asks.
+        async with _serving(settings, commands, slow=0.2) as client:
+            client.send(b'{"id": 1, "cmd": ["help"]}\n')
+            await commands.was_cut_off()
+            return await asyncio.to_thread(client.rest)
+
+    goodbye, rest = asyncio.run(silent()), asyncio.run(slow())
     assert goodbye["error"]["message"] == "Nothing was said for 0.2 seconds: connect again."
     assert 0 < len(rest) < _Loud.LENGTH
+
+
+@contextlib.asynccontextmanager
+async def _serving(settings: Settings, commands: _Loud, **seconds: float) -> AsyncIterator[repl.Client]:
+    """Serve one client, which has been greeted, for the time of a block."""
+    commands.server = server = control.ControlServer(settings, commands, {"pid": 1}, None, **seconds)
+    await server.start()
+    try:
+        path = listening.socket_path(settings, os.getpid())
+        with contextlib.closing(await asyncio.to_thread(repl.Client, listening.connect(path))) as client:
+            await asyncio.to_thread(client.read)
+            yield client
+    finally:
+        await server.close()
 
 
 class _Loud(Commands):
     """Answers with more than a socket holds."""
 
     LENGTH = 32 << 20
+    server: control.ControlServer
 
     def __init__(self) -> None:
         """Without a manager: ``help`` needs none."""
@@ -352,9 +360,9 @@ class _Loud(Commands):
     async def run(self, words: Any) -> str:
         return "x" * self.LENGTH
 
-    async def was_cut_off(self, server: control.ControlServer) -> None:
+    async def was_cut_off(self) -> None:
         """Wait until the server has no client any more."""
-        while server.clients:
+        while self.server.clients:
             await asyncio.sleep(0.01)
 
 
