@@ -177,10 +177,17 @@ def test_without_its_stores_a_process_lives_and_is_not_ready(
         support.running("controller.main", away, "controller"),
         support.running("workers.updater", away, "updater"),
     ):
+
+        def lacks(process: str) -> list[str]:
+            """What it misses; where it does not know that in time, which is short, it misses itself."""
+            answer = ask.get(away, process, "/readyz")
+            assert answer.status == 503, process
+            found: list[str] = answer.json["missing"]
+            return found
+
         for process, missing in lacking.items():
             eventually(lambda p=process: ask.get(away, p, "/healthz").status == 200, timeout=60)
-            answer = ask.get(away, process, "/readyz")
-            assert (answer.status, answer.json["missing"]) == (503, missing), process
+            eventually(lambda p=process, m=missing: lacks(p) == m, timeout=60)
         found = ask.scrape(away)
         assert not found["eventr_queue_length"], "a gap says more than a zero"
         assert found["eventr_workers"]["feeds", "ready"] == 0
