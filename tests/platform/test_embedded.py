@@ -59,18 +59,15 @@ def test_mongodb_has_transactions_and_change_streams(servers: embedded.Running) 
         client.drop_database("probe")
 
 
-def test_a_mongodb_that_is_not_ready_cannot_be_reached(
-    home: Settings, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mongodb_that_is_not_ready_cannot_be_reached(home: Settings, eventually: Eventually) -> None:
     """As after each start, for a moment: a connection made then would refuse transactions for good."""
-    monkeypatch.setattr("app.mappers.store.TIMEOUT_MS", 300)
     mongodb = embedded.MongoDB(home)
     with contextlib.closing(Store(mongodb.address, "kept")) as early:
         for number in range(2):
             mongodb.launch()
             try:
                 eventually(mongodb.answers)
-                with pytest.raises(StoreError):
+                with pymongo.timeout(0.3), pytest.raises(StoreError):
                     early.ping()
                 mongodb.prepare()
                 eventually(lambda: _answers(early))
