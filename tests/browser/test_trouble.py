@@ -259,3 +259,22 @@ def test_each_key_that_is_pressed_while_more_is_loaded_is_a_step(
     expect(page.locator("#rows .row")).to_have_count(60)
     expect(page.locator("#rows .row[aria-current] h2")).to_contain_text("one 51")
     expect(page.locator("#entry-title")).to_have_text("one 51")
+
+
+def test_of_settings_that_are_saved_again_and_again_the_last_ones_stay(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    page.goto("/settings/reading")
+    held: list[Route] = []
+    page.route("**/settings/reading", lambda route: held.append(route), times=1)
+    for words in ("Compact", "Cozy", "Cards"):
+        page.get_by_text(words, exact=True).click()
+        page.get_by_role("button", name="Save").click()
+    held[0].continue_()
+
+    def density() -> str:
+        user = site.services.gateways.accounts.user(ann.user_id)
+        return user.preferences.density if user else ""
+
+    eventually(lambda: page.evaluate("true") and density() == "card", message="it was left out")
