@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,9 +55,15 @@ class MongoDB(Server):
         given = [*options.items(), *(("--setParameter", f"{name}={at}") for name, at in parameters.items())]
         return [str(program), *(part for pair in given for part in pair)]
 
-    @property
-    def left_over(self) -> Sequence[Path]:
-        return (self.layout.mongodb_door,)
+    def clear(self) -> None:
+        self.layout.mongodb_door.unlink(missing_ok=True)
+        # Ended in the middle of its first start, it may never start again: the replica set is made in
+        # several steps. Until clients are let in there is nothing to lose.
+        if self._unfinished.exists() or not any(self.data.iterdir()):
+            self._unfinished.touch()
+            for each in self.data.iterdir():
+                if each != self._unfinished:
+                    shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     def answers(self) -> bool:
         # The driver waits half a second after a refused connection; a bare socket does not.
@@ -95,6 +103,9 @@ class MongoDB(Server):
         A member that has just started answers before it is readable. The driver takes a connection of
         that moment for one without sessions and refuses transactions on it for good: it must not be made.
         """
+        if self._unfinished.exists():
+            self._unfinished.unlink(missing_ok=True)
+            _sync(self.data)  # after a loss of power it must not be there again, beside what clients wrote
         with contextlib.suppress(FileExistsError):  # found running, and opened by who started it
             self.layout.mongodb_door.symlink_to(self.layout.mongodb_socket.name)
 
@@ -111,6 +122,11 @@ class MongoDB(Server):
             config["version"] += 1
             client.admin.command("replSetReconfig", config, force=True)
 
+    @property
+    def _unfinished(self) -> Path:
+        """There as long as the data are those of a first start that has not come to its end."""
+        return self.data / "eventr.unfinished"
+
     def _config(self, client: pymongo.MongoClient[Any]) -> dict[str, Any] | None:
         try:
             config: dict[str, Any] = client.admin.command("replSetGetConfig")["config"]
@@ -122,3 +138,11 @@ class MongoDB(Server):
 
     def _client(self) -> pymongo.MongoClient[Any]:
         return pymongo.MongoClient(self.layout.mongodb_member_uri, serverSelectionTimeoutMS=2000)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

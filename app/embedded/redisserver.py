@@ -48,6 +48,9 @@ class Redis(Server):
         except (redis.ConnectionError, redis.TimeoutError):
             return False  # a busy loading is a ConnectionError too: it does not answer yet
 
+    def clear(self) -> None:
+        """Nothing: it makes its socket anew."""
+
     def prepare(self) -> None:
         """Nothing: an answer means that its file is loaded."""
 

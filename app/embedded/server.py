@@ -63,10 +63,9 @@ class Server(abc.ABC):
     def shut_down(self) -> None:
         """Tell a server that is not our child to end."""
 
-    @property
-    def left_over(self) -> Sequence[Path]:
-        """Files of the one before that must be gone when it starts."""
-        return ()
+    @abc.abstractmethod
+    def clear(self) -> None:
+        """Take away what the one before left and must be gone when it starts; nobody runs now."""
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -86,8 +85,7 @@ class Server(abc.ABC):
             log.info("server_found", server=self.name)
             return
         try:
-            for each in self.left_over:
-                each.unlink(missing_ok=True)
+            self.clear()
             program = programs.find(self.wanted)
             self.process = child.spawn(
                 self.command(program), log=self.log_file, at_death=signal.SIGTERM, keep=(descriptor,)

@@ -138,6 +138,38 @@ def test_data_outlives_a_stop_a_kill_and_a_move(home: Settings, eventually: Even
             assert client.admin.command("hello")["isWritablePrimary"]
 
 
+def test_a_first_start_that_was_cut_off_is_begun_anew(home: Settings, eventually: Eventually) -> None:
+    """By Ctrl-C or a kill: MongoDB does not start again on a replica set that was made by half."""
+    mongodb = embedded.MongoDB(home)
+    mongodb.launch()
+    try:
+        eventually(mongodb.answers)
+    finally:
+        mongodb.stop()
+    _damage(mongodb.data)
+    with embedded.servers(home) as running:
+        _write(running)
+    with embedded.servers(home) as running:
+        _assert_kept(running)
+
+
+def test_no_data_are_thrown_away_that_anybody_could_write(home: Settings) -> None:
+    with embedded.servers(home):
+        pass
+    damaged = _damage(embedded.MongoDB(home).data)
+    with pytest.raises(StartupError, match=r"embedded MongoDB did not start.*mongodb\.log"):
+        embedded.servers(home)
+    assert damaged.exists()
+
+
+def _damage(data: Path) -> Path:
+    """Make MongoDB refuse to start on these data."""
+    catalog = data / "WiredTiger.turtle"
+    assert catalog.exists()
+    catalog.write_text("nonsense")
+    return catalog
+
+
 def test_running_servers_are_found_and_left_alone(home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ORPHAN_AFTER", 0.1)
     with embedded.servers(home) as running:
