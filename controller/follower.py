@@ -47,6 +47,7 @@ class Follower:
         self._back = back
         #: Stream → id of the last entry that was passed on.
         self.at: dict[str, str] = dict.fromkeys(streams, "0-0")
+        self._placed = asyncio.Event()
 
     async def position(self) -> None:
         """Go to the newest entries; waits while Redis is away."""
@@ -55,10 +56,16 @@ class Follower:
                 for stream in self.at:
                     rows = await self._client.xrevrange(stream, count=1)
                     self.at[stream] = rows[0][0].decode() if rows else "0-0"
+                self._placed.set()
                 return
             except OUTAGE:
                 _log.warning("redis_silent", while_="starting")
                 await asyncio.sleep(_PAUSE)
+
+    async def place(self, stream: str) -> str:
+        """Return where it is in a stream, once it knows."""
+        await self._placed.wait()
+        return self.at[stream]
 
     async def run(self) -> None:
         """Read for ever."""

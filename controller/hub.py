@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from app.models import keys
@@ -100,7 +100,7 @@ class Subscribers:
 class Hub:
     """Serves subscribers and waiters; told of events by whoever reads the stream."""
 
-    def __init__(self, client: Any, position: Callable[[], str]) -> None:
+    def __init__(self, client: Any, position: Callable[[], Awaitable[str]]) -> None:
         self._client = client
         self._position = position
         self._subscribers = Subscribers()
@@ -132,8 +132,9 @@ class Hub:
         self, wanted: Subscribe, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         subscriber = Subscriber(wanted)
+        # What happened before the hub knew its place would reach nobody. Nothing may come in between the two.
+        position = await self._position()
         self._subscribers.add(subscriber)
-        position = self._position()
         hung_up = asyncio.create_task(reader.read(1))
         lagging = asyncio.create_task(subscriber.lagging.wait())
         try:

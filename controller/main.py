@@ -94,7 +94,7 @@ class Parts:
 
     def __init__(self, settings: Settings, client: Any, reading: Any) -> None:
         self._settings = settings
-        self.hub = Hub(client, lambda: self._follower.at[keys.EVENTS])
+        self.hub = Hub(client, lambda: self._follower.place(keys.EVENTS))
         self.browsers = Browsers(client, settings)
         self._follower = Follower(reading, (keys.EVENTS, keys.PEOPLE), self._told, self._back)
         self._reception = Reception(lambda: Stream(self.browsers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -19,6 +20,8 @@ from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from controller import messages
+from controller.follower import Follower, connect
+from controller.hub import Hub
 from controller.messages import Event, Refused, Subscribe, Subscribed
 from tests.jobs import support
 from workers import endings
@@ -106,7 +109,7 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
             seen = _read(stream, 6)
             first.stop(9)
     _run(jobs, redis_client, settings, range(4, 8))
-    redis_client.delete(*redis_client.scan_iter(alive))
+    redis_client.delete("none", *redis_client.scan_iter(alive))  # it may have run out
     with support.running("controller.main", settings, "second") as second:
         eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
         with _subscribed(settings, Subscribe(since=seen[-1].at)) as stream:
@@ -134,12 +137,9 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
 )
 def test_other_lines_are_refused(line: bytes) -> None:
     """Each wrong first line is answered with one sentence and hung up on."""
-    import asyncio
-
-    from controller.hub import Hub
 
     async def converse(path: Path) -> list[bytes]:
-        server = await asyncio.start_unix_server(Hub(None, str).serve, path, limit=messages.LINE_MAX)
+        server = await asyncio.start_unix_server(Hub(None, _nowhere).serve, path, limit=messages.LINE_MAX)
         async with server:
             reader, writer = await asyncio.open_unix_connection(path)
             writer.write(line)
@@ -151,6 +151,35 @@ def test_other_lines_are_refused(line: bytes) -> None:
         first, rest = asyncio.run(converse(Path(folder) / "hub.sock"))
     assert isinstance(messages.decode(first), Refused)
     assert rest == b""
+
+
+async def _nowhere() -> str:
+    return "0-0"
+
+
+def test_who_subscribes_before_the_hub_knows_its_place_misses_nothing(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    """As who comes back right after a restart, or when Redis came later than the controller."""
+
+    async def converse(path: Path) -> list[messages.Message]:
+        async with connect(settings.redis_url) as client:
+            follower = Follower(client, (keys.EVENTS,), lambda _, rows: None, lambda: None)
+            hub = Hub(client, lambda: follower.place(keys.EVENTS))
+            async with await asyncio.start_unix_server(hub.serve, path):
+                reader, writer = await asyncio.open_unix_connection(path)
+                writer.write(messages.encode(Subscribe(since="0-0")))
+                answer = asyncio.create_task(reader.readline())
+                await asyncio.wait({answer}, timeout=0.5)
+                await follower.position()
+                said = [await answer, await reader.readline()]
+                writer.close()
+                return [messages.decode(line) for line in said]
+
+    at = redis_client.xadd(keys.EVENTS, {"kind": "started", "id": "missed"}).decode()  # type: ignore[union-attr]
+    with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
+        said = asyncio.run(asyncio.wait_for(converse(Path(folder) / "hub.sock"), 30))
+    assert said == [Subscribed(at), Event(at, "started", "missed", {})]
 
 
 def test_a_second_controller_is_refused(controller: support.Process, settings: Settings) -> None:
