@@ -4,7 +4,10 @@ import asyncio
 import dataclasses
 import datetime as dt
 import gzip
+import threading
+import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 import xxhash
@@ -251,6 +254,35 @@ def test_nothing_waits_for_the_watchdog(server: RawServer, monkeypatch: pytest.M
     with local_fetcher(server) as fetcher:
         for _ in range(200):
             assert get(fetcher, server.url("/r")).body == FEED
+
+
+def test_what_came_in_time_counts_when_it_is_read_late(
+    server: RawServer, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when this process stood still for longer than it waits for anybody."""
+    go, answered = threading.Event(), threading.Event()
+
+    def play(_request: Request) -> Reply:
+        assert go.wait(30)
+        asyncio.get_running_loop().call_soon(answered.set)  # after it has been written
+        return Reply(body=FEED)
+
+    server.set("/f", play)
+    got: list[Fetched] = []
+    with local_fetcher(server) as fetcher:
+        fetcher._engine.submit(FetchRequest(server.url("/f")), got.append)
+
+        def asked() -> bool:
+            fetcher._engine.turn(0)
+            return bool(server.requests)
+
+        eventually(asked)
+        go.set()
+        assert answered.wait(30)
+        late = time.monotonic() + 3600
+        monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: late))
+        eventually(lambda: fetcher._engine.turn(0) or got)
+    assert [(g.status, word(g)) for g in got] == [(200, None)]
 
 
 def test_connections_are_limited_in_all() -> None:

@@ -102,7 +102,7 @@ class Engine:
     def turn(self, wait: float | None) -> None:
         """Start what may start, wait at most so many seconds, handle what happened."""
         self._start_waiting()
-        self._run_timers()
+        self._run_curl()
         # On an open connection all of a fetch can happen inside the call that starts it.
         self._collect()
         limit = self.timeout() if wait is None or self._more else wait
@@ -112,8 +112,11 @@ class Engine:
                 self._resolved()
             else:
                 act(fd, _MASKS.get(events) or _mask(events))
-        self._run_timers()
+        self._run_curl()
         self._collect()
+        # Last: an answer that has come in time counts, however late this process gets round to read it.
+        if self._running and not self._more:
+            self._sweep(time.monotonic())
         ended, self._ended, self._decoded = self._ended, [], 0
         for done, fetched in ended:
             done(fetched)
@@ -241,17 +244,16 @@ class Engine:
 
     # -- time
 
-    def _run_timers(self) -> None:
-        now = time.monotonic()
-        if self._curl_due is not None and self._curl_due <= now:
+    def _run_curl(self) -> None:
+        if self._curl_due is not None and self._curl_due <= time.monotonic():
             self._curl_due = None
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        if self._running and self._sweep_due <= now:
-            self._sweep_due = now + self._sweep_every
-            self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """End what is past its deadline (X06); libcurl's own limits know only whole seconds."""
+        """End what is past its deadline (X06), now and then; libcurl's own limits know only whole seconds."""
+        if now < self._sweep_due:
+            return
+        self._sweep_due = now + self._sweep_every
         for transfer, slot in list(self._running.items()):
             error = _late(transfer, slot, now)
             if error is not None:
