@@ -108,7 +108,7 @@ def test_a_callback_that_never_answers_holds_nobody_up_for_long(
         db.insert_one({**doc, "_id": 5, "callback": slow.url("/cb")})
         server.services.sharing.share(ann, entries[0])
         with fetcher:
-            done = asyncio.run(server.services.hub.push(row.feed_id, fetcher, seconds=1))
+            done = asyncio.run(server.services.hub.push(row.feed_id, fetcher, seconds=6))
     assert done == {"pushed": 1, "dropped": 0}
     late = server.services.mappers.hubs.get(5)
     assert late is not None

@@ -43,7 +43,7 @@ def settings(settings: Settings, service: PushService, tarpit: RawServer) -> Set
         fetch_first_byte_timeout=60,
         fetch_idle_timeout=60,
         fetch_total_timeout=300,
-        push_timeout=0.5,
+        push_timeout=3,  # in which good ones answer on a busy machine, too
     )
 
 
