@@ -100,7 +100,11 @@ def _serve(folder: Path) -> None:
     app.config["PUBLISH_SUPPORTED"] = True
     tasks, hubs = Tasks(), {}
     for name in (*METHODS, "refusing"):
-        config = {"SIGNATURE_ALGORITHM": "sha256" if name == "refusing" else name, "BACKOFF_BASE": 0.5}
+        config = {
+            "SIGNATURE_ALGORITHM": "sha256" if name == "refusing" else name,
+            "BACKOFF_BASE": 0.5,
+            "REQUEST_TIMEOUT": 30,  # who is only slow is not to get a push twice
+        }
         hub = OtherHub(SQLite3HubStorage(str(folder / f"{name}.sqlite3")), tasks, **config)
         app.register_blueprint(hub.build_blueprint(url_prefix=f"/hub/{name}"))
         hubs[name] = hub
