@@ -316,7 +316,7 @@ def test_who_reads_nothing_is_dropped_and_holds_up_nobody(
     settings: Settings, events: RedisEvents, inside: Inside, eventually: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    inside(events_stall=1.0)
+    inside(events_stall=5.0)  # longer than the quick one may be held up
     port = settings.events_port
     with socket.socket() as slow, live.listening(port, _url(events, ANN)) as quick:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
