@@ -171,7 +171,7 @@ def _fast_folder() -> str | None:
 
 def _remove_left_overs() -> None:
     """Remove the folders of test runs that were killed: they lie in memory."""
-    for folder in Path(_fast_folder() or tempfile.gettempdir()).glob("eventr-test-*-*"):
+    for folder in Path(_fast_folder() or tempfile.gettempdir()).glob("eventr-test-[0-9]*-*"):
         if not psutil.pid_exists(int(folder.name.split("-")[2])):
             shutil.rmtree(folder, ignore_errors=True)  # another worker may be at it too
 
