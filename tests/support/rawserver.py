@@ -168,7 +168,7 @@ class RawServer:
 
     def start(self) -> Self:
         self._thread.start()
-        self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def stop(self) -> None:
