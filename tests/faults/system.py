@@ -108,7 +108,7 @@ class System:
             settings, poll_min=1, poll_max=poll_max, fetch_allow=("127.0.0.0/8",), fetch_ports=ports
         )
         self.services = bootstrap.build(self.settings)
-        self.client = redis.Redis.from_url(settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0))
+        self.client = redis.Redis.from_url(settings.redis_url, socket_timeout=30, retry=Retry(NoBackoff(), 0))
         self.db = self.services.store.database
         self.blows: list[Blow] = []
         self.checked = 0
