@@ -70,7 +70,7 @@ from app.mappers import feeds
 take_over = feeds.FeedMapper._take_over
 
 def unguarded(self, feed_ids, taken, now, dead):
-    take_over(self, feed_ids, taken, taken["claimed_until"].replace(year=9000), dead)
+    take_over(self, feed_ids, taken, taken["claimed_until"].replace(year=8000), dead)
 
 feeds.FeedMapper._take_over = unguarded
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from app import clock
 from app.bootstrap import Services
 from app.models.actor import Actor
@@ -37,6 +39,6 @@ def fill(services: Services, ann: Actor, entry: int) -> int:
     services.notifier.imported(ann.user_id, 17)
     services.notifications.read(ann, f"{NoteKind.FOLLOWER.value}.0")
     failed = {"error": "http_503"}
-    since = {"$set": {"error_since": clock.now().replace(year=clock.now().year - 1)}}
+    since = {"$set": {"error_since": clock.now() - dt.timedelta(days=365)}}
     services.store.database["feeds"].update_many(failed, since)
     return share.id
