@@ -2,7 +2,8 @@
 
 A subscriber says which jobs it means and, when it comes back, after which stream id it wants to go on.
 It misses nothing: the hub first notes it, then sends what lies between its id and the hub's own
-position, then what comes. For jobs that have ended before, their state is sent at once.
+position, then what comes. For jobs that have ended before, their state is sent at once, and what the
+stream still brings from before that state is left out: it would seem to begin anew.
 
 Who awaits results says for which tickets and gets each once; see :mod:`controller.results`.
 """
@@ -32,6 +33,7 @@ from controller.messages import (
     encode,
     event,
 )
+from controller.people import Place, place
 from controller.results import Results
 
 #: Events that may wait for one subscriber; who reads more slowly is cut off and can resume.
@@ -51,10 +53,17 @@ class Subscriber:
         self.ids = None if wanted.ids is None else frozenset(wanted.ids)
         self.queue: asyncio.Queue[Event] = asyncio.Queue(BACKLOG)
         self.lagging = asyncio.Event()
+        #: Jobs whose end it is told as a state, and the place in the stream that is the state's.
+        self.ended: frozenset[str] = frozenset()
+        self.ended_by: Place = (0, 0)
 
     def wants(self, happened: Event) -> bool:
         """Whether this event is about its jobs."""
         return self.ids is None or happened.id in self.ids
+
+    def knows(self, happened: Event) -> bool:
+        """Whether this event lies before a state that it is told."""
+        return happened.id in self.ended and place(happened.at) <= self.ended_by
 
     def offer(self, happened: Event) -> None:
         """Add an event, or note that the client is too slow."""
@@ -138,8 +147,10 @@ class Hub:
         hung_up = asyncio.create_task(reader.read(1))
         lagging = asyncio.create_task(subscriber.lagging.wait())
         try:
+            # Before it is told that it is heard: what it does then, it is told as events and not as a state.
+            earlier = await self._earlier(wanted.since, subscriber, position)
             await _send(writer, Subscribed(position))
-            for happened in await self._earlier(wanted, position):
+            for happened in earlier:
                 await _send(writer, happened)
             while not (hung_up.done() or lagging.done()):
                 await self._pass_on(subscriber, writer, hung_up, lagging)
@@ -155,33 +166,39 @@ class Hub:
     ) -> None:
         following = asyncio.create_task(subscriber.queue.get())
         await asyncio.wait({following, *ends}, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
-            await _send(writer, following.result())
-        else:
+        if not following.done():
             following.cancel()
+        elif not subscriber.knows(following.result()):
+            await _send(writer, following.result())
 
-    async def _earlier(self, wanted: Subscribe, position: str) -> list[Event]:
-        """What the client missed, and the ends of its jobs that are past already."""
-        if wanted.since is not None:
-            subscriber, after, found = Subscriber(wanted), wanted.since, list[Event]()
-            while rows := await self._client.xrange(keys.EVENTS, f"({after}", position, count=_PAGE):
-                found += [e for e in (event(at, row) for at, row in rows) if subscriber.wants(e)]
-                after = rows[-1][0].decode()
-            return found
-        return [] if wanted.ids is None else await self._ended(wanted.ids)
+    async def _earlier(self, since: str | None, subscriber: Subscriber, position: str) -> list[Event]:
+        """What the client missed, or the ends of its jobs that are past already."""
+        if since is None:
+            return await self._ended(subscriber)
+        after, found = since, list[Event]()
+        while rows := await self._client.xrange(keys.EVENTS, f"({after}", position, count=_PAGE):
+            found += [e for e in (event(at, row) for at, row in rows) if subscriber.wants(e)]
+            after = rows[-1][0].decode()
+        return found
 
-    async def _ended(self, ids: Iterable[str]) -> list[Event]:
-        order = list(ids)
-        async with self._client.pipeline(transaction=False) as pipe:
+    async def _ended(self, subscriber: Subscriber) -> list[Event]:
+        if not (order := list(subscriber.ids or ())):
+            return []
+        # One transaction: they are the states at one place in the stream, which the hub may still come to.
+        async with self._client.pipeline() as pipe:
             for job_id in order:
                 pipe.hmget(keys.job(job_id), "status", "error")
-            rows = await pipe.execute()
+            pipe.xrevrange(keys.EVENTS, count=1)
+            *rows, newest = await pipe.execute()
         texts = [[part.decode() if part else "" for part in row] for row in rows]
-        return [
+        ends = [
             Event("", status, job_id, {"error": error})
             for job_id, (status, error) in zip(order, texts, strict=True)
             if status in _ENDS
         ]
+        subscriber.ended = frozenset(end.id for end in ends)
+        subscriber.ended_by = place(newest[0][0].decode()) if newest else (0, 0)
+        return ends
 
 
 class Waiting:

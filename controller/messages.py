@@ -62,7 +62,7 @@ class Subscribe:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Hub → client: all events after ``at`` will follow."""
+    """Hub → client: all events after ``at`` will follow; none from before an end that is told as a state."""
 
     op: ClassVar[str] = "subscribed"
     at: str

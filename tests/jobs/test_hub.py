@@ -182,6 +182,54 @@ def test_who_subscribes_before_the_hub_knows_its_place_misses_nothing(
     assert said == [Subscribed(at), Event(at, "started", "missed", {})]
 
 
+def test_who_is_told_the_end_is_not_told_the_beginning_after_it(
+    settings: Settings, jobs: RedisJobs, redis_client: redis.Redis
+) -> None:
+    """A hub that is behind tells the state that it reads, and comes to what led to it afterwards."""
+    (old,) = _run(jobs, redis_client, settings, range(1))
+
+    async def converse(path: Path) -> list[messages.Message]:
+        async with connect(settings.redis_url) as client:
+            hub = Hub(client, _nowhere)
+            async with await asyncio.start_unix_server(hub.serve, path):
+                reader, writer = await asyncio.open_unix_connection(path)
+                writer.write(messages.encode(Subscribe((old,))))
+                said = [await reader.readline(), await reader.readline()]
+                # Once more, as when it is queued again.
+                await asyncio.to_thread(_run, jobs, redis_client, settings, range(1))
+                hub.happened(await client.xrange(keys.EVENTS))
+                said += [await reader.readline() for _ in range(3)]
+                writer.close()
+                return [messages.decode(line) for line in said]
+
+    with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
+        hello, *events = asyncio.run(asyncio.wait_for(converse(Path(folder) / "hub.sock"), 30))
+    assert isinstance(hello, Subscribed)
+    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    told = [(event.at, event.kind) for event in events if isinstance(event, Event)]
+    again = [(at.decode(), row[b"kind"].decode()) for at, row in rows[3:]]
+    assert [kind for _, kind in again] == ["started", "progress", "finished"]
+    assert told == [("", "finished"), *again]
+
+
+def test_nobody_is_told_that_he_is_heard_before_the_states_are_read() -> None:
+    """What he does then would reach him as a state, and what led to it after that."""
+
+    async def converse(path: Path) -> list[bytes]:
+        client = connect(f"unix://{path}.none")
+        async with await asyncio.start_unix_server(Hub(client, _nowhere).serve, path):
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(messages.encode(Subscribe(("some",))))
+            said = [await reader.readline(), await reader.read()]
+            writer.close()
+            return said
+
+    with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
+        said, rest = asyncio.run(asyncio.wait_for(converse(Path(folder) / "hub.sock"), 30))
+    assert messages.decode(said) == Refused("Redis does not answer")
+    assert rest == b""
+
+
 def test_a_second_controller_is_refused(controller: support.Process, settings: Settings) -> None:
     other = support.Process("controller.main", settings, settings.home / "other.log")
     assert other.popen.wait(60) != 0
