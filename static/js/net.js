@@ -52,3 +52,11 @@ export async function load(url, id) {
   if (!came) toast(offline());
   return came;
 }
+
+// What is under way to a place is not wanted any more.
+export function drop(id) {
+  const place = document.getElementById(id);
+  loading.delete(id);
+  place.removeAttribute("aria-busy");
+  htmx.trigger(place, "htmx:abort");
+}

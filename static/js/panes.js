@@ -1,7 +1,7 @@
 // Which stream and entry are shown, and the addresses and history that say so: back restores everything.
 import * as counts from "./counts.js";
 import * as list from "./list.js";
-import { load, post } from "./net.js";
+import { drop, load, post } from "./net.js";
 import * as queue from "./queue.js";
 import * as rows from "./rows.js";
 import { say, toast } from "./toast.js";
@@ -43,7 +43,8 @@ export async function open(row, { push = true } = {}) {
   const id = row.dataset.id;
   rows.select(row);
   rows.setRead(row, true);
-  if (push) {
+  if (giveUp()) history.replaceState({}, "", address(id));
+  else if (push) {
     remember();
     const step = openId() ? "replaceState" : "pushState";
     history[step]({ opened: openId() ? history.state?.opened : true }, "", address(id));
@@ -100,8 +101,37 @@ function listOf(href) {
   return url.pathname + url.search;
 }
 
-export async function go(url, { push = true, state = null } = {}) {
-  await queue.send();
+// The list that is on its way, or null.
+let coming = null;
+
+// Whether it came, or the one after it that was wanted instead.
+async function arrived() {
+  let came;
+  do came = await coming;
+  while (came === null && coming);
+  return came;
+}
+
+// What keys do to a list, they do to the one that was asked for before they were pressed.
+export const inList = (action) => () => (coming ? void arrived().then((came) => came && action()) : action());
+
+// Who goes on with the list that is here does not want the one on its way.
+function giveUp() {
+  if (!coming) return false;
+  coming = null;
+  drop("stream");
+  mark();
+  return listOf(location.href) !== stream();
+}
+
+export function go(...where) {
+  const mine = queue.send().then(() => (coming === mine ? bring(...where) : null)).finally(() => {
+    if (coming === mine) coming = null;
+  });
+  return (coming = mine);
+}
+
+async function bring(url, { push = true, state = null } = {}) {
   const before = push || listOf(location.href) === stream() ? location.href : stream();
   if (push) {
     remember();
@@ -115,9 +145,9 @@ export async function go(url, { push = true, state = null } = {}) {
   mark(target.pathname);
   list.still();
   const came = await load(asked.pathname + asked.search, "stream");
-  if (!came) return came === false && stay(before);
+  if (!came) return came === null ? null : stay(before);
   pane(entry ? "article" : "list");
-  bring(list.pane());
+  fetchScript(list.pane());
   mark(target.pathname);
   for (const link of document.querySelectorAll(".tree .stay")) link.classList.remove("stay");
   while (state?.rows > list.all().length && (await list.more()));
@@ -127,6 +157,7 @@ export async function go(url, { push = true, state = null } = {}) {
   if (row) place(row, state);
   entitle();
   remember();
+  return true;
 }
 
 // The list that did not come: the one that is there stays, with its address.
@@ -177,6 +208,7 @@ export function mark(path = new URL(stream(), location.origin).pathname) {
 async function restore(event) {
   const entry = openId();
   if (listOf(location.href) !== stream()) return go(location.href, { push: false, state: event.state });
+  giveUp();
   const row = entry && list.byId(entry);
   if (row) await open(row, { push: false });
   else if (entry) await go(location.href, { push: false, state: event.state });
@@ -192,15 +224,15 @@ function loaded({ target, type }) {
 }
 
 // Scripts of one view, and of the borders between panes, come when they are wanted.
-function bring(place) {
+function fetchScript(place) {
   if (place?.dataset.script) import(place.dataset.script);
 }
 
 export function start() {
   for (const kind of ["load", "error"]) document.addEventListener(kind, loaded, true);
-  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => bring(target.closest?.(".split")));
-  if (localStorage.getItem("eventr.panes")) bring(document.querySelector(".split"));
-  bring(list.pane());
+  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => fetchScript(target.closest?.(".split")));
+  if (localStorage.getItem("eventr.panes")) fetchScript(document.querySelector(".split"));
+  fetchScript(list.pane());
   addEventListener("popstate", restore);
   document.addEventListener("htmx:after:request", refused);
   addEventListener("pagehide", () => remember());

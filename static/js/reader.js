@@ -54,8 +54,7 @@ async function feed(by) {
   if (by < 0) ring.reverse();
   const link = ring.find((one) => Number(one.dataset.unread) > 0 && one.dataset.feed !== links[at]?.dataset.feed);
   if (!link) return say(t("No other feed has unread entries")), false;
-  await panes.go(link.href);
-  return true;
+  return panes.go(link.href);
 }
 
 function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
@@ -136,7 +135,7 @@ async function refresh() {
 const original = () => (panes.openId() ? article() : rows.current())?.querySelector("a.original")?.click();
 const openClose = () => (panes.openId() ? panes.close() : rows.current() && panes.open(rows.current()));
 
-export const actions = {
+const inList = {
   next: () => step(1, true),
   previous: () => step(-1, true),
   down: () => step(1, false),
@@ -144,10 +143,7 @@ export const actions = {
   "next-unread": nextUnread,
   page: () => page(1),
   "page-back": () => page(-1),
-  "next-feed": () => feed(1),
-  "previous-feed": () => feed(-1),
   open: openClose,
-  close: () => panes.close(),
   original,
   read: () => toggleRead(),
   star: () => toggleStar(),
@@ -159,6 +155,13 @@ export const actions = {
   "view-panes": () => panes.look({ view: "panes" }),
   refresh,
   tag: () => tagEntry(),
+};
+
+export const actions = {
+  ...Object.fromEntries(Object.entries(inList).map(([word, action]) => [word, panes.inList(action)])),
+  "next-feed": () => feed(1),
+  "previous-feed": () => feed(-1),
+  close: () => panes.close(),
   "go-all": () => panes.go("/read/all"),
   "go-starred": () => panes.go("/read/starred"),
   tree: () => panes.reader().classList.toggle("no-tree"),

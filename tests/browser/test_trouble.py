@@ -202,6 +202,113 @@ def test_who_goes_elsewhere_while_more_is_loaded_is_left_there(site: Site, visit
     assert read_ones(page) == []
 
 
+def test_what_is_opened_while_another_list_comes_stays(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 2)
+    other = subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+    shown, link = page.locator(".pane-list h1"), page.locator(f".tree a[data-feed='{other}']")
+    before = shown.text_content() or ""
+    held: list[Route] = []
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route))
+    with page.expect_request(f"**/read/feed/{other}*"):
+        link.click()
+    with page.expect_event("requestfailed"):
+        page.locator("#rows .row h2 a").first.click()
+    expect(page.locator("#entry-title")).to_be_visible()
+    expect(shown).to_have_text(before)
+    expect(link).not_to_have_attribute("aria-current", "page")
+    expect(page.locator(".pane-list")).not_to_have_attribute("aria-busy", "true")
+    assert "/read/all?entry=" in page.url
+    page.unroute(f"**/read/feed/{other}*")
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile("/read/all$"))
+    expect(shown).to_have_text(before)
+
+
+def test_who_goes_back_from_a_list_that_has_not_come_stays_where_he_was(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    other = subscribe(site, ann, 3)
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+    shown = page.locator(".pane-list h1").text_content() or ""
+    page.route(f"**/read/feed/{other}*", lambda route: None)  # for ever on its way
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.locator(f".tree a[data-feed='{other}']").click()
+    with page.expect_event("requestfailed"):
+        page.go_back(wait_until="commit")
+    assert page.url.endswith("/read/all")
+    expect(page.locator(".pane-list h1")).to_have_text(shown)
+    expect(page.locator(f".tree a[data-feed='{other}']")).not_to_have_attribute("aria-current", "page")
+    expect(page.locator(".pane-list")).not_to_have_attribute("aria-busy", "true")
+
+
+def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit: Visit, ann: Actor) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    held: list[Route] = []
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.keyboard.press("Shift+J")
+    page.keyboard.press("j")
+    page.keyboard.press("s")
+    held[0].continue_()
+    expect(page.locator("#entry-title")).to_have_text("two 0")
+    star = page.locator(".row[aria-current]").get_by_role("button", name="Star")
+    expect(star).to_have_attribute("aria-pressed", "true")
+    with page.expect_request(f"**/read/feed/{one}*"):
+        page.keyboard.press("Shift+K")
+    with page.expect_request("**/read/mark-all") as marked:
+        page.keyboard.press("Shift+A")
+    assert f"={one}&" in (marked.value.post_data or "").replace("feed%2F", "")
+
+
+def test_keys_for_a_list_that_does_not_come_change_nothing(site: Site, visit: Visit, ann: Actor) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", expect="Failed to fetch")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    held: list[Route] = []
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route))
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.keyboard.press("Shift+J")
+    page.keyboard.press("Shift+A")
+    held[0].abort()
+    expect(page.locator(".toast")).to_contain_text("does not answer")
+    page.keyboard.press("m")  # with nothing chosen: by then what waited would have been done
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert not [url for url in asked if "mark" in url]
+    assert page.url.endswith(f"/read/feed/{one}")
+
+
+def test_the_next_unread_entry_is_looked_for_once_where_nothing_answers(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    one, other = subscribe(site, ann, 1), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", expect="Failed to fetch")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    page.keyboard.press(".")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    tried: list[Route] = []
+
+    def fail(route: Route) -> None:
+        tried.append(route)
+        route.abort()
+
+    page.route(f"**/read/feed/{other}*", fail)
+    page.keyboard.press(".")
+    expect(page.locator(".toast")).to_contain_text("does not answer")
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.keyboard.press("Shift+J")
+    assert len(tried) <= 2
+
+
 def test_tags_that_are_late_do_not_come_to_the_next_entry(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 2)
     page = visit(login="ann")
