@@ -70,7 +70,7 @@ class Desktop:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._socket.close()
         for each in self._connections:
-            each.socket.close()
+            each.close()
         shutil.rmtree(self._folder)
 
     def click(self, note: Shown) -> None:
@@ -81,19 +81,25 @@ class Desktop:
         with contextlib.suppress(OSError):
             while True:
                 made = _Connection(self, self._socket.accept()[0], len(self._connections) + 1)
+                made.start()
                 self._connections.append(made)
-                threading.Thread(target=made.run, daemon=True).start()
 
 
-class _Connection:
+class _Connection(threading.Thread):
     def __init__(self, desktop: Desktop, connected: socket.socket, number: int) -> None:
-        self._desktop, self.socket, self._name = desktop, connected, f":1.{number}"
+        super().__init__(daemon=True)
+        self._desktop, self.socket, self._at = desktop, connected, f":1.{number}"
         self._stream = connected.makefile("rb")
         self._serial = 0
         self._writing = threading.RLock()
 
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # who was there has gone before
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.join()
+
     def run(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        with self.socket, self._stream, contextlib.suppress(OSError, ValueError):
             self._log_in()
             while (message := self._read()) is not None:
                 self._take(*message)
@@ -121,7 +127,7 @@ class _Connection:
         if kind != _CALL or flags & _NO_REPLY:
             return
         sender = _OWNER if fields.get(6) in (_SERVICE, _OWNER) else "org.freedesktop.DBus"
-        about = {5: serial, 6: self._name, 7: sender}
+        about = {5: serial, 6: self._at, 7: sender}
         # Who sees a notification may click at once: the browser must know its id before that.
         with self._writing:
             answer = self._answer(fields.get(3, ""), fields.get(6, ""), body)
@@ -138,7 +144,7 @@ class _Connection:
             return None
         match member:
             case "Hello":
-                return "s", self._name
+                return "s", self._at
             case "AddMatch" | "RemoveMatch":
                 return ("",)
             case "NameHasOwner":
