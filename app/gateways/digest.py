@@ -187,7 +187,7 @@ class Digester:
         return schedule.plan(history, now, hints, self._bounds, rng=self._rng, late=late)
 
     def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
-        published = clamp(entry.published, now)
+        published = _published(entry, now)
         return NewEntry(
             guid_hash=guid_hash, at=at, arrived=now, published=published, **self._body(entry, now)
         )
@@ -243,6 +243,14 @@ def crashed(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
     return FeedUpdate(feed.id, feed.claim_token or "", now, fields=fields)
 
 
+def _published(entry: ParsedEntry, now: dt.datetime) -> dt.datetime | None:
+    """Return when a new entry was published, by its own word.
+
+    Atom asks for the time of the last change alone (RFC 4287, 4.1.2), and many feeds tell no other.
+    """
+    return clamp(entry.published or entry.updated, now)
+
+
 def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> list[dt.datetime]:
     """Return the sort time of each new entry, in the order given (design: "sort time").
 
@@ -253,12 +261,12 @@ def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> li
     arrivals = [now - _TICK * i for i in range(len(new))]
     if feed.checked_at is None:
         return [
-            min(clamp(entry.published, now) or arrival, now)
+            min(_published(entry, now) or arrival, now)
             for entry, arrival in zip(new, arrivals, strict=True)
         ]
     floor = min(feed.checked_at, now)
     return [
-        min(max(clamp(entry.published, now) or arrival, floor), now)
+        min(max(_published(entry, now) or arrival, floor), now)
         for entry, arrival in zip(new, arrivals, strict=True)
     ]
 

@@ -65,6 +65,19 @@ def test_first_fetch_sorts_by_published_never_in_the_future() -> None:
     assert [entry.arrived for entry in new] == [NOW] * 3
 
 
+def test_who_tells_only_of_changes_has_entries_as_old_as_those() -> None:
+    """One in twenty feeds, those of code hosts among them: all their past came as news of today."""
+    genuine = (corpus.root() / "feeds/atom/weblog.rubyonrails.org-7c27e6.xml").read_bytes()
+    first = digest(feed(), answer(genuine))
+    new = first.update.new
+    assert new[0].at == new[0].published == dt.datetime(2015, 1, 16, 22, 30, 42, tzinfo=dt.UTC)
+    assert {entry.at.year for entry in new} == {2014, 2015}
+    assert [entry.at for entry in new] == [entry.updated for entry in new]
+    changed = genuine.replace(b"2015-01-16T22:30:42", b"2015-01-17T10:00:00").replace(b"Live from", b"Late from")
+    (change,) = digest(after(feed(), first), answer(changed)).update.changed
+    assert change.updated == dt.datetime(2015, 1, 17, 10, tzinfo=dt.UTC)
+
+
 def test_later_fetch_puts_what_is_new_above_what_was_seen() -> None:
     body = rss(item(1, NOW - 20 * HOUR), item(2, NOW - HOUR / 4), item(3))
 
