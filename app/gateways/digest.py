@@ -261,8 +261,7 @@ def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> li
     arrivals = [now - _TICK * i for i in range(len(new))]
     if feed.checked_at is None:
         return [
-            min(_published(entry, now) or arrival, now)
-            for entry, arrival in zip(new, arrivals, strict=True)
+            min(_published(entry, now) or arrival, now) for entry, arrival in zip(new, arrivals, strict=True)
         ]
     floor = min(feed.checked_at, now)
     return [

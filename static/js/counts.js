@@ -11,7 +11,8 @@ let changing = 0;
 let asking = Promise.resolve();
 let waiting = null;
 let growing = null;
-let missed = false; // told while nobody looked
+// Told while nobody looked.
+let missed = false;
 let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
 let onNewer = () => {};
@@ -77,7 +78,8 @@ async function reshape(shape) {
   if (known === "") tree().dataset.shape = shape;
   if (!known || known === shape) return;
   if (!busy()) await (growing ??= onUnknown().finally(() => (growing = null)));
-  if (tree()?.dataset.shape !== shape) etag = null; // later
+  // Later.
+  if (tree()?.dataset.shape !== shape) etag = null;
 }
 
 async function show({ total, feeds, folders, newer, shape, notes }) {
@@ -113,7 +115,8 @@ async function fetched() {
   const answer = await get(url, etag);
   // What is marked or moved meanwhile is not in this answer; its own event asks again.
   if (!answer || moves !== before || changing) return;
-  if (shown() !== snapshot) return fetched(); // another list came first, which has its own news
+  // Another list came first, which has its own news.
+  if (shown() !== snapshot) return fetched();
   etag = answer.etag;
   await show(answer.data);
 }

@@ -4,8 +4,10 @@ import { say } from "./toast.js";
 import { t, tn } from "./words.js";
 
 const MOST = 500;
-const NEAR = 1500; // pixels beyond the edge of the pane
-const SPARE = 50; // items put back beyond those
+// Pixels beyond the edge of the pane.
+const NEAR = 1500;
+// Items put back beyond those.
+const SPARE = 50;
 const heights = new WeakMap();
 const gaps = [document.createElement("li"), document.createElement("li")];
 let box = null;
@@ -82,14 +84,16 @@ async function next() {
   const here = box;
   if (to < items.length) show(Math.max(0, items.length - MOST), items.length);
   const link = document.querySelector("#more a");
-  if (!link) return follow(), false; // the end was asked for, what is looked at is shown again
+  // The end was asked for, what is looked at is shown again.
+  if (!link) return follow(), false;
   const focused = document.activeElement === link;
   link.setAttribute("aria-busy", "true");
   const place = link.parentElement;
   await htmx.ajax("GET", link.getAttribute("href"), { source: place, target: "#more", swap: "outerHTML" }).catch(() => {});
   link.removeAttribute("aria-busy");
   if (link.isConnected) return unloaded(link);
-  if (document.getElementById("rows") !== here) return false; // another list came first
+  // Another list came first.
+  if (document.getElementById("rows") !== here) return false;
   const rows = all();
   announce(rows.length - before, Number(box.dataset.total) - rows.length);
   if (focused) rows[before]?.querySelector("a").focus({ preventScroll: true });

@@ -3,11 +3,15 @@
 import { post } from "./net.js";
 
 const NAME = "eventr-live";
-const SILENT = 60000; // longer than two beats
-const FIRST = 1000; // the page itself comes first
+// Longer than two beats.
+const SILENT = 60000;
+// The page itself comes first.
+const FIRST = 1000;
 const AGAIN = [4000, 60000];
-let heard = 0; // last sign of life, of this tab's stream or another's
-let after = ""; // id of the last event
+// Last sign of life, of this tab's stream or another's.
+let heard = 0;
+// Id of the last event.
+let after = "";
 let channel = null;
 let source = null;
 let release = null;

@@ -39,7 +39,22 @@ function entitle() {
 
 export const openId = () => new URL(location.href).searchParams.get("entry");
 
-export async function open(row, { push = true } = {}) {
+// What is on its way to a place: a promise of true, of false if it does not come, of null if another comes instead.
+const coming = {};
+
+function track(place, promise) {
+  const mine = promise.finally(() => coming[place] === mine && (coming[place] = null));
+  return (coming[place] = mine);
+}
+
+const arrived = (place) => coming[place]?.then((came) => came ?? arrived(place));
+
+// What keys do to a place, they do to what was asked for there before they were pressed.
+export const when = (place, action) => () => (coming[place] ? void arrived(place).then((came) => came && action()) : action());
+
+export const open = (...what) => track("article", show(...what));
+
+async function show(row, { push = true } = {}) {
   const id = row.dataset.id;
   rows.select(row);
   rows.setRead(row, true);
@@ -52,12 +67,13 @@ export async function open(row, { push = true } = {}) {
   pane("article");
   remember();
   const came = await load(address(id), "article");
-  if (came === null) return;
+  if (came === null) return came;
   if (!came) again(row);
   article().scrollTop = 0;
   rows.sync(id);
   entitle();
   if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
+  return came;
 }
 
 // In place of an entry that did not come: never the text of another one.
@@ -101,34 +117,18 @@ function listOf(href) {
   return url.pathname + url.search;
 }
 
-// The list that is on its way, or null.
-let coming = null;
-
-// Whether it came, or the one after it that was wanted instead.
-async function arrived() {
-  let came;
-  do came = await coming;
-  while (came === null && coming);
-  return came;
-}
-
-// What keys do to a list, they do to the one that was asked for before they were pressed.
-export const inList = (action) => () => (coming ? void arrived().then((came) => came && action()) : action());
-
 // Who goes on with the list that is here does not want the one on its way.
 function giveUp() {
-  if (!coming) return false;
-  coming = null;
+  if (!coming.stream) return false;
+  coming.stream = null;
   drop("stream");
   mark();
   return listOf(location.href) !== stream();
 }
 
 export function go(...where) {
-  const mine = queue.send().then(() => (coming === mine ? bring(...where) : null)).finally(() => {
-    if (coming === mine) coming = null;
-  });
-  return (coming = mine);
+  const mine = track("stream", queue.send().then(() => coming.stream === mine ? bring(...where) : null));
+  return mine;
 }
 
 async function bring(url, { push = true, state = null } = {}) {
@@ -145,7 +145,8 @@ async function bring(url, { push = true, state = null } = {}) {
   mark(target.pathname);
   list.still();
   const came = await load(asked.pathname + asked.search, "stream");
-  if (!came) return came === null ? null : stay(before);
+  if (!came) return came === null ? came : stay(before);
+  coming.article = null;
   pane(entry ? "article" : "list");
   fetchScript(list.pane());
   mark(target.pathname);

@@ -5,10 +5,12 @@ import { toast } from "./toast.js";
 import { t, tn } from "./words.js";
 
 const BATCH = 500;
-const MOST = 500; // ids in one request
+// Ids in one request.
+const MOST = 500;
 const AGAIN = [2000, 60000];
 const KINDS = { read: ["/entries/mark", "read", MOST], star: ["/entries/star", "on", 1] };
-export const waiting = new Map(); // "read 12" → true
+// "read 12" → true.
+export const waiting = new Map();
 let prefix = "";
 let timer = 0;
 let failures = 0;
@@ -63,7 +65,8 @@ async function deliver(kind, keys, value, keepalive) {
   if (status === 401) toast(failure.message);
   if (!status || status === 401 || status === 429 || status >= 500) return false;
   for (const [n, key] of keys.entries()) {
-    if (waiting.get(key) !== value) continue; // changed meanwhile: that is still to be sent
+    // Changed meanwhile: that is still to be sent.
+    if (waiting.get(key) !== value) continue;
     waiting.delete(key);
     keep(key);
     if (failure) refused(kind, ids[n], !value);

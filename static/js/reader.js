@@ -31,7 +31,8 @@ async function nextUnread() {
   const at = list.all().indexOf(rows.current());
   let row = list.all().slice(at + 1).find(unread);
   while (!row && !document.querySelector("#rows .divider") && (await list.more())) row = list.all().slice(at + 1).find(unread);
-  if (document.getElementById("rows") !== box) return; // whoever asked has gone elsewhere meanwhile
+  // Whoever asked has gone elsewhere meanwhile.
+  if (document.getElementById("rows") !== box) return;
   row ??= list.all().slice(0, Math.max(0, at)).find(unread);
   if (row) return panes.visit(row);
   if (await feed(1)) await nextUnread();
@@ -141,10 +142,10 @@ const inList = {
   down: () => step(1, false),
   up: () => step(-1, false),
   "next-unread": nextUnread,
-  page: () => page(1),
-  "page-back": () => page(-1),
+  page: panes.when("article", () => page(1)),
+  "page-back": panes.when("article", () => page(-1)),
   open: openClose,
-  original,
+  original: panes.when("article", original),
   read: () => toggleRead(),
   star: () => toggleStar(),
   "mark-all": () => markMany(),
@@ -154,11 +155,11 @@ const inList = {
   "view-list": () => panes.look({ view: "list" }),
   "view-panes": () => panes.look({ view: "panes" }),
   refresh,
-  tag: () => tagEntry(),
+  tag: panes.when("article", tagEntry),
 };
 
 export const actions = {
-  ...Object.fromEntries(Object.entries(inList).map(([word, action]) => [word, panes.inList(action)])),
+  ...Object.fromEntries(Object.entries(inList).map(([word, action]) => [word, panes.when("stream", action)])),
   "next-feed": () => feed(1),
   "previous-feed": () => feed(-1),
   close: () => panes.close(),

@@ -266,6 +266,47 @@ def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit:
     assert f"={one}&" in (marked.value.post_data or "").replace("feed%2F", "")
 
 
+def test_keys_are_for_the_entry_that_was_asked_for_before_them(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    held: list[Route] = []
+    page.context.route("https://site.example/*", lambda route: route.fulfill(body="The original"))
+    page.route("**/read/all?entry=*", lambda route: held.append(route), times=2)
+    with page.expect_request("**/read/all?entry=*"):
+        page.keyboard.press("j")
+    page.keyboard.press("v")
+    page.keyboard.press("t")
+    # What is asked for instead is meant, too.
+    with page.expect_request("**/read/all?entry=*"):
+        page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    assert len(page.context.pages) == 1
+    with page.expect_popup() as opened:
+        held[1].continue_()
+    expect(opened.value).to_have_url("https://site.example/2")
+    opened.value.close()
+    expect(page.locator("#entry-title")).to_have_text("one 2")
+    expect(page.locator("#tag-name")).to_be_focused()
+
+
+def test_keys_for_an_entry_that_does_not_come_do_nothing(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", expect="Failed to fetch")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    held: list[Route] = []
+    page.route("**/read/all?entry=*", lambda route: held.append(route), times=1)
+    with page.expect_request("**/read/all?entry=*"):
+        page.keyboard.press("j")
+    page.keyboard.press("t")
+    held[0].abort()
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#entry-title")).to_have_text("one 1")
+    expect(page.locator("#tag-name")).not_to_be_visible()
+
+
 def test_keys_for_a_list_that_does_not_come_change_nothing(site: Site, visit: Visit, ann: Actor) -> None:
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
     page = visit(login="ann", expect="Failed to fetch")

@@ -73,7 +73,9 @@ def test_who_tells_only_of_changes_has_entries_as_old_as_those() -> None:
     assert new[0].at == new[0].published == dt.datetime(2015, 1, 16, 22, 30, 42, tzinfo=dt.UTC)
     assert {entry.at.year for entry in new} == {2014, 2015}
     assert [entry.at for entry in new] == [entry.updated for entry in new]
-    changed = genuine.replace(b"2015-01-16T22:30:42", b"2015-01-17T10:00:00").replace(b"Live from", b"Late from")
+    changed = genuine.replace(b"2015-01-16T22:30:42", b"2015-01-17T10:00:00").replace(
+        b"Live from", b"Late from"
+    )
     (change,) = digest(after(feed(), first), answer(changed)).update.changed
     assert change.updated == dt.datetime(2015, 1, 17, 10, tzinfo=dt.UTC)
 
