@@ -1,4 +1,4 @@
-// Keys by the table of app/web/keys.py with the person's own, as the page brings it.
+// Keys by the table of app/web/keys.py with the person's own, as the page brings it. Where one writes, Ctrl+Enter sends.
 const CHORD = 1500;
 const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]";
 const HELD = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);
@@ -57,6 +57,8 @@ export function start(act) {
     timer = setTimeout(wait, CHORD, null);
   };
   document.addEventListener("keydown", (event) => {
+    const letter = event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.closest("form:has(textarea)");
+    if (letter && !event.repeat) return event.preventDefault(), letter.requestSubmit();
     if (!meant(event) || (waiting && event.repeat)) return;
     const first = waiting?.dataset.first;
     wait(null);

@@ -12,6 +12,7 @@ from app.config import Settings
 from app.errors import ParseError
 from app.feeds.parse import Limits, parse
 from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+from tests.support import corpus
 
 URL = "http://example.org/dir/feed.xml"
 SPACES = (
@@ -335,6 +336,26 @@ def test_dates() -> None:
     found = entry("<updated>2020-01-03T00:00:00Z</updated><published>9999-01-01T00:00:00Z</published>")
     assert found.updated == dt.datetime(2020, 1, 3, tzinfo=dt.UTC)
     assert found.published == dt.datetime(9999, 1, 1, tzinfo=dt.UTC), "as claimed; the pull clamps"
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        '<time datetime="2019-05-03T19:21:28Z">Fri, 05/03/2019 - 15:21</time>',
+        '\n <time datetime="2019-05-03T19:21:28Z" class="datetime"/>\n',
+        "<time>Fri, 03 May 2019 15:21:28 -0400</time>",
+        '<span><time datetime="2019-05-03T21:21:28+0200">a while ago</time></span>',
+    ],
+)
+def test_dates_in_the_element_of_a_time(date: str) -> None:
+    assert item(f"<pubDate>{date}</pubDate>").published == dt.datetime(2019, 5, 3, 19, 21, 28, tzinfo=dt.UTC)
+
+
+def test_a_genuine_feed_of_drupal_has_dates() -> None:
+    body = (corpus.root() / "feeds/rss/fda.gov-217595.xml").read_bytes()
+    found = parse(body, url="https://www.fda.gov/feed").entries
+    assert [entry.published is not None for entry in found] == [True] * 20
+    assert found[0].published == dt.datetime(2019, 5, 3, 19, 21, 28, tzinfo=dt.UTC)
 
 
 def test_categories() -> None:

@@ -111,19 +111,26 @@ def _image(draft: EntryDraft, el: _Element) -> None:
 
 
 def _pub_date(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_published(9, el.text)
+    draft.offer_published(9, _moment(el))
 
 
 def _dc_date(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_published(7, el.text)
+    draft.offer_published(7, _moment(el))
 
 
 def _created(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_published(5, el.text)
+    draft.offer_published(5, _moment(el))
 
 
 def _updated(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_updated(9, el.text)
+    draft.offer_updated(9, _moment(el))
+
+
+def _moment(el: _Element) -> str | None:
+    # Drupal puts HTML's element of a time around what a person reads.
+    if len(el) and (time := next(el.iter("{*}time"), None)) is not None:
+        return time.get("datetime") or time.text
+    return el.text
 
 
 def _dc_title(draft: EntryDraft, el: _Element) -> None:

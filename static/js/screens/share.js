@@ -105,9 +105,4 @@ async function comments() {
   else say(t("Nobody shared this yet"));
 }
 
-document.addEventListener("keydown", (event) => {
-  const form = event.target.closest?.(".share-box");
-  if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.preventDefault(), form.requestSubmit();
-});
-
 register({ share: () => void share(), "share-note": () => void withNote(), "share-send": sent, chain: () => void chain(), like: () => void like(), comments: () => void comments() });
