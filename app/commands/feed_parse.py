@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import sys
 from typing import Any
@@ -96,7 +95,7 @@ def _entry(entry: ParsedEntry, raw: bool) -> dict[str, Any]:
 
 
 def _enclosure(file: Enclosure) -> dict[str, Any]:
-    return dataclasses.asdict(file)
+    return {"url": file.url, "type": file.type, "length": file.length}
 
 
 def _stamp(when: dt.datetime | None) -> str | None:

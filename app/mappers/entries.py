@@ -390,10 +390,15 @@ def _body(entry: NewEntry | EntryChange) -> Doc:
     if entry.categories:
         doc["categories"] = entry.categories
     if entry.enclosures:
-        doc["enclosures"] = [{"url": e.url, "type": e.type, "length": e.length} for e in entry.enclosures]
+        doc["enclosures"] = [_file(enclosure) for enclosure in entry.enclosures]
     if entry.remote:
         doc["remote"] = _remote_doc(entry.remote)
     return doc
+
+
+def _file(file: Enclosure) -> Doc:
+    doc: Doc = {"url": file.url, "type": file.type, "length": file.length}
+    return {**doc, "text": file.text} if file.text else doc
 
 
 def _said(doc: Doc) -> list[Any]:

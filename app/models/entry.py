@@ -10,6 +10,9 @@ from app.models.chain import Chain
 from app.models.parsed import Enclosure
 from app.models.sharing import Link, Origin
 
+#: Pictures of one entry that are shown with a text that has none.
+PICTURES = 20
+
 
 class NewEntry(NamedTuple):
     """An entry to be stored for the first time; a tuple, since they are made by the thousand.
@@ -104,3 +107,16 @@ class Entry:
     stars: int = 0
     of: Origin | None = None
     lost: Link | None = None
+
+    @property
+    def pictures(self) -> tuple[Enclosure, ...]:
+        """What is to be seen besides the text: of most news, photo blogs and posts on Mastodon.
+
+        None where the text has pictures: feeds tell of those again, in other sizes.
+        """
+        if "<img" in (self.content or self.summary):
+            return ()
+        found = [file for file in self.enclosures if file.is_picture]
+        if not found and self.image:
+            found = [picture for picture in (Enclosure(self.image),) if picture.url.startswith("http")]
+        return tuple(found[:PICTURES])

@@ -34,11 +34,30 @@ class ParserPath(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Enclosure:
-    """A file that belongs to an entry; ``length`` in bytes, None when not told."""
+    """A file that belongs to an entry.
+
+    Attributes:
+        length: in bytes, None when not told.
+        text: what a picture shows, for who does not see it.
+    """
 
     url: str
     type: str | None = None
     length: int | None = None
+    text: str = ""
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether a page can show it as a picture."""
+        if not self.url.startswith(("http://", "https://")):
+            return False
+        return self.type.startswith("image/") if self.type else looks_like_picture(self.url)
+
+
+def looks_like_picture(url: str) -> bool:
+    """Whether an address ends as those of pictures do."""
+    path = url.partition("?")[0].lower()
+    return path.endswith((".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif"))
 
 
 class ParsedEntry(NamedTuple):

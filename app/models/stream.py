@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from app.errors import InvalidError
 from app.models.entry import Entry
+from app.models.parsed import Enclosure
 from app.models.search import Note, Term, decoded, encoded
 from app.models.sharing import Link, Share, Sharer
 from app.models.subscription import ReadState
@@ -205,6 +206,7 @@ class EntryRow:
     """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
 
     ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
+    ``pictures`` come with it.
     ``sharers`` are those whom the reader follows who shared it. ``lost``: why it is not shown.
     """
 
@@ -223,6 +225,7 @@ class EntryRow:
     image: str | None
     tags: tuple[Tag, ...] = ()
     html: str | None = None
+    pictures: tuple[Enclosure, ...] = ()
     sharers: tuple[Sharer, ...] = ()
     lost: Link | None = None
 

@@ -182,7 +182,9 @@ class PageMaker:
 
     def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
         html = entry.content or entry.summary
-        return row if len(html) > self._whole_max else dataclasses.replace(row, html=html)
+        if len(html) > self._whole_max:
+            return row
+        return dataclasses.replace(row, html=html, pictures=entry.pictures)
 
 
 def _row(

@@ -77,6 +77,23 @@ def test_contents_have_all_that_some_app_needs(reader: Reader) -> None:
         assert isinstance(item["updated"], int)
 
 
+def test_apps_get_the_pictures_that_came_beside_a_text(
+    reader: Reader, services: Services, ann: Actor
+) -> None:
+    url = "https://photos.example/feed"
+    feed_id = services.subscriptions.subscribe(ann, url).subscription.feed_id
+    picture = (
+        "<media:content url='/1.jpg?a=1&amp;b=&quot;' medium='image'><media:description>Night &lt;3"
+        "</media:description></media:content>"
+    )
+    body = rss("Photos", [("One", "<p>Text</p>")]).decode()
+    body = body.replace("<rss ", "<rss xmlns:media='http://search.yahoo.com/mrss/' ")
+    pull(services, [feed_id], {url: body.replace("</item>", f"{picture}</item>").encode()})
+    (item,) = reader.json(f"stream/contents/feed/{feed_id}")["items"]
+    img = '<p><img src="https://photos.example/1.jpg?a=1&amp;b=&quot;" alt="Night &lt;3"></p>'
+    assert item["summary"]["content"] == f"{img}<p>Text</p>"
+
+
 def test_pages_follow_each_other_to_the_end(reader: Reader) -> None:
     whole = reader.ids()
     found: list[int] = []

@@ -393,10 +393,38 @@ def test_enclosures() -> None:
         ("<image><url>/x.jpg</url></image>", "/x.jpg"),
         ("<media:content url='/a.jpg'/>", "/a.jpg"),
         ("<description>&lt;img src='/c.jpg'&gt;</description>", None),
+        ("<media:thumbnail url='/face.jpg' width='30' height='30'/>", None),
+        ("<media:thumbnail url='/sign.jpg' width='100' height='30'/>", "/sign.jpg"),
+        ("<media:content url='https://0.gravatar.com/avatar/abc?s=96' medium='image'/>", None),
     ],
 )  # fmt: skip
 def test_pictures(text: str, image: str | None) -> None:
     assert item(text).image == (f"http://example.org{image}" if image else None)
+
+
+def test_pictures_of_their_own_are_files_where_the_text_has_none() -> None:
+    one = "<media:content url='/1.jpg' type='image/jpeg' fileSize='7' medium='image'><media:description>A &amp;amp; B</media:description></media:content>"
+    two = "<media:content url='/2' medium='image' type=' IMAGE/PNG '/>"
+    found = (
+        Enclosure("http://example.org/1.jpg", "image/jpeg", 7, "A & B"),
+        Enclosure("http://example.org/2", "image/png"),
+    )
+    assert item(one + two).enclosures == found
+    assert item("<description>text</description>" + one + two).enclosures == found
+    assert item("<description>&lt;IMG src='/1.jpg'&gt;</description>" + one + two).enclosures == ()
+    sizes = "<media:content url='/s.jpg' width='140'/><media:content url='/l.jpg' width='460'/>"
+    assert item(sizes).enclosures == ()
+    assert item(f"<media:group>{one}{two}</media:group>").enclosures == ()
+    many = "".join(f"<media:content url='/{n}.jpg'/>" for n in range(5000))
+    assert len(item(many).enclosures) < 1000
+
+
+def test_posts_of_mastodon_have_their_pictures_and_what_those_show() -> None:
+    body = (corpus.root() / "feeds/rss/mastodon.art-29bf9a.xml").read_bytes()
+    first = parse(body, url="https://mastodon.art/@nuclearpasta.rss").entries[0]
+    assert [file.type for file in first.enclosures] == ["image/jpeg"] * 4
+    assert first.enclosures[0].text == "Raiders ride giant lizards across the desert."
+    assert first.image == first.enclosures[0].url
 
 
 # -- the feed itself

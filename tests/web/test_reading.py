@@ -12,6 +12,7 @@ import pytest
 
 from app import clock
 from app.bootstrap import Services
+from app.mappers import entrybodies
 from app.models.actor import Actor
 from tests.support.reader import add_user, follow, pull, rss
 from tests.web.conftest import Visitor
@@ -168,7 +169,17 @@ def test_H04_words_of_feeds_and_people_stay_words(
     )
     changes = {"author": CANARY, "url": "javascript:alert(1)", "title": CANARY, "excerpt": CANARY}
     db.entries.update_many(
-        {}, {"$set": {**changes, "enclosures": [{"url": "javascript:alert(2)", "type": CANARY}]}}
+        {},
+        {
+            "$set": {
+                **changes,
+                "image": "javascript:alert(3)",
+                "enclosures": [
+                    {"url": "javascript:alert(2)", "type": CANARY},
+                    {"url": f"https://site.example/{CANARY}", "type": "image/png", "text": CANARY},
+                ],
+            }
+        },
     )
     db.feeds.update_many(
         {}, {"$set": {"description": CANARY, "site_url": f"javascript:{CANARY}", "error": CANARY}}
@@ -179,6 +190,7 @@ def test_H04_words_of_feeds_and_people_stay_words(
     pages = [
         "/read/all",
         f"/read/all?entry={entry}",
+        "/read/all?view=expanded",
         f"/feeds/{feed_id}",
         "/subscriptions",
         "/settings",
@@ -194,6 +206,44 @@ def test_H04_words_of_feeds_and_people_stay_words(
         assert not [a for a in tree.xpath("//@href | //@src | //@action") if "javascript" in a.lower()], path
     failed = eve.post("/signup", {"name": CANARY, "email": CANARY, "password": CANARY}).text
     assert not lxml.html.fromstring(failed).xpath("//img")
+
+
+_PICTURE = "https://site.example/{}.jpg"
+
+
+def _pictures(html: str) -> list[tuple[str, str]]:
+    """Return (address, what it shows) of each picture that came beside a text."""
+    found = lxml.html.fromstring(html).xpath("//div[@class='prose' and not(@hx-ignore)]//img")
+    return [(img.get("src"), img.get("alt")) for img in found]
+
+
+def test_pictures_that_came_beside_a_text_are_seen_with_it(
+    services: Services, ann: Visitor, reader: Actor, db: Any
+) -> None:
+    _feed(services, reader, 1)
+    entry = db.entries.find_one()["_id"]
+    shown, whole = f"/read/all?entry={entry}", "/read/all?view=expanded"
+    files = [
+        {"url": _PICTURE.format(1), "type": "image/jpeg", "length": 1, "text": "A lizard"},
+        {"url": _PICTURE.format(2), "type": None, "length": None},
+        {"url": "https://site.example/talk.mp3", "type": "audio/mpeg", "length": 4_000_000},
+    ]
+    db.entries.update_one({"_id": entry}, {"$set": {"enclosures": files, "image": _PICTURE.format(1)}})
+    both = [(_PICTURE.format(1), "A lizard"), (_PICTURE.format(2), "")]
+    for page in shown, whole:
+        assert _pictures(ann.get(page).text) == both, page
+    (listed,) = lxml.html.fromstring(ann.get(shown).text).xpath("//ul[@class='files']/li")
+    assert " ".join(listed.text_content().split()) == "talk.mp3 audio/mpeg 4 MB"
+    # Without files it is the one that stands for the entry.
+    db.entries.update_one({"_id": entry}, {"$unset": {"enclosures": ""}})
+    for page in shown, whole:
+        assert _pictures(ann.get(page).text) == [(_PICTURE.format(1), "")], page
+    # A text with pictures has them already.
+    body = entrybodies.pack(f'<p><img src="{_PICTURE.format(9)}"></p>', "", b"")
+    db.entries.update_one({"_id": entry}, {"$set": {"body": body, "enclosures": files}})
+    html = ann.get(shown).text
+    assert _pictures(html) == []
+    assert len(lxml.html.fromstring(html).xpath("//ul[@class='files']/li")) == 3
 
 
 def test_errors_are_told_in_words(ann: Visitor) -> None:

@@ -135,6 +135,7 @@ class EntryDraft:
         self.base = base
         self.categories: dict[str, None] = {}
         self.enclosures: dict[str, Enclosure] = {}
+        self.pictures: dict[str, Enclosure] = {}
 
     def offer_guid(self, rank: int, text: str | None) -> None:
         if rank > self.guid_rank and text and not text.isspace():
@@ -186,6 +187,13 @@ class EntryDraft:
             if name:
                 self.categories[name] = None
 
+    def add_picture(self, address: str, kind: str, length: str | None, text: str) -> None:
+        """Take a picture that may be one of the text; ``text`` is what it shows."""
+        url = self.ctx.join(self.base, address)
+        if url and len(self.pictures) < _MOST_PARTS:
+            kind = kind.strip()[:100].lower()
+            self.pictures[url] = Enclosure(url, kind or None, to_length(length), self.ctx.line(text))
+
     def add_enclosure(self, address: str | None, kind: str | None, length: str | int | None) -> None:
         """Take a file; its type and length may be missing or nonsense."""
         url = self.ctx.join(self.base, address)
@@ -211,6 +219,8 @@ class EntryDraft:
                 title = " ".join(title.split())[: ctx.limits.title]
             else:
                 title = ctx.line(title)
+        if self.pictures and "<img" not in (self.content or self.summary).lower():
+            self.enclosures = {**self.enclosures, **self.pictures}
         return ParsedEntry(
             guid=self.guid,
             url=link,

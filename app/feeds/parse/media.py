@@ -10,11 +10,14 @@ from lxml.etree import _Element
 from app.feeds.parse.draft import EntryDraft
 from app.feeds.parse.markup import escape, text_of
 from app.feeds.parse.names import Table
+from app.models.parsed import looks_like_picture
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 
 #: "content" that is a page or a plug-in, no file.
 _PLAYERS = {"text/html", "application/x-shockwave-flash"}
+#: Pictures up to this size show faces and signs, pixels.
+_FACE = 48
 
 
 def keywords(draft: EntryDraft, el: _Element) -> None:
@@ -38,16 +41,43 @@ def _media_group(draft: EntryDraft, el: _Element) -> None:
 def _media_content(draft: EntryDraft, el: _Element) -> None:
     url, kind = el.get("url"), el.get("type") or ""
     medium = el.get("medium") or kind.partition("/")[0]
-    if medium == "image" or (not medium and _looks_like_image(url)):
-        draft.offer_image(50 + _width(el), url)
+    if medium == "image" or (not medium and looks_like_picture(url or "")):
+        _picture(draft, el, kind)
     elif medium and kind not in _PLAYERS:
         draft.add_enclosure(url, kind, el.get("fileSize"))
     if len(el):
         _media_group(draft, el)
 
 
+def _picture(draft: EntryDraft, el: _Element, kind: str) -> None:
+    url = el.get("url") or ""
+    if _is_face(el, url):
+        return
+    draft.offer_image(50 + _width(el), url)
+    # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
+    if "width" not in el.attrib and not _in_group(el):
+        words = next((text_of(child) for child in el if _TABLE[child.tag] is _media_description), "")
+        draft.add_picture(url, kind, el.get("fileSize"), words)
+
+
+def _in_group(el: _Element) -> bool:
+    parent = el.getparent()
+    return parent is not None and _TABLE[parent.tag] is _media_group
+
+
+def _is_face(el: _Element, url: str) -> bool:
+    """Whether it shows who writes: blogs and code hosts tell of that with each entry."""
+    sizes = [el.get("width") or "", el.get("height") or ""]
+    small = all(size.isascii() and size.isdecimal() and len(size) < 3 for size in sizes)
+    if small and all(int(size) <= _FACE for size in sizes):
+        return True
+    return "gravatar.com/avatar/" in url
+
+
 def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_image(45 + _width(el), el.get("url") or el.text)
+    url = el.get("url") or el.text or ""
+    if not _is_face(el, url):
+        draft.offer_image(45 + _width(el), url)
 
 
 def _media_category(draft: EntryDraft, el: _Element) -> None:
@@ -67,11 +97,6 @@ def _width(el: _Element) -> int:
     """Return 0–4, more for wider pictures: of several sizes the largest stands for the entry."""
     width = el.get("width") or ""
     return min(int(width) // 300, 4) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
-
-
-def _looks_like_image(url: str | None) -> bool:
-    path = (url or "").partition("?")[0].lower()
-    return path.endswith((".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif"))
 
 
 MEDIA: dict[str, Handler] = {

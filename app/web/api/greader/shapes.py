@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from app import clock
+from app.models.parsed import Enclosure
 from app.models.sharing import Link, Sharer
 from app.models.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
@@ -128,8 +129,11 @@ def categories(found: SyncItem) -> list[str]:
 
 
 def content(found: SyncItem) -> str:
-    """Return an item's HTML; a share's begins with the way it came and what its sharer says of it."""
-    body = found.entry.content or found.entry.summary
+    """Return an item's HTML; a share's begins with the way it came and what its sharer says of it.
+
+    Pictures that came beside the text are put above it: apps show no others.
+    """
+    body = "".join(map(_picture, found.entry.pictures)) + (found.entry.content or found.entry.summary)
     if found.by is None and found.entry.lost is None:
         return body
     head = _way(found)
@@ -139,6 +143,10 @@ def content(found: SyncItem) -> str:
     # A post's words are its note.
     said = f"<blockquote>{note}</blockquote>" if note and not _is_post(found) else ""
     return f"{head}{said}{body}"
+
+
+def _picture(file: Enclosure) -> str:
+    return f'<p><img src="{html.escape(file.url)}" alt="{html.escape(file.text)}"></p>'
 
 
 def _is_post(found: SyncItem) -> bool:
