@@ -208,6 +208,21 @@ def test_H04_words_of_feeds_and_people_stay_words(
     assert not lxml.html.fromstring(failed).xpath("//img")
 
 
+def test_what_has_no_title_is_called_by_its_words(
+    services: Services, ann: Visitor, reader: Actor, db: Any
+) -> None:
+    _feed(services, reader, 1)
+    entry = db.entries.find_one()["_id"]
+    found: list[tuple[str | None, str, int]] = []
+    for changes in ({"title": ""}, {"title": "", "excerpt": ""}, {"title": "Named", "excerpt": "Words"}):
+        db.entries.update_one({"_id": entry}, {"$set": changes})
+        (head,) = lxml.html.fromstring(ann.get(f"/read/all?entry={entry}").text).xpath(
+            "//*[@id='entry-title']"
+        )
+        found.append((head.get("class"), head.text_content(), len(head.xpath("a"))))
+    assert found == [("vh", "Text of 0", 0), ("title", "(no title)", 1), ("title", "Named", 1)]
+
+
 _PICTURE = "https://site.example/{}.jpg"
 
 
