@@ -100,7 +100,7 @@ export function visit(row) {
 
 export function close({ push = true } = {}) {
   if (!openId() && reader().dataset.pane !== "article") return;
-  if (push && history.state?.opened) return history.back();
+  if (push && !giveUp() && history.state?.opened) return history.back();
   if (push) history.replaceState({}, "", address());
   pane("list");
   const row = rows.current();

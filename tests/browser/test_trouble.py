@@ -266,6 +266,31 @@ def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit:
     assert f"={one}&" in (marked.value.post_data or "").replace("feed%2F", "")
 
 
+@pytest.mark.parametrize("way", ["key", "link"])
+def test_an_entry_that_is_closed_while_another_list_comes(
+    site: Site, visit: Visit, ann: Actor, way: str
+) -> None:
+    """The key is for the list that comes, which has no entry open; the link is one of what is there."""
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", size=(390, 800))
+    page.goto(f"/read/feed/{one}")
+    page.locator("#rows .row h2 a").first.click()
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    held: list[Route] = []
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.keyboard.press("Shift+J")
+    if way == "key":
+        page.keyboard.press("Escape")
+        held[0].continue_()
+    else:
+        with page.expect_event("requestfailed"):
+            page.get_by_role("link", name="Back to the list").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two" if way == "key" else "Feed one")
+    expect(page.locator(".reader")).to_have_attribute("data-pane", "list")
+    expect(page).to_have_url(re.compile(f"/read/feed/{other if way == 'key' else one}$"))
+
+
 def test_keys_are_for_the_entry_that_was_asked_for_before_them(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 3)
     page = visit(login="ann")
