@@ -135,7 +135,8 @@ class EntryDraft:
         self.base = base
         self.categories: dict[str, None] = {}
         self.enclosures: dict[str, Enclosure] = {}
-        self.pictures: dict[str, Enclosure] = {}
+        #: Made only where the text has none: address, type, length, and what finds out what it shows.
+        self.pictures: list[tuple[str, str, str | None, Callable[[], str]]] = []
 
     def offer_guid(self, rank: int, text: str | None) -> None:
         if rank > self.guid_rank and text and not text.isspace():
@@ -187,12 +188,16 @@ class EntryDraft:
             if name:
                 self.categories[name] = None
 
-    def add_picture(self, address: str, kind: str, length: str | None, text: str) -> None:
-        """Take a picture that may be one of the text; ``text`` is what it shows."""
-        url = self.ctx.join(self.base, address)
-        if url and len(self.pictures) < _MOST_PARTS:
-            kind = kind.strip()[:100].lower()
-            self.pictures[url] = Enclosure(url, kind or None, to_length(length), self.ctx.line(text))
+    def add_picture(self, address: str, kind: str, length: str | None, text: Callable[[], str] = str) -> None:
+        """Take a picture that may be one of the text; ``text`` returns what it shows."""
+        if address and len(self.pictures) < _MOST_PARTS:
+            self.pictures.append((address, kind, length, text))
+
+    def _show_pictures(self) -> None:
+        for address, kind, length, text in self.pictures:
+            if (url := self.ctx.join(self.base, address)) and url not in self.enclosures:
+                kind = kind.strip()[:100].lower()
+                self.enclosures[url] = Enclosure(url, kind or None, to_length(length), self.ctx.line(text()))
 
     def add_enclosure(self, address: str | None, kind: str | None, length: str | int | None) -> None:
         """Take a file; its type and length may be missing or nonsense."""
@@ -220,7 +225,7 @@ class EntryDraft:
             else:
                 title = ctx.line(title)
         if self.pictures and "<img" not in (self.content or self.summary).lower():
-            self.enclosures = {**self.enclosures, **self.pictures}
+            self._show_pictures()
         return ParsedEntry(
             guid=self.guid,
             url=link,

@@ -153,7 +153,7 @@ def _images(entry: EntryDraft, item: Any) -> None:
             entry.offer_image(50, picture.get("url"))
             if "width" not in picture:
                 url, kind = picture.get("url") or "", picture.get("type") or ""
-                entry.add_picture(url, kind, picture.get("filesize"), "")
+                entry.add_picture(url, kind, picture.get("filesize"))
     for picture in _parts(item, "media_thumbnail"):
         entry.offer_image(45, picture.get("url"))
     for image in _parts(item, "image"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -56,8 +57,11 @@ def _picture(draft: EntryDraft, el: _Element, kind: str) -> None:
     draft.offer_image(50 + _width(el), url)
     # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
     if "width" not in el.attrib and not _in_group(el):
-        words = next((text_of(child) for child in el if _TABLE[child.tag] is _media_description), "")
-        draft.add_picture(url, kind, el.get("fileSize"), words)
+        draft.add_picture(url, kind, el.get("fileSize"), functools.partial(_words, el))
+
+
+def _words(el: _Element) -> str:
+    return next((text_of(child) for child in el if _TABLE[child.tag] is _media_description), "")
 
 
 def _in_group(el: _Element) -> bool:
@@ -67,11 +71,11 @@ def _in_group(el: _Element) -> bool:
 
 def _is_face(el: _Element, url: str) -> bool:
     """Whether it shows who writes: blogs and code hosts tell of that with each entry."""
-    sizes = [el.get("width") or "", el.get("height") or ""]
-    small = all(size.isascii() and size.isdecimal() and len(size) < 3 for size in sizes)
-    if small and all(int(size) <= _FACE for size in sizes):
-        return True
-    return "gravatar.com/avatar/" in url
+    return "gravatar.com/avatar/" in url or (_is_small(el.get("width")) and _is_small(el.get("height")))
+
+
+def _is_small(size: str | None) -> bool:
+    return size is not None and len(size) < 3 and size.isascii() and size.isdecimal() and int(size) <= _FACE
 
 
 def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
