@@ -32,6 +32,10 @@ class ParserPath(enum.StrEnum):
     JSON = "json"
 
 
+#: What browsers show, and what only says that it is a picture.
+_SHOWN = {f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "webp", "avif", "svg+xml", "bmp", "*")}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Enclosure:
     """A file that belongs to an entry.
@@ -51,7 +55,7 @@ class Enclosure:
         """Whether a page can show it as a picture."""
         if not self.url.startswith(("http://", "https://")):
             return False
-        return self.type.startswith("image/") if self.type else looks_like_picture(self.url)
+        return self.type.partition(";")[0] in _SHOWN if self.type else looks_like_picture(self.url)
 
 
 def looks_like_picture(url: str) -> bool:

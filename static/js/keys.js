@@ -57,7 +57,7 @@ export function start(act) {
     timer = setTimeout(wait, CHORD, null);
   };
   document.addEventListener("keydown", (event) => {
-    const letter = event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.closest("form:has(textarea)");
+    const letter = isKey(event) && event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.closest("form:has(textarea)");
     if (letter && !event.repeat) return event.preventDefault(), letter.requestSubmit();
     if (!meant(event) || (waiting && event.repeat)) return;
     const first = waiting?.dataset.first;

@@ -34,7 +34,7 @@ export async function get(url, etag) {
 }
 
 // A newer load of the same place ends an older one that is still under way, which then answers null;
-// false: the server did not answer, which is said.
+// false: the server did not answer, which is said; undefined: it refused.
 const loading = new Map();
 
 export async function load(url, id) {
@@ -43,13 +43,16 @@ export async function load(url, id) {
   const place = document.getElementById(id);
   let came = true;
   const lost = ({ target }) => target === place && (came = false);
+  const refused = ({ target, detail }) => target === place && detail.ctx.response?.status >= 400 && (came = undefined);
   place.setAttribute("aria-busy", "true");
   place.addEventListener("htmx:error", lost);
+  place.addEventListener("htmx:after:request", refused);
   await htmx.ajax("GET", url, { target: `#${id}`, source: place });
   place.removeEventListener("htmx:error", lost);
+  place.removeEventListener("htmx:after:request", refused);
   if (loading.get(id) !== turn) return null;
   place.removeAttribute("aria-busy");
-  if (!came) toast(offline());
+  if (came === false) toast(offline());
   return came;
 }
 

@@ -39,7 +39,7 @@ function entitle() {
 
 export const openId = () => new URL(location.href).searchParams.get("entry");
 
-// What is on its way to a place: a promise of true, of false if it does not come, of null if another comes instead.
+// What is on its way to a place: a promise of true, of null if another comes instead, else of something false.
 const coming = {};
 
 function track(place, promise) {
@@ -50,7 +50,10 @@ function track(place, promise) {
 const arrived = (place) => coming[place]?.then((came) => came ?? arrived(place));
 
 // What keys do to a place, they do to what was asked for there before they were pressed.
-export const when = (place, action) => () => (coming[place] ? void arrived(place).then((came) => came && action()) : action());
+export const when = (place, action) => function act() {
+  return coming[place] ? void arrived(place).then((came) => came && act()) : action();
+};
+export const whenOpen = (action) => when("stream", when("article", action));
 
 export const open = (...what) => track("article", show(...what));
 
@@ -68,7 +71,7 @@ async function show(row, { push = true } = {}) {
   remember();
   const came = await load(address(id), "article");
   if (came === null) return came;
-  if (!came) again(row);
+  if (came === false) again(row);
   article().scrollTop = 0;
   rows.sync(id);
   entitle();
@@ -145,7 +148,7 @@ async function bring(url, { push = true, state = null } = {}) {
   mark(target.pathname);
   list.still();
   const came = await load(asked.pathname + asked.search, "stream");
-  if (!came) return came === null ? came : stay(before);
+  if (!came) return came === false ? stay(before) : came;
   coming.article = null;
   pane(entry ? "article" : "list");
   fetchScript(list.pane());

@@ -266,6 +266,48 @@ def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit:
     assert f"={one}&" in (marked.value.post_data or "").replace("feed%2F", "")
 
 
+@pytest.mark.parametrize("keys", [("Shift+A",), ("j", "Shift+S"), ("j", "y"), ("m",)])
+def test_keys_for_a_list_that_is_refused_change_nothing(
+    site: Site, visit: Visit, ann: Actor, keys: tuple[str, ...]
+) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", expect="503")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    posts: list[str] = []
+    held: list[Route] = []
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.keyboard.press("Shift+J")
+    page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
+    for key in keys:
+        page.keyboard.press(key)
+    with page.expect_navigation():
+        held[0].fulfill(status=503, body="<p>no</p>", content_type="text/html")
+    page.wait_for_load_state("networkidle")
+    assert [url for url in posts if "/api/live" not in url] == []
+    expect(page.locator(".toast")).to_have_count(0)
+
+
+def test_the_key_that_shares_is_for_the_entry_that_was_asked_for(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    held: list[Route] = []
+    page.route("**/read/all?entry=*", lambda route: held.append(route), times=1)
+    with page.expect_request("**/read/all?entry=*"):
+        page.keyboard.press("j")
+    page.keyboard.press("Shift+S")
+    with page.expect_response("**/entries/share"):
+        held[0].continue_()
+    expect(page.locator("#entry-title")).to_have_text("one 1")
+    expect(page.locator("#article")).to_contain_text("You shared this")
+
+
 @pytest.mark.parametrize("way", ["key", "link"])
 def test_an_entry_that_is_closed_while_another_list_comes(
     site: Site, visit: Visit, ann: Actor, way: str

@@ -409,12 +409,23 @@ def test_pictures_of_their_own_are_files_where_the_text_has_none() -> None:
         Enclosure("http://example.org/1.jpg", "image/jpeg", 7, "A & B"),
         Enclosure("http://example.org/2", "image/png"),
     )
+    assert all(file.is_picture for file in found)
     assert item(one + two).enclosures == found
     assert item("<description>text</description>" + one + two).enclosures == found
     assert item("<description>&lt;IMG src='/1.jpg'&gt;</description>" + one + two).enclosures == ()
     sizes = "<media:content url='/s.jpg' width='140'/><media:content url='/l.jpg' width='460'/>"
     assert item(sizes).enclosures == ()
     assert item(f"<media:group>{one}{two}</media:group>").enclosures == ()
+    (bare,) = item("<media:content url='/photo/1' medium='image'/>").enclosures
+    assert (bare.type, bare.is_picture) == ("image/*", True)
+    known = "<enclosure url='/1.jpg' type='image/webp' length='9000'/>"
+    assert item(known + one).enclosures == (
+        Enclosure("http://example.org/1.jpg", "image/webp", 9000, "A & B"),
+    )
+    (raw,) = item("<media:content url='/raw' type='image/tiff'/>").enclosures
+    assert not raw.is_picture
+    pixel = "<description>Text &lt;img src='/p' width='1' height='1'&gt;</description>"
+    assert item(pixel + one + two).enclosures == found
     many = "".join(f"<media:content url='/{n}.jpg'/>" for n in range(5000))
     assert len(item(many).enclosures) < 1000
 

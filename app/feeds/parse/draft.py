@@ -7,6 +7,7 @@ cleaned, so that the work per entry does not grow with the synonyms a feed uses.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from urllib.parse import urljoin
 
@@ -18,6 +19,8 @@ from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, Parser
 
 _LONGEST_URL = 8192
 _MOST_PARTS = 64
+#: A picture in a text that does not say itself that nobody is to see it.
+_PICTURE = re.compile(r"""<img\b(?![^>]{0,500}\b(?:width|height)\s*=\s*["']?[01]\b)""", re.IGNORECASE)
 #: Names of one document that are remembered as they came out.
 _MOST_NAMES = 256
 _C1 = {
@@ -195,9 +198,11 @@ class EntryDraft:
 
     def _show_pictures(self) -> None:
         for address, kind, length, text in self.pictures:
-            if (url := self.ctx.join(self.base, address)) and url not in self.enclosures:
-                kind = kind.strip()[:100].lower()
-                self.enclosures[url] = Enclosure(url, kind or None, to_length(length), self.ctx.line(text()))
+            if url := self.ctx.join(self.base, address):
+                told = self.enclosures.get(url) or Enclosure(url)
+                kind, size = kind.strip()[:100].lower() or "image/*", to_length(length)
+                words = self.ctx.line(text())
+                self.enclosures[url] = Enclosure(url, told.type or kind, told.length or size, words)
 
     def add_enclosure(self, address: str | None, kind: str | None, length: str | int | None) -> None:
         """Take a file; its type and length may be missing or nonsense."""
@@ -224,7 +229,7 @@ class EntryDraft:
                 title = " ".join(title.split())[: ctx.limits.title]
             else:
                 title = ctx.line(title)
-        if self.pictures and "<img" not in (self.content or self.summary).lower():
+        if self.pictures and not _PICTURE.search(self.content or self.summary):
             self._show_pictures()
         return ParsedEntry(
             guid=self.guid,

@@ -17,6 +17,7 @@ from app.errors import ParseError
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.guard import guard
 from app.feeds.parse.markup import escape
+from app.feeds.parse.media import is_face
 from app.feeds.parse.repair import repair, without_prolog
 from app.models.parsed import Format
 
@@ -148,13 +149,18 @@ def _content(entry: EntryDraft, content: Any) -> None:
 
 
 def _images(entry: EntryDraft, item: Any) -> None:
-    for picture in _parts(item, "media_content"):
+    for picture in _pictures(item, "media_content"):
         if (picture.get("medium") or picture.get("type") or "").startswith("image"):
             entry.offer_image(50, picture.get("url"))
             if "width" not in picture:
                 url, kind = picture.get("url") or "", picture.get("type") or ""
                 entry.add_picture(url, kind, picture.get("filesize"))
-    for picture in _parts(item, "media_thumbnail"):
+    for picture in _pictures(item, "media_thumbnail"):
         entry.offer_image(45, picture.get("url"))
     for image in _parts(item, "image"):
         entry.offer_image(40, image.get("href") or image.get("url"))
+
+
+def _pictures(item: Any, name: str) -> list[Any]:
+    found = _parts(item, name)
+    return [p for p in found if not is_face(p.get("url") or "", p.get("width"), p.get("height"))]

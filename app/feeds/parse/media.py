@@ -52,7 +52,7 @@ def _media_content(draft: EntryDraft, el: _Element) -> None:
 
 def _picture(draft: EntryDraft, el: _Element, kind: str) -> None:
     url = el.get("url") or ""
-    if _is_face(el, url):
+    if is_face(url, el.get("width"), el.get("height")):
         return
     draft.offer_image(50 + _width(el), url)
     # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
@@ -69,9 +69,9 @@ def _in_group(el: _Element) -> bool:
     return parent is not None and _TABLE[parent.tag] is _media_group
 
 
-def _is_face(el: _Element, url: str) -> bool:
-    """Whether it shows who writes: blogs and code hosts tell of that with each entry."""
-    return "gravatar.com/avatar/" in url or (_is_small(el.get("width")) and _is_small(el.get("height")))
+def is_face(url: str, width: str | None, height: str | None) -> bool:
+    """Whether a picture shows who writes: blogs and code hosts tell of that with each entry."""
+    return "gravatar.com/avatar/" in url or (_is_small(width) and _is_small(height))
 
 
 def _is_small(size: str | None) -> bool:
@@ -80,7 +80,7 @@ def _is_small(size: str | None) -> bool:
 
 def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
     url = el.get("url") or el.text or ""
-    if not _is_face(el, url):
+    if not is_face(url, el.get("width"), el.get("height")):
         draft.offer_image(45 + _width(el), url)
 
 

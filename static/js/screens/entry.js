@@ -2,7 +2,7 @@
 // of these keys.
 import { register } from "../actions.js";
 import { post } from "../net.js";
-import { openId, when } from "../panes.js";
+import { openId, whenOpen } from "../panes.js";
 import { current } from "../rows.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
@@ -73,9 +73,9 @@ function text(by) {
 }
 
 register({
-  "original-background": when("article", behind),
-  mail: when("article", mail),
-  "copy-link": when("article", copy),
+  "original-background": whenOpen(behind),
+  mail: whenOpen(mail),
+  "copy-link": whenOpen(copy),
   "full-screen": full,
   close: leave,
   "text-larger": () => text(1),

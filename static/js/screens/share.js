@@ -3,7 +3,7 @@ import { register } from "../actions.js";
 import * as counts from "../counts.js";
 import { byId } from "../list.js";
 import { post } from "../net.js";
-import { open, openId } from "../panes.js";
+import { open, openId, whenOpen } from "../panes.js";
 import { current } from "../rows.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
@@ -105,4 +105,6 @@ async function comments() {
   else say(t("Nobody shared this yet"));
 }
 
-register({ share: () => void share(), "share-note": () => void withNote(), "share-send": sent, chain: () => void chain(), like: () => void like(), comments: () => void comments() });
+const ofEntry = { share, "share-note": withNote, chain, like, comments };
+for (const [word, action] of Object.entries(ofEntry)) register({ [word]: whenOpen(() => void action()) });
+register({ "share-send": sent });
