@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -126,14 +128,14 @@ class RssGuard:
         return frozenset(i for i, item in self.items.items() if item[1])
 
     def lists(self, wanted: dict[str, tuple[str, str]]) -> bool:
-        """Whether it lists these feeds.
+        """Whether it lists these feeds, and labels: what it does not know yet it gives to no entry.
 
         Once in some hundred times it ends at its start, before it has asked for anything: it finds its own
         database locked, into which this looks beside it. It is started again then.
         """
         if self.run.process.poll() is not None:
             self.start()
-        return self.feeds == wanted
+        return self.feeds == wanted and bool(self._rows("SELECT 1 FROM Labels"))
 
     def agrees(self) -> bool:
         """Whether it has what the server holds."""
@@ -148,6 +150,15 @@ class RssGuard:
                 self._stage.eventually(so, PATIENCE / _TIMES)
                 return
         self._stage.wait(so, what)
+
+    def gave(self, labels: set[tuple[str, int]]) -> bool:
+        """Whether these labels lie on these entries, and no others."""
+        return self.labels == labels
+
+    def forget(self) -> None:
+        """End it, and all that it has stored."""
+        self.run.kill()
+        shutil.rmtree(self._data)
 
     def fetch(
         self, until: Callable[[], bool] | None = None, first: Callable[[], None] = lambda: None
@@ -175,6 +186,27 @@ def _sealed(text: str) -> str:
     return base64.b64encode(b"\x03\x00" + sealed).decode()
 
 
+def _filled(desk: Desk, stage: Stage, number: int, labels: set[tuple[str, int]]) -> RssGuard:
+    """Return it with all that the server holds.
+
+    Once in some dozen times it stores an entry without the label that its one answer had; it never asks
+    for that again, so it begins anew.
+    """
+    filed = set(stage.feed_ids[2:])
+    wanted = {f"feed/{f}": (title, FOLDER if f in filed else "") for f, (title, _) in stage.feeds.items()}
+    for _ in range(3):
+        rssguard = RssGuard(desk, stage, number)
+        stage.wait(
+            functools.partial(rssguard.lists, wanted), "RSS Guard lists the feeds, their folder and the label"
+        )
+        rssguard.fetch()
+        with contextlib.suppress(AssertionError):
+            stage.eventually(functools.partial(rssguard.gave, labels), PATIENCE / 3)
+            return rssguard
+        rssguard.forget()
+    raise AssertionError(f"RSS Guard never had the labels {labels}")
+
+
 @pytest.mark.parametrize("kind", _TYPES)
 def test_rssguard_shows_what_the_server_holds(desk: Desk, stage: Stage, kind: str) -> None:
     number, mount = _TYPES[kind]
@@ -182,14 +214,9 @@ def test_rssguard_shows_what_the_server_holds(desk: Desk, stage: Stage, kind: st
     early = stage.of_feed(stage.feed_ids[0])[-1]
     services.reading.star(ann, early, True)
     services.tags.change(ann, early, add=["to keep"])
-    rssguard = RssGuard(desk, stage, number)
-    filed = set(stage.feed_ids[2:])
-    wanted = {f"feed/{f}": (title, FOLDER if f in filed else "") for f, (title, _) in stage.feeds.items()}
-    stage.wait(lambda: rssguard.lists(wanted), "RSS Guard lists the feeds and their folder")
-    rssguard.fetch()
+    rssguard = _filled(desk, stage, number, {("to keep", early)})
     for entry_id, (_, _, title) in rssguard.items.items():
         assert title == stage.title(entry_id)
-    stage.wait(lambda: rssguard.labels == {("to keep", early)}, "RSS Guard has the label")
 
     # The first entry of the account is read by being shown; what it does it tells before it fetches again.
     rssguard.run.press(NEXT_FEED)
