@@ -12,8 +12,8 @@ export const act = (word) => (known.get(word) ?? []).some((action) => action() !
 export const to = (url) => () => location.assign(url);
 
 // What is rare comes when it is first asked for; it registers its words and does them from then on. What is pressed
-// while it comes is done then, in order.
-export function later(script, words, failed) {
+// while it comes is done then, in order. A gate says when each word is: before its script is asked for.
+export function later(script, words, failed, gate = (action) => action) {
   let pressed = [], loaded;
   const ask = (word) => () => {
     if (loaded) return false;
@@ -26,5 +26,5 @@ export function later(script, words, failed) {
       failed();
     });
   };
-  register(Object.fromEntries(words.map((word) => [word, ask(word)])));
+  register(Object.fromEntries(words.map((word) => [word, gate(ask(word))])));
 }

@@ -9,6 +9,7 @@ import { offline } from "./net.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
 import * as extras from "./extras.js";
+import { whenOpen } from "./panes.js";
 
 const failed = () => toasts.toast(offline());
 
@@ -45,9 +46,11 @@ extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"], failed);
-  later("share", ["share", "share-note", "share-send", "chain", "like", "comments"], failed);
+  later("share", ["share", "share-note", "chain", "like", "comments"], failed, whenOpen);
+  later("share", ["share-send"], failed);
   later("tags", ["tag-send"], failed);
-  later("entry", ["original-background", "mail", "copy-link", "full-screen", "text-larger", "text-smaller"], failed);
+  later("entry", ["original-background", "mail", "copy-link"], failed, whenOpen);
+  later("entry", ["full-screen", "text-larger", "text-smaller"], failed);
   focus.start();
   reader.start();
 } else if (document.getElementById("import-chip") && !document.getElementById("job")) {

@@ -31,6 +31,9 @@ LOOKS = {"ltr": {"light": OTHERS, "dark": COLOURS}, "rtl": {"light": MIRRORED, "
 #: Of many rows of one make the first are looked at.
 MANY = ["tbody > tr:nth-child(n+9)", ".settings > li:nth-child(n+9)", ".key-rows > li:nth-child(n+5)"]
 WIDTHS = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (360, 740)}
+#: By how many pixels the highest of what scrolls is higher than what is seen of it.
+_HIDDEN = """() => Math.max(...[document.documentElement, ...document.querySelectorAll(".pane")]
+  .map((place) => place.scrollHeight - place.clientHeight))"""
 LANGUAGES = {"ltr": "en", "rtl": "ar"}
 #: Where a part of the screens begins: each is a test of its own, that no single one is the long end of a run.
 #: Screens of imports, then of the administration, which shows their jobs, stay in one.
@@ -118,10 +121,10 @@ def _cut(page: Page) -> Iterator[str]:
 
 
 def _unroll(page: Page, size: tuple[int, int]) -> None:
-    """Make the window as high as the page: what a fixed bar covers at one moment is reached by scrolling."""
+    """Make the window as high as page and panes: what a bar covers at one moment is reached by scrolling."""
     page.set_viewport_size(_size(*size))
-    height = page.evaluate("document.documentElement.scrollHeight")
-    page.set_viewport_size(_size(size[0], max(size[1], height)))
+    hidden = page.evaluate(_HIDDEN)
+    page.set_viewport_size(_size(size[0], size[1] + hidden))
 
 
 def _size(width: int, height: int) -> ViewportSize:

@@ -290,6 +290,31 @@ def test_keys_for_a_list_that_is_refused_change_nothing(
     expect(page.locator(".toast")).to_have_count(0)
 
 
+@pytest.mark.parametrize("key", ["Shift+S", "e"])
+def test_a_key_whose_script_comes_later_than_the_loss_of_its_list_changes_nothing(
+    site: Site, visit: Visit, ann: Actor, key: str
+) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", expect="Failed to fetch")
+    page.locator(f".tree a[data-feed='{one}']").click()
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    held: list[Route] = []
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.keyboard.press("Shift+J")
+    scripts: list[str] = []
+    page.on("request", lambda request: scripts.append(request.url) if "/static/" in request.url else None)
+    page.keyboard.press("j")
+    page.keyboard.press(key)
+    held[0].abort()
+    expect(page.locator(".toast")).to_contain_text("The server does not answer")
+    page.wait_for_load_state("networkidle")
+    assert scripts == []
+    with page.expect_request("**/static/*.js"):
+        page.keyboard.press(key)
+
+
 def test_the_key_that_shares_is_for_the_entry_that_was_asked_for(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
