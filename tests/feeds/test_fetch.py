@@ -101,6 +101,32 @@ def test_validators_that_are_too_long_are_not_kept(server: RawServer, fetcher: F
     assert get(fetcher, server.url("/f")).validators.etag is None
 
 
+@pytest.mark.parametrize("field", ["etag", "last_modified"])
+def test_validators_beyond_ascii_go_back_as_they_came(
+    server: RawServer, fetcher: Fetcher, field: str
+) -> None:
+    """RFC 9110, 8.8.3 and 5.5: a tag may hold bytes above 0x7f; as a date they are odd, and harmless."""
+    server.set("/f", Reply(body=FEED, **{field: '"M\xe4rz \xe9"'}))  # type: ignore[arg-type]
+    first = get(fetcher, server.url("/f"))
+    second = get(fetcher, server.url("/f"), validators=first.validators)
+    assert (second.status, second.unchanged, second.error) == (304, True, None)
+
+
+def test_a_fetch_that_cannot_begin_ends_alone(server: RawServer) -> None:
+    """What no header can hold is kept out elsewhere; if it comes, the others get their answers."""
+    server.set("/f", Reply(body=FEED))
+    bad = Validators(etag='"\u20ac"')
+
+    async def work() -> list[str | None]:
+        with local_fetcher(server) as fetcher:
+            asked = [FetchRequest(server.url("/f"), key=n, validators=bad) for n in range(3)]
+            asked += [FetchRequest(server.url("/f"), key=n) for n in range(3, 6)]
+            found = {fetched.request.key: word(fetched) async for fetched in fetcher.stream(asked)}
+        return [found[n] for n in range(6)]
+
+    assert asyncio.run(asyncio.wait_for(work(), 60)) == ["bad_response"] * 3 + [None] * 3
+
+
 ENDS = {
     "gone": Reply(status=410),
     "http_404": Reply(status=404, body=b"<html>no</html>"),

@@ -91,8 +91,8 @@ class Composed:
             compose(reply, common, reply.body),
             zipped,
             head_bytes(304, common) if conditional else None,
-            b"\r\nIf-None-Match: " + reply.etag.encode() + b"\r\n" if reply.etag else None,
-            b"\r\nIf-Modified-Since: " + reply.last_modified.encode() + b"\r\n"
+            b"\r\nIf-None-Match: " + reply.etag.encode("latin-1") + b"\r\n" if reply.etag else None,
+            b"\r\nIf-Modified-Since: " + reply.last_modified.encode("latin-1") + b"\r\n"
             if reply.last_modified
             else None,
             reply.close,

@@ -186,7 +186,14 @@ class Engine:
     def _connect(self, transfer: Transfer) -> None:
         slot = self._idle.pop() if self._idle else self._new_slot()
         self._begun += 1
-        slot.begin(transfer, tidy=self._begun % TIDY == 0)
+        try:
+            slot.begin(transfer, tidy=self._begun % TIDY == 0)
+        except (ValueError, pycurl.error) as e:
+            # What libcurl or its binding does not take is the end of this one, and of no other.
+            slot.clear()
+            self._idle.append(slot)
+            self._fail(transfer, FetchError("bad_response", f"it cannot be asked for: {e}"))
+            return
         self._running[transfer] = slot
         self._multi.add_handle(slot.curl)
 

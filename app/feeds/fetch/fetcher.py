@@ -213,10 +213,13 @@ class _Pump:
         self._loop = None
 
     def _turn(self) -> None:
-        self._engine.turn(0.0)
-        wait = self._engine.timeout()
-        if wait is not None and self._loop is not None:
-            self._plan(wait)
+        try:
+            self._engine.turn(0.0)
+        finally:
+            # Whatever a turn ended with, deadlines are kept: without a timer nobody would look again.
+            wait = self._engine.timeout()
+            if wait is not None and self._loop is not None:
+                self._plan(wait)
 
     def _plan(self, wait: float) -> None:
         assert self._loop is not None  # noqa: S101 — attached

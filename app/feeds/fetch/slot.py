@@ -141,7 +141,8 @@ class Slot:
         self.transfer = transfer
         endpoint, setup, curl = transfer.endpoint, self._setup, self.curl
         curl.setopt(pycurl.URL, endpoint.url)
-        curl.setopt(pycurl.HTTPHEADER, transfer.header_lines())
+        # Bytes, as they were read: of text pycurl takes ASCII only, and RFC 9110 (5.5) knows more.
+        curl.setopt(pycurl.HTTPHEADER, [line.encode("latin-1") for line in transfer.header_lines()])
         form = transfer.request.form
         if form is not None:
             curl.setopt(pycurl.POSTFIELDS, form)
