@@ -46,16 +46,24 @@ def _xor(a: bytes, b: bytes) -> bytes:
     return bytes(x ^ y for x, y in zip(a, b, strict=True))
 
 
-def check(request: Request, key: bytes, session_token: str | None) -> None:
+def check_origin(request: Request) -> None:
     """Let a request through or not.
 
     Raises:
-        ForbiddenError: it came from elsewhere, or its token is missing or another session's.
+        ForbiddenError: it came from elsewhere.
+    """
+    if request.method not in SAFE_METHODS and not _from_here(request):
+        raise ForbiddenError("This request came from another site. Open the page here and try again.")
+
+
+def check_token(request: Request, key: bytes, session_token: str | None) -> None:
+    """Let a request through or not.
+
+    Raises:
+        ForbiddenError: its token is missing or another session's.
     """
     if request.method in SAFE_METHODS:
         return
-    if not _from_here(request):
-        raise ForbiddenError("This request came from another site. Open the page here and try again.")
     sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
     if not session_token or not fits(key, session_token, sent):
         raise ForbiddenError("This page is too old. Reload it and try again.")

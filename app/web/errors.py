@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from flask import Flask, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -56,7 +56,9 @@ def _ours(error: Exception) -> Response:
     response = refused(error)
     if isinstance(error, AuthRequiredError) and not wants_json():
         if for_script():
-            response.headers["HX-Redirect"] = "/login"
+            page = urlsplit(request.headers.get("HX-Current-URL", ""))
+            there = f"{page.path}?{page.query}" if page.query else page.path
+            response.headers["HX-Redirect"] = f"/login?next={quote(there)}" if there else "/login"
         elif request.method == "GET":
             return make_response(redirect(f"/login?next={quote(_here())}", 303))
     return response

@@ -72,9 +72,11 @@ def _guard() -> None:
     if request.mimetype == "multipart/form-data" and not takes_file:
         # Parts would be parsed before anything else is looked at (W16).
         raise InvalidError("Files cannot be sent here.")
-    csrf.check(request, web().secret_key, g.get("token"))
+    csrf.check_origin(request)
+    # Before the token: whose session has ended is told to log in, and not that a page is old.
     if view is not None and not getattr(view, "public", False) and g.get("user") is None:
         raise AuthRequiredError
+    csrf.check_token(request, web().secret_key, g.get("token"))
 
 
 def _is_for_programs() -> bool:

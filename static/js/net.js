@@ -42,7 +42,7 @@ export async function load(url, id) {
   loading.set(id, turn);
   const place = document.getElementById(id);
   let came = true;
-  const lost = ({ target }) => target === place && (came = false);
+  const lost = (event) => event.target === place && (event.stopPropagation(), (came = false));
   const refused = ({ target, detail }) => target === place && detail.ctx.response?.status >= 400 && (came = undefined);
   place.setAttribute("aria-busy", "true");
   place.addEventListener("htmx:error", lost);
@@ -55,6 +55,9 @@ export async function load(url, id) {
   if (came === false) toast(offline());
   return came;
 }
+
+// What else does not come is said too: forms, and parts of a page.
+document.addEventListener("htmx:error", () => toast(offline()));
 
 // What is under way to a place is not wanted any more.
 export function drop(id) {

@@ -69,6 +69,9 @@ async function show(row, { push = true } = {}) {
   }
   pane("article");
   remember();
+  const link = row.querySelector("a");
+  if (list.pane().contains(document.activeElement)) link.focus({ preventScroll: true });
+  else if (!over()) say(link.textContent.trim());
   const came = await load(address(id), "article");
   if (came === null) return came;
   if (came === false) again(row);
@@ -242,8 +245,8 @@ export function start() {
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");
   const id = openId();
-  // Come back from another site: the same rows in the same order, at the same place.
-  if (entry?.type === "back_forward" && history.state?.snapshot) {
+  // Come back from another site, or to an entry far below: the same rows in the same order, at the same place.
+  if (history.state?.snapshot && (entry?.type === "back_forward" || (id && !list.byId(id)))) {
     go(location.href, { push: false, state: history.state });
   } else if (id) {
     rows.select(list.byId(id));

@@ -62,8 +62,10 @@ async function deliver(kind, keys, value, keepalive) {
   const ids = keys.map((key) => key.split(" ")[1]);
   const failure = await post(url, { entry: ids, [name]: value ? 1 : 0 }, keepalive).then(() => null, (one) => one);
   const status = failure?.status ?? 200;
-  if (status === 401) toast(failure.message);
-  if (!status || status === 401 || status === 429 || status >= 500) return false;
+  // Of a session that has ended, or of the one before: whoever logs in, or loads the page anew, goes on.
+  const ended = status === 401 || status === 403;
+  if (ended) toast(failure.message);
+  if (!status || ended || status === 429 || status >= 500) return false;
   for (const [n, key] of keys.entries()) {
     // Changed meanwhile: that is still to be sent.
     if (waiting.get(key) !== value) continue;

@@ -74,6 +74,7 @@ function toggleStar(id = panes.openId() ?? rows.current()?.dataset.id) {
   if (!button) return;
   const on = button.getAttribute("aria-pressed") !== "true";
   rows.setStar(id, on);
+  remember(() => rows.setStar(id, !on));
   say(on ? t("Starred") : t("Star removed"));
 }
 

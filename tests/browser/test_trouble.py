@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from app.models.actor import Actor
-from tests.browser.conftest import Site
+from tests.browser.conftest import Site, log_in
 from tests.browser.test_list_rules import URLS, read_ones, subscribe
 from tests.support.reader import add_user, pull, rss
 
@@ -518,3 +518,83 @@ def test_of_settings_that_are_saved_again_and_again_the_last_ones_stay(
         return user.preferences.density if user else ""
 
     eventually(lambda: page.evaluate("true") and density() == "card", message="it was left out")
+
+
+def test_marks_of_a_session_that_ended_wait_for_the_next_one(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", expect="Failed to")
+    page.locator("#rows .row").first.wait_for()
+    kept = "Object.keys(localStorage).filter((key) => key.startsWith('eventr.waiting.')).length"
+    # Logged out and in again in another tab: this page has the token of the session before.
+    other = page.context.new_page()
+    other.goto(f"{site.url}/read/all")
+    other.locator('form[action="/logout"] button').click()
+    other.wait_for_url("**/")
+    page.keyboard.press("n")
+    with page.expect_response("**/entries/star"):
+        page.keyboard.press("s")
+    expect(page.locator(".toast")).to_contain_text("Log in first")
+    assert page.evaluate(kept) == 1
+    # The page that is loaded then sends what waits.
+    with other.expect_response(lambda answer: answer.url.endswith("/entries/star") and answer.ok):
+        log_in(other, "ann")
+    with page.expect_response("**/entries/mark"):
+        page.keyboard.press("m")
+    expect(page.locator(".toast").last).to_contain_text("too old")
+    assert page.evaluate(kept) == 1
+    with page.expect_response(lambda answer: answer.url.endswith("/entries/mark") and answer.ok):
+        page.reload()
+    page.wait_for_function(f"({kept}) === 0")
+    expect(page.locator(".row [aria-pressed='true']")).to_have_count(1)
+
+
+def test_what_a_form_sends_into_the_void_is_said(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", expect="Failed to")
+    page.goto("/settings/display")
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    page.locator(".save button").first.click()
+    expect(page.locator(".toast")).to_contain_text("The server does not answer")
+
+
+def test_z_takes_back_the_star_that_came_last(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann")
+    page.keyboard.press("n")
+    page.keyboard.press("m")
+    star = page.locator(".row[aria-current] form[data-act='star'] button")
+    page.keyboard.press("s")
+    expect(star).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("z")
+    expect(star).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".row[aria-current]")).to_have_class(re.compile("read"))
+
+
+def test_keys_that_open_take_the_focus_along_or_tell_the_title(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 4)
+    page = visit(login="ann")
+    page.locator(".row h2 a").nth(1).click()
+    expect(page.locator("#entry-title")).to_have_text("one 1")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 2")
+    expect(page.locator(".row[aria-current] a").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".row[aria-current]")).to_contain_text("one 2")
+    page.locator(".tree a[data-all]").focus()
+    page.keyboard.press("j")
+    expect(page.locator("#say")).to_have_text("one 3")
+    expect(page.locator(".tree a[data-all]")).to_be_focused()
+
+
+def test_an_entry_far_below_is_found_again_after_a_reload(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 70)
+    page = visit(login="ann")
+    while page.locator("#rows .row").count() < 70:
+        page.locator("#rows .row").last.scroll_into_view_if_needed()
+        page.wait_for_load_state("networkidle")
+    page.locator("#rows .row h2 a").nth(62).click()
+    expect(page.locator("#entry-title")).to_have_text("one 62")
+    page.reload()
+    expect(page.locator(".row[aria-current]")).to_contain_text("one 62")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 63")

@@ -132,3 +132,20 @@ def test_W03_looking_changes_no_document(app: Flask, services: Services, ann: Vi
         for headers in ({}, {"HX-Request": "true", "HX-Target": "section#article"}):
             assert ann.get(path, headers=headers).status_code < 500, path
     assert _digest(db) == before
+
+
+def test_whose_session_has_ended_is_told_to_log_in(ann: Visitor) -> None:
+    """Not that the page is old: a change that waits in the browser is kept for who logs in again."""
+    token = {"csrf_token": ann.token("/add")}
+    assert ann.client.post("/logout", data=token, headers=ORIGIN).status_code == 303
+    form = {**token, "entry": "17", "read": "1"}
+    wish = {**ORIGIN, "Accept": "application/json"}
+    answer = ann.client.post("/entries/mark", data=form, headers=wish)
+    assert (answer.status_code, answer.json["error"]) == (401, "auth_required")
+    foreign = ann.client.post("/entries/mark", data=form, headers={"Sec-Fetch-Site": "cross-site"})
+    assert foreign.status_code == 403
+    page = {"HX-Request": "true", "HX-Target": "section#article"}
+    there = "http://localhost/read/all?entry=17"
+    sent = ann.client.get("/read/all?entry=17", headers={**page, "HX-Current-URL": there})
+    assert sent.headers["HX-Redirect"] == "/login?next=/read/all%3Fentry%3D17"
+    assert ann.client.get("/read/all", headers=page).headers["HX-Redirect"] == "/login"
