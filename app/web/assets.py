@@ -26,6 +26,7 @@ STYLES = (
     "article",
     "forms",
     "keys",
+    "media",
 )
 _TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -32,7 +32,7 @@ def _row(action: str, keys: str, text: Any) -> Key:
 
 GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
     (
-        lazy_gettext("Move"),
+        lazy_gettext("Moving around"),
         (
             _row("next", "j", lazy_gettext("Next entry, opened")),
             _row("previous", "k", lazy_gettext("Previous entry, opened")),

@@ -70,7 +70,7 @@ async function show(row, { push = true } = {}) {
   pane("article");
   remember();
   const link = row.querySelector("a");
-  if (list.pane().contains(document.activeElement)) link.focus({ preventScroll: true });
+  if (document.activeElement.closest(".row")) link.focus({ preventScroll: true });
   else if (!over()) say(link.textContent.trim());
   const came = await load(address(id), "article");
   if (came === null) return came;
@@ -227,7 +227,7 @@ function loaded({ target, type }) {
   if (!target.matches?.(".prose img:not([width][height])")) return;
   const edges = target.closest(".pane")?.getBoundingClientRect();
   const { top, bottom } = target.getBoundingClientRect();
-  if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && target.naturalWidth < 100)) target.classList.add("sized");
+  if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && Math.min(target.naturalWidth, target.naturalHeight) < 100)) target.classList.add("sized");
 }
 
 // Scripts of one view, and of the borders between panes, come when they are wanted.
@@ -245,8 +245,8 @@ export function start() {
   addEventListener("pagehide", () => remember());
   const [entry] = performance.getEntriesByType("navigation");
   const id = openId();
-  // Come back from another site, or to an entry far below: the same rows in the same order, at the same place.
-  if (history.state?.snapshot && (entry?.type === "back_forward" || (id && !list.byId(id)))) {
+  // Come back from another site: the same rows in the same order, at the same place.
+  if (entry?.type === "back_forward" && history.state?.snapshot) {
     go(location.href, { push: false, state: history.state });
   } else if (id) {
     rows.select(list.byId(id));

@@ -584,17 +584,3 @@ def test_keys_that_open_take_the_focus_along_or_tell_the_title(site: Site, visit
     page.keyboard.press("j")
     expect(page.locator("#say")).to_have_text("one 3")
     expect(page.locator(".tree a[data-all]")).to_be_focused()
-
-
-def test_an_entry_far_below_is_found_again_after_a_reload(site: Site, visit: Visit, ann: Actor) -> None:
-    subscribe(site, ann, 70)
-    page = visit(login="ann")
-    while page.locator("#rows .row").count() < 70:
-        page.locator("#rows .row").last.scroll_into_view_if_needed()
-        page.wait_for_load_state("networkidle")
-    page.locator("#rows .row h2 a").nth(62).click()
-    expect(page.locator("#entry-title")).to_have_text("one 62")
-    page.reload()
-    expect(page.locator(".row[aria-current]")).to_contain_text("one 62")
-    page.keyboard.press("j")
-    expect(page.locator("#entry-title")).to_have_text("one 63")

@@ -1,0 +1,75 @@
+"""An article on paper, in its reader's own colours, on a phone, and in a script that runs the other way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.test_list_rules import URLS, subscribe
+from tests.support.reader import add_user, pull, rss
+
+Visit = Callable[..., Page]
+_WIDER = """(pane) => pane.scrollWidth - pane.clientWidth"""
+_BEFORE = """(row, part) => getComputedStyle(row, part).backgroundColor"""
+
+
+def test_an_entry_is_printed_whole_and_alone(site: Site, visit: Visit) -> None:
+    subscribe(site, add_user(site.services), 3, text="<p>Words to be read on paper.</p>" * 300)
+    page = visit(login="ann", size=WIDE)
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    page.emulate_media(media="print")
+    expect(page.locator("#entry-title")).to_be_visible()
+    for hidden in ("#tree", ".pane-list", ".pane-article .bar", "#article form button"):
+        expect(page.locator(hidden).first).to_be_hidden()
+    assert _pages(page) > 3
+    page.keyboard.press("Escape")
+    expect(page.locator(".pane-list .row").first).to_be_visible()
+    expect(page.locator("#article")).to_be_hidden()
+
+
+def _pages(page: Page) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf()))
+
+
+def test_colours_of_ones_own_leave_what_is_unread_chosen_and_here(site: Site, visit: Visit) -> None:
+    subscribe(site, add_user(site.services), 3)
+    page = visit(login="ann", size=WIDE)
+    page.emulate_media(forced_colors="active")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_be_visible()
+    chosen, other = page.locator(".row[aria-current]"), page.locator(".row").nth(1)
+    canvas = page.locator("body").evaluate("(body) => getComputedStyle(body).backgroundColor")
+    assert other.evaluate(_BEFORE, "::before") not in (canvas, "rgba(0, 0, 0, 0)")
+    assert chosen.evaluate(_BEFORE, "::before") == "rgba(0, 0, 0, 0)", "it is read"
+    assert chosen.evaluate(_BEFORE, "::after") not in (canvas, "rgba(0, 0, 0, 0)")
+    here = page.locator(".tree a[aria-current]")
+    assert here.evaluate("(link) => getComputedStyle(link).outlineStyle") == "solid"
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_picture_that_stands_alone_is_no_wider_than_its_pane(
+    site: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    text = '<img src="https://one.example/a.png" width="3000" height="800"><p>Text.</p>'
+    subscribe(site, add_user(site.services), 1, text=text)
+    page = visit(login="ann", size=size)
+    page.locator(".row h2 a").first.click()
+    expect(page.locator(".prose img")).to_be_visible()
+    assert page.locator("#article").evaluate(_WIDER) <= 0
+
+
+def test_lines_of_the_list_are_cut_where_their_language_ends(site: Site, visit: Visit) -> None:
+    """Whatever language the feed's name is in."""
+    actor = add_user(site.services)
+    words = "وہ قوم جو تیس برس پہلے ڈر جاتی تھی " * 12
+    feed_id = site.services.subscriptions.subscribe(actor, URLS[0]).subscription.feed_id
+    pull(site.services, [feed_id], {URLS[0]: rss("BBC News", [("title", f"<p>{words}</p>")])})
+    page = visit(login="ann", size=WIDE)
+    line = page.locator(".row p")
+    assert line.evaluate("(p) => getComputedStyle(p).direction") == "rtl"
+    expect(line.locator(".src")).to_have_text("BBC News")
