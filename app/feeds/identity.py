@@ -73,6 +73,15 @@ def guid_hash(entry: ParsedEntry) -> bytes:
     return _hash("t", entry.title, when.isoformat() if when else "", entry.content, entry.summary)
 
 
+def name_hash(url: str | None, title: str) -> bytes:
+    """Return 4 bytes of link and title: what an entry is known by where guids tell nothing."""
+    link = url or ""
+    # A site that goes over to https changes all its links, and with them all guids that are links.
+    if link.startswith(_PLAIN):
+        link = f"https:{link.removeprefix(_PLAIN)}"
+    return _hash("k", link, title)[:_KEY]
+
+
 def content_hash(entry: ParsedEntry) -> bytes:
     """Return 8 bytes: 4 of link and title, 4 of everything that is shown.
 
@@ -85,7 +94,7 @@ def content_hash(entry: ParsedEntry) -> bytes:
     if entry.url and entry.url.startswith(_PLAIN):  # of which the key does not tell
         parts.append(_PLAIN)
     body = _hash(*parts)
-    return _key(entry) + body[:_KEY]
+    return name_hash(entry.url, entry.title) + body[:_KEY]
 
 
 def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: bytes = b"") -> Diff:
@@ -125,7 +134,7 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
 
 def _diff_volatile(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Diff:
     """Compare a feed that changes its guids, or once did; ``own`` are the guids of now."""
-    keys = [_key(entry) for entry in entries]
+    keys = [name_hash(entry.url, entry.title) for entry in entries]
     steady, counts = known.are_steady(own, keys), Counter(keys)
     taken = {known.by_alias[guid] for guid in own if guid in known.by_alias} if steady else set()
     new: list[ParsedEntry] = []
@@ -257,18 +266,10 @@ def _guids_changed(entries: Sequence[ParsedEntry], identities: list[bytes], know
         return False
     if are_enough(sum(identity in known.by_guid for identity in identities), len(identities)):
         return False
-    keys = [_key(entry) for entry in entries] if known.by_key else []
+    keys = [name_hash(entry.url, entry.title) for entry in entries] if known.by_key else []
     counts = Counter(keys)
     by_key = sum(counts[key] == 1 and key in known.by_key for key in keys)
     return by_key >= _FEWEST and 3 * by_key >= 2 * len(entries)
-
-
-def _key(entry: ParsedEntry) -> bytes:
-    link = entry.url or ""
-    # A site that goes over to https changes all its links, and with them all guids that are links.
-    if link.startswith(_PLAIN):
-        link = f"https:{link.removeprefix(_PLAIN)}"
-    return _hash("k", link, entry.title)[:_KEY]
 
 
 def _hash(*parts: str) -> bytes:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import datetime as dt
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ConflictError, ExistsError
-from app.mappers.entries import EntryMapper
+from app.feeds.identity import name_hash
+from app.mappers.entries import EntryMapper, Outline
 from app.mappers.feeds import FeedMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
@@ -14,7 +18,18 @@ from app.models.subscription import ReadState, Subscription, make_state
 
 #: Unread entries per subscriber that are looked up in the other feed; older ones count as read.
 CARRIED = 1000
+#: Newest entries of each feed among which they are.
+COMPARED = 10_000
 BATCH = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Pairs:
+    """A feed's entries (``mine``), their numbers in its heir, and what the heir alone has."""
+
+    mine: Sequence[Outline]
+    same: dict[int, int]
+    only_theirs: Sequence[Outline]
 
 
 class FeedMerger:
@@ -33,9 +48,11 @@ class FeedMerger:
 
         Safe to run again after a crash: each subscriber moves in a transaction of his own.
         """
+        pairs: _Pairs | None = None
         while not self._store.transaction(lambda session: self._retire(source, target, session)):
+            pairs = pairs or self._pairs(source, target)
             for subscription in self._subscriptions.of_feed(source.id, BATCH):
-                self._move(subscription, source, target)
+                self._move(subscription, source, target, pairs)
 
     def _retire(self, source: Feed, target: Feed, session: Session) -> bool:
         """Retire a feed that nobody reads any more; False: somebody does, maybe since a moment ago.
@@ -47,13 +64,13 @@ class FeedMerger:
         self._feeds.retire(source.id, target.id, session)
         return True
 
-    def _move(self, subscription: Subscription, source: Feed, target: Feed) -> None:
+    def _move(self, subscription: Subscription, source: Feed, target: Feed, pairs: _Pairs) -> None:
         def work(session: Session) -> None:
             # As it is now: he may have left, paused or read something since it was looked up.
             mine = self._subscriptions.remove(subscription.user_id, source.id, session)
             if mine is None:
                 return
-            readers, state = 0 if mine.paused else 1, self.translate(mine.state, source, target)
+            readers, state = 0 if mine.paused else 1, _translated(mine.state, pairs, target.last_seq)
             self._feeds.subscribed(source.id, -readers, session)
             position = self._feeds.subscribed(target.id, readers, session)
             if position is None:
@@ -78,23 +95,59 @@ class FeedMerger:
         What was unread is unread there too; of its younger entries, above ``upto``, so are those that
         ``source`` does not have.
         """
-        unread = state.seqs(source.first_seq, source.last_seq)[-CARRIED:]
-        there = self._entries.places(target.id, list(self._entries.guids(source.id, unread)))
-        young = self._entries.guids(target.id, range(upto + 1, target.last_seq + 1))
-        known = self._entries.places(source.id, list(young))
-        seqs = {*there.values(), *(seq for guid, seq in young.items() if guid not in known)}
-        return _unread_only([s for s in seqs if target.first_seq <= s <= target.last_seq], target.last_seq)
+        pairs = self._pairs(source, target)
+        unread, _ = _unread(state, pairs)
+        return _unread_only(unread | {e.seq for e in pairs.only_theirs if e.seq > upto}, target.last_seq)
 
-    def translate(self, state: ReadState, source: Feed, target: Feed) -> ReadState:
-        """Return the state in ``target`` in which the same entries (by guid) are unread."""
-        unread = state.seqs(source.first_seq, source.last_seq)[-CARRIED:]
-        wanted = list(self._entries.guids(source.id, unread))
-        places = self._entries.places(target.id, wanted)
-        seqs = [s for s in places.values() if target.first_seq <= s <= target.last_seq]
-        return _unread_only(seqs, target.last_seq)
+    def _pairs(self, source: Feed, target: Feed) -> _Pairs:
+        """Return which entries are the same: those with one guid, else those of one link and title."""
+        mine, theirs = (
+            self._entries.outlines(feed.id, max(feed.first_seq, feed.last_seq - COMPARED + 1), feed.last_seq)
+            for feed in (source, target)
+        )
+        by_guid = {entry.guid_hash: entry.seq for entry in theirs}
+        same = {e.seq: by_guid[e.guid_hash] for e in mine if e.guid_hash in by_guid}
+        # Twins often differ in their guids alone, as the RSS and the Atom feed of a blog do.
+        by_name = _by_name(_without(theirs, same.values()))
+        for name, seq in _by_name(_without(mine, same)).items():
+            if name in by_name:
+                same[seq] = by_name[name]
+        return _Pairs(mine, same, _without(theirs, same.values()))
 
 
-def _unread_only(seqs: Sequence[int], last: int) -> ReadState:
+def _without(entries: Sequence[Outline], seqs: Iterable[int]) -> list[Outline]:
+    known = set(seqs)
+    return [entry for entry in entries if entry.seq not in known]
+
+
+def _by_name(entries: Sequence[Outline]) -> dict[bytes, int]:
+    """Return link and title → number; what several entries share identifies none of them."""
+    names = {entry.seq: name_hash(entry.url, entry.title) for entry in entries if entry.url or entry.title}
+    counts = Counter(names.values())
+    return {name: seq for seq, name in names.items() if counts[name] == 1}
+
+
+def _unread(state: ReadState, pairs: _Pairs) -> tuple[set[int], list[dt.datetime]]:
+    """Return the heir's numbers of what is unread, and the times of what is unread and not there."""
+    mine = pairs.mine
+    numbers = set(state.seqs(mine[0].seq, mine[-1].seq)[-CARRIED:]) if mine else set()
+    there = {pairs.same[seq] for seq in numbers if seq in pairs.same}
+    return there, [entry.at for entry in mine if entry.seq in numbers and entry.seq not in pairs.same]
+
+
+def _translated(state: ReadState, pairs: _Pairs, last: int) -> ReadState:
+    """Return the state in which the same entries are unread.
+
+    Where the heir does not have all of them, some may stand there under other names: so what it alone has is
+    unread too if it is as young as the oldest of those.
+    """
+    unread, lost = _unread(state, pairs)
+    if lost:
+        unread.update(entry.seq for entry in pairs.only_theirs if entry.at >= min(lost))
+    return _unread_only(unread, last)
+
+
+def _unread_only(seqs: Collection[int], last: int) -> ReadState:
     """Return the state in which these numbers alone are unread."""
     if not seqs:
         return ReadState(last)

@@ -35,6 +35,7 @@ _PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", *entrybodie
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
 _CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
+_OUTLINE = {"_id": 0, "seq": 1, "guid_hash": 1, "at": 1, "url": 1, "title": 1}
 #: What a reader sees of a body.
 _SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
 _SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
@@ -59,6 +60,17 @@ class Stored:
     seq: int
     guid_hash: bytes
     at: dt.datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outline:
+    """What tells whether an entry of another feed is the same."""
+
+    seq: int
+    guid_hash: bytes
+    at: dt.datetime
+    url: str | None
+    title: str
 
 
 class Taken(enum.StrEnum):
@@ -331,18 +343,13 @@ class EntryMapper:
         return [d["at"] for d in self._entries.find(query, {"_id": 0, "at": 1}).sort("seq")]
 
     @translated
-    def guids(self, feed_id: int, seqs: Sequence[int]) -> dict[bytes, int]:
-        """Return guid → number for these numbers of a feed."""
-        query = {"feed_id": feed_id, "seq": {"$in": list(seqs)}}
-        found = self._entries.find(query, {"_id": 0, "guid_hash": 1, "seq": 1})
-        return {bytes(d["guid_hash"]): d["seq"] for d in found}
-
-    @translated
-    def places(self, feed_id: int, guids: Sequence[bytes]) -> dict[bytes, int]:
-        """Return guid → number for those guids that are stored."""
-        query = {"feed_id": feed_id, "guid_hash": {"$in": [Binary(g) for g in guids]}}
-        found = self._entries.find(query, {"_id": 0, "guid_hash": 1, "seq": 1})
-        return {bytes(d["guid_hash"]): d["seq"] for d in found}
+    def outlines(self, feed_id: int, first_seq: int, last_seq: int) -> list[Outline]:
+        """Return what the entries ``first_seq`` … ``last_seq`` are known by, rising by number."""
+        query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
+        found = self._entries.find(query, _OUTLINE).sort("seq")
+        return [
+            Outline(d["seq"], bytes(d["guid_hash"]), d["at"], d.get("url"), d.get("title", "")) for d in found
+        ]
 
     @translated
     def star(self, feed_id: int, entry_id: int, by: int, session: Session) -> bool:

@@ -17,7 +17,7 @@ from app.mappers import subscriptions
 from app.models.actor import Actor
 from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.subscription import make_state
-from tests.data.conftest import NOW, World, new_entry
+from tests.data.conftest import NOW, World, guid, new_entry
 
 ALL = StreamRef(StreamKind.ALL)
 Db = Database[dict[str, Any]]
@@ -317,6 +317,50 @@ def test_feeds_that_prove_to_be_one_take_their_readers_along(world: World, alice
     assert feeds.get_or_create("https://old.example.org/feed", now=NOW).id == new
 
 
+@pytest.mark.parametrize("how", ["moved", "chosen"])
+def test_a_twin_with_other_guids_is_read_where_the_old_feed_was(
+    world: World, alice: Actor, bob: Actor, how: str
+) -> None:
+    """As the RSS and the Atom feed of a blog: the same links and titles."""
+    services, feeds = world.services, world.feeds
+    old, new = world.feed("old"), world.feed("new")
+    for who, name in ((alice, "old"), (bob, "new")):
+        services.subscriptions.subscribe(who, f"https://{name}.example.org/feed")
+    posts = [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(10)]
+    world.store(old, posts)
+    world.store(new, [post._replace(guid_hash=guid(100 + n)) for n, post in enumerate(posts)])
+    rows = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, old))).rows
+    services.reading.mark(alice, [r.id for r in rows if r.title != "Entry 4"], True)
+    if how == "moved":
+        assert feeds.move(old, "https://new.example.org/feed") == new
+    else:
+        with clock.set_source(lambda: NOW):
+            services.subscriptions.change_address(alice, old, "https://new.example.org/feed")
+    moved = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, new))).rows
+    assert {r.title for r in moved if not r.read} == {"Entry 4"}
+
+
+def test_what_a_twin_calls_by_other_names_is_unread_if_it_may_be_what_was(
+    world: World, alice: Actor, bob: Actor
+) -> None:
+    services, feeds = world.services, world.feeds
+    old, new = world.feed("old"), world.feed("new")
+    for who, name in ((alice, "old"), (bob, "new")):
+        services.subscriptions.subscribe(who, f"https://{name}.example.org/feed")
+    posts = [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(6)]
+    world.store(old, posts)
+    renamed = [
+        post._replace(guid_hash=guid(100 + n), url=None, title=f"Other {n}") for n, post in enumerate(posts)
+    ]
+    # The twin knows 0 to 2 under names of its own, and 3 to 5 under those of the old feed.
+    world.store(new, [*renamed[:3], *posts[3:], new_entry(9, NOW - dt.timedelta(minutes=9))])
+    rows = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, old))).rows
+    services.reading.mark(alice, [r.id for r in rows if r.title not in ("Entry 1", "Entry 4")], True)
+    assert feeds.move(old, "https://new.example.org/feed") == new
+    moved = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, new))).rows
+    assert {r.title for r in moved if not r.read} == {"Other 0", "Other 1", "Entry 4"}
+
+
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_feed_that_moves_where_none_is_polled_stays_what_it_is(
     world: World, db: Db, alice: Actor, bob: Actor, gone: bool
@@ -337,4 +381,5 @@ def test_a_feed_that_moves_where_none_is_polled_stays_what_it_is(
     assert [d.id for d in feeds.due(NOW, 9)] == [old]
     moved = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, old))).rows
     assert {r.title for r in moved if not r.read} == {"Entry 0", "Entry 2", "Entry 4"}
-    assert [f.unread for f in services.reading.tree(bob).feeds] == [2] * gone
+    # Entries 3 and 4, and those that his feed never had, since older ones that he did not read are gone.
+    assert [f.unread for f in services.reading.tree(bob).feeds] == [5] * gone
