@@ -12,7 +12,8 @@ From then on (``volatile``) the key is the identity, and entries stored under an
 
 Mostly it is a publisher who changed all guids once. So beside ``seen`` such a feed keeps the guids of its
 last fetch: where they come back, guids identify entries again, new ones are stored under theirs, and
-once all that is listed is, the feed is as any other.
+once all that is known is, the feed is as any other. What is not listed any more stays known for a while,
+at the end of ``seen``: the store knows it by the guid it was stored under alone, which is not its own.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ ROW = 16
 _HALF = 8
 _KEY = 4
 _PLAIN = "http:"
+#: Of a feed that changes its guids, so many times as many rows are kept as there are entries listed.
+_CARRIED = 2
 #: Fewer entries than this cannot show that guids change at each fetch.
 _FEWEST = 2
 
@@ -43,7 +46,7 @@ class Diff:
         new, changed: in feed order, each identity once.
         seen: to be stored with the feed and given to the next :func:`diff`.
         volatile: the feed changes its guids; to be stored and given to the next :func:`diff`.
-        guids: of a volatile feed, the guid (8) of each row of ``seen``; to be stored and given to the next.
+        guids: of a volatile feed, the last guid (8) of each row of ``seen``; to be stored as well.
         plain: each entry has its row in ``seen``, in its place and under its own guid.
     """
 
@@ -155,10 +158,16 @@ def _diff_volatile(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: 
         if row != before:
             (changed if before else new).append(entry)
             hashes[id(entry)] = identity
-    guids = b"".join(guid for _, guid in rows.values())
-    is_over = steady and list(rows) == list(own)
-    seen = b"".join(row for row, _ in rows.values())
-    return Diff(tuple(new), tuple(changed), seen, not is_over, is_over, b"" if is_over else guids, hashes)
+    is_plain = steady and list(rows) == list(own)
+    most = max(_CARRIED * len(rows), len(known.aliases))
+    for row, guid in known.aliases:  # a document that is short once must not bring back the rest as new
+        if len(rows) < most:
+            rows.setdefault(row[_HALF:], (row, guid))
+    if is_plain and all(row[_HALF:] == guid for row, guid in rows.values()):
+        seen = b"".join(rows[guid][0] for guid in own)
+        return Diff(tuple(new), tuple(changed), seen, plain=True, _hashes=hashes)
+    seen, guids = (b"".join(column) for column in zip(*rows.values(), strict=True))
+    return Diff(tuple(new), tuple(changed), seen, volatile=True, guids=guids, _hashes=hashes)
 
 
 def are_enough(known: int, total: int) -> bool:
@@ -208,8 +217,18 @@ class _Known:
     def __init__(self, seen: bytes, guids: bytes = b"") -> None:
         self._rows = _rows(seen)
         self.by_guid = {row[_HALF:]: row for row in self._rows}
-        aliases = [guids[at : at + _HALF] for at in range(0, len(guids), _HALF)]
-        self.by_alias = dict(zip(aliases, self._rows, strict=False))
+        self._guids = guids
+
+    @functools.cached_property
+    def aliases(self) -> list[tuple[bytes, bytes]]:
+        """Each row and the guid under which the feed last listed its entry."""
+        guids = [self._guids[at : at + _HALF] for at in range(0, len(self._guids), _HALF)]
+        return list(zip(self._rows, guids or [row[_HALF:] for row in self._rows], strict=False))
+
+    @functools.cached_property
+    def by_alias(self) -> dict[bytes, bytes]:
+        """The rows by that guid; of two that had the same one, the row of the entry that was listed last."""
+        return {guid: row for row, guid in reversed(self.aliases)}
 
     @functools.cached_property
     def by_key(self) -> dict[bytes, bytes]:

@@ -113,6 +113,37 @@ def test_an_entry_stays_what_it_is_when_another_comes_with_its_guid_or_goes() ->
     assert (found.new, found.changed, found.plain) == ((), (), True)
 
 
+@pytest.mark.parametrize("once", [False, True])
+def test_a_feed_with_other_guids_does_not_flood_after_a_document_that_was_short_once(once: bool) -> None:
+    """With other guids at each fetch, and with others since a day."""
+    rng = random.Random(2)
+
+    def fetch(*numbers: int) -> list[ParsedEntry]:
+        return [entry(n, guid=f"other {n}" if once else str(rng.random())) for n in numbers]
+
+    window = range(10, 0, -1)
+    found = diff(feed(*(entry(n) for n in window)), b"")
+    for short in (window, window[:4], window[3:5], window[:1]):
+        found = follow(found, *fetch(*short))
+        found = follow(found, *fetch(*window))
+        assert (found.new, found.changed) == ((), ())
+    for newest in range(11, 16):
+        found = follow(found, *fetch(*range(newest, newest - 10, -1)))
+    found = follow(found, *fetch(16, 15, 14))
+    found = follow(found, *fetch(*range(16, 6, -1)))
+    assert (found.new, found.changed) == ((), ())
+
+
+def test_what_is_known_of_such_a_feed_has_an_end() -> None:
+    rng = random.Random(3)
+    found, most = Diff((), (), b""), 0
+    for newest in range(3, 60):
+        entries = [entry(n, guid=str(rng.random())) for n in (newest, newest - 1, newest - 2)]
+        found = follow(found, *entries)
+        most = max(most, len(found.seen) // ROW)
+    assert (found.volatile, most) == (True, 6)
+
+
 def test_a_feed_that_changes_its_guids_does_not_flood() -> None:
     rng = random.Random(1)
 
@@ -172,16 +203,16 @@ def _flagged() -> Diff:
 
 def test_guids_that_changed_once_identify_again_and_the_flag_goes_with_the_old_entries() -> None:
     found, stored = _flagged(), guid_hash(entry(5))
-    for newest in range(6, 11):
+    for newest in range(6, 16):
         assert found.volatile
         found = follow(found, *_moved(*range(newest, newest - 5, -1)))
         (new,) = found.new
         assert (new.title, found.hash_of(new), found.changed) == (f"title {newest}", guid_hash(new), ())
         assert (stored in {found.seen[at + 8 : at + 16] for at in range(0, len(found.seen), ROW)}) == (
-            newest < 10
-        )
+            newest < 15
+        ), "as long again as it was listed: one short document must not make it new"
     assert (found.volatile, found.plain, found.guids) == (False, True, b"")
-    assert follow(found, *_moved(10, 9, 8, 7, 6)) == dataclasses.replace(found, new=(), _hashes={})
+    assert follow(found, *_moved(15, 14, 13, 12, 11)) == dataclasses.replace(found, new=(), _hashes={})
 
 
 def test_once_guids_are_steady_a_new_title_or_link_is_a_change_and_nothing_new() -> None:
