@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from app import logs
@@ -21,7 +22,7 @@ from app.feeds.news import Known, News, compare, news
 from app.feeds.parse import Limits
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
-from app.models.feed import UNSET, Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord, Rest
+from app.models.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord, Rest
 from app.models.fetched import Fetched, Validators
 from app.models.parsed import ParsedEntry, ParsedFeed
 from app.models.schedule import Hints, Plan
@@ -139,23 +140,34 @@ class Digester:
             for entry, at in zip(diff.new, sort_times(feed, diff.new, now), strict=True)
         )
         changed = tuple(self._change(entry, diff.hash_of(entry), now) for entry in diff.changed)
-        history = _history(feed, new, now)
         pushed = self._is_pushed(feed, now)
         hints = _hints(fetched, _unread_days(feed, now), parsed.ttl_minutes, parsed.skip_hours, pushed)
-        plan = self._plan(history, now, hints, _late(feed, now))
         hub, topic = websub.announced(fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url)
-        fields = FeedFields(
+        says = {
             **_described(feed, found, hub, topic),
             **_recovered(feed),
             **_moved(feed, fetched),
-            validators=fetched.validators,
-            next_check_at=plan.next_check_at,
-            checked_at=now,
-            changed_at=now if new else UNSET,
-            history=history.pack() if new else UNSET,
-        )
+            "validators": fetched.validators,
+            "checked_at": now,
+        }
+        timed = functools.partial(self._timed, feed, says, hints, now)
+        plan, fields = timed(new)
         heard = Heard(feed.id, hub, topic) if hub or feed.hub else None
-        return _digest(feed, fetched, now, plan, fields, new, changed, heard=heard)
+        digest = _digest(feed, fetched, now, plan, fields, new, changed, heard=heard)
+        if not new:
+            return digest
+        # Some may be listed again only, which the store finds out as it stores them.
+        update = dataclasses.replace(digest.update, fields_of=lambda added: timed(added)[1])
+        return dataclasses.replace(digest, update=update)
+
+    def _timed(
+        self, feed: Feed, says: dict[str, Any], hints: Hints, now: dt.datetime, new: Sequence[NewEntry]
+    ) -> tuple[Plan, FeedFields]:
+        """Return when to ask again after these new entries, and all that is to be stored of the feed."""
+        history = _history(feed, new, now)
+        plan = self._plan(history, now, hints, _late(feed, now))
+        news: dict[str, Any] = {"changed_at": now, "history": history.pack()} if new else {}
+        return plan, FeedFields(**says, **news, next_check_at=plan.next_check_at)
 
     def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
         return self._hubs and feed.push_until is not None and feed.push_until > now
@@ -270,7 +282,7 @@ def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> li
     ]
 
 
-def _history(feed: Feed, new: tuple[NewEntry, ...], now: dt.datetime) -> schedule.History:
+def _history(feed: Feed, new: Sequence[NewEntry], now: dt.datetime) -> schedule.History:
     if feed.checked_at is None:
         return schedule.seed((entry.published for entry in new if entry.published), now)
     return schedule.record(schedule.History.from_doc(feed.history), (entry.at for entry in new), now)

@@ -36,11 +36,12 @@ ROUNDS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Settled:
-    """A feed put in order: its new numbering, and the sort times of what became visible."""
+    """A feed put in order: its new numbering, and the sort times and guids of what became visible."""
 
     position: Position
     last_seq: int
     ats: tuple[dt.datetime, ...]
+    guids: frozenset[bytes] = frozenset()
 
     @classmethod
     def plain(cls, position: Position, ats: Sequence[dt.datetime]) -> _Settled:
@@ -158,11 +159,10 @@ class EntryWriter:
             if position is None:
                 return None
             settled = self._order(update, position, session)
-            write = _write(update, settled)
             if state:
-                self._feeds.write([write], session)
+                self._feeds.write([_write(_narrowed(update, settled), settled)], session)
             else:
-                self._feeds.settle(write, session)
+                self._feeds.settle(_write(update, settled), session)
             return settled
 
         for _ in range(ROUNDS):
@@ -190,7 +190,8 @@ class EntryWriter:
         numbered = [Numbered(feed_id, seq, entry) for seq, entry in enumerate(missing, place + 1)]
         self._entries.append(numbered, session)
         ats = (*(s.at for s in leftovers), *(e.at for e in missing))
-        return _Settled(position, place + len(missing), ats)
+        guids = frozenset([*(s.guid_hash for s in leftovers), *(e.guid_hash for e in missing)])
+        return _Settled(position, place + len(missing), ats, guids)
 
     def _start_of(self, settled: _Settled, now: dt.datetime) -> int:
         return self._start.upto(settled.ats[-self._start.most :], settled.last_seq, now)
@@ -209,6 +210,14 @@ def in_order(new: Sequence[NewEntry]) -> list[NewEntry]:
     Feeds are written newest first, so among entries without dates the first gets the highest number.
     """
     return sorted(reversed(new), key=lambda entry: entry.at)
+
+
+def _narrowed(update: FeedUpdate, settled: _Settled) -> FeedUpdate:
+    """Return the update as it is without the entries that were stored and visible before."""
+    added = [entry for entry in update.new if entry.guid_hash in settled.guids]
+    if update.fields_of is None or len(added) == len(update.new):
+        return update
+    return dataclasses.replace(update, fields=update.fields_of(added))
 
 
 def _write(update: FeedUpdate, settled: _Settled | None) -> StateWrite:

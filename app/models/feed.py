@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.models.entry import EntryChange, NewEntry
@@ -224,6 +224,8 @@ class FeedUpdate:
         new: entries that are not stored yet, in feed order (newest first, as feeds are written).
         changed: entries that are stored with another body.
         heard: what the answer said of the feed's hub; None: it has none, and had none.
+        fields_of: returns ``fields`` for these of ``new`` alone: what a feed lists again after it was out of
+            it is stored already, and was not published now.
     """
 
     feed_id: int
@@ -233,6 +235,9 @@ class FeedUpdate:
     changed: tuple[EntryChange, ...] = ()
     fields: FeedFields = FeedFields()
     heard: Heard | None = None
+    fields_of: Callable[[Sequence[NewEntry]], FeedFields] | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

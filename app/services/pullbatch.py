@@ -167,7 +167,10 @@ class PullBatch:
                 self._feeds.move(stored.feed_id, digest.moved_to)
             if stored.excess > 0:
                 self._feeds.retain(stored.feed_id)
-        self._feeds.record_fetches([digest.record for digest in digests])
+        # What was listed again is not new, but only the store knows it.
+        self._feeds.record_fetches(
+            [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]
+        )
         if self._announce:
             self._announce({stored.feed_id: stored.new for stored in results if stored.new})
 

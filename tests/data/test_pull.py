@@ -19,8 +19,10 @@ from app.errors import StoreError
 from app.feeds.parse import parse
 from app.gateways.digest import Digester
 from app.mappers import entrybodies
+from app.mappers.entries import Numbered
 from app.models.actor import Actor
-from app.models.feed import DueFeed, Feed, FeedUpdate, Rest, StoreResult
+from app.models.entry import NewEntry
+from app.models.feed import DueFeed, Feed, FeedFields, FeedUpdate, Rest, StoreResult
 from app.models.fetched import Fetched, FetchRequest
 from app.services import pullbatch
 from app.services.pull import HOST_SHARE, PullService, batches
@@ -86,6 +88,54 @@ def test_pull_stores_what_is_new_once(site: Site) -> None:
     assert site.feed(feed.id).last_seq == 3
     assert site.feed(feed.id).title == "Blog"
     assert site.unread(feed.id) == 3
+
+
+def test_what_is_listed_again_is_no_news(site: Site) -> None:
+    site.server.set("/feed", file_reply(rss(*range(10, 0, -1))))
+    feed = site.follow("/feed")
+    site.pull([feed.id])
+    site.server.set("/feed", file_reply(rss(11, *range(10, 4, -1))))
+    site.pull([feed.id])
+    before = site.feed(feed.id)
+
+    site.server.set("/feed", file_reply(rss(*range(10, 0, -1))))
+    again = site.pull([feed.id])
+    after = site.feed(feed.id)
+
+    assert (again.new, after.last_seq, after.seen != before.seen) == (0, 11, True)
+    assert (after.history, after.changed_at) == (before.history, before.changed_at)
+    assert after.checked_at != before.checked_at
+    assert [f.new for f in site.services.gateways.feeds.fetches(feed.id)] == [0, 1, 10]
+
+    site.server.set("/feed", file_reply(rss(12, 11, *range(10, 4, -1))))
+    mixed = site.pull([feed.id])
+    assert (mixed.new, site.feed(feed.id).changed_at) == (1, site.feed(feed.id).checked_at)
+    assert [f.new for f in site.services.gateways.feeds.fetches(feed.id)] == [1, 0, 1, 10]
+
+
+def test_only_what_was_stored_counts_for_the_rhythm_of_a_feed(site: Site, services: Services) -> None:
+    """What is listed again beside one new entry is not counted; what a dead writer left is."""
+    site.server.set("/feed", file_reply(rss(2, 1)))
+    feed = site.follow("/feed")
+    counted: list[list[bytes]] = []
+    start = clock.now()
+
+    def fields_of(added: Sequence[NewEntry]) -> FeedFields:
+        counted.append([entry.guid_hash for entry in added])
+        return FeedFields(checked_at=start)
+
+    def entry(number: int) -> NewEntry:
+        return NewEntry(guid_hash=bytes([number] * 8), at=start, arrived=start, title=str(number))
+
+    def store(*numbers: int) -> StoreResult:
+        feeds = services.gateways.feeds
+        assert feeds.claim([feed.id], "writer", start, 60)
+        update = FeedUpdate(feed.id, "writer", start, tuple(map(entry, numbers)), fields_of=fields_of)
+        return feeds.store([update], start)[0]
+
+    assert (store(2, 1).new, counted) == (2, [])
+    services.mappers.entries.add([Numbered(feed.id, 3, entry(3))])
+    assert (store(4, 3, 2, 1).new, [sorted(guids) for guids in counted]) == (2, [[b"\3" * 8, b"\4" * 8]])
 
 
 def test_pull_keeps_going_past_broken_feeds(site: Site) -> None:
