@@ -112,12 +112,13 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
         return Diff((), (), seen, volatile, guids=guids)
     known, entries = _Known(seen, guids), parsed.entries
     own = [guid_hash(entry) for entry in entries]
+    then = _before_https(entries, own, known)
     if volatile:
-        return _diff_volatile(entries, own, known)
+        return _diff_volatile(entries, own, then, known)
     contents = [content_hash(entry) for entry in entries]
-    identities = _identities(entries, own, contents, known)
-    if _guids_changed(entries, identities, known):
-        return _diff_volatile(entries, own, known)
+    identities = _identities(entries, then, contents, known)
+    if _guids_changed(entries, identities, known) or (then != own and _are_apart(then, contents, known)):
+        return _diff_volatile(entries, own, then, known)
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
@@ -135,17 +136,22 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
     return Diff(tuple(new), tuple(changed), b"".join(rows.values()), plain=list(rows) == own, _hashes=hashes)
 
 
-def _diff_volatile(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Diff:
-    """Compare a feed that changes its guids, or once did; ``own`` are the guids of now."""
+def _diff_volatile(
+    entries: Sequence[ParsedEntry], own: Sequence[bytes], then: Sequence[bytes], known: _Known
+) -> Diff:
+    """Compare a feed that changes its guids, or once did.
+
+    ``own`` are the guids of now, ``then`` are they too but for those of :func:`_before_https`.
+    """
     keys = [name_hash(entry.url, entry.title) for entry in entries]
-    steady, counts = known.are_steady(own, keys), Counter(keys)
-    taken = {known.by_alias[guid] for guid in own if guid in known.by_alias} if steady else set()
+    steady, counts = known.are_steady(then, keys), Counter(keys)
+    taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, tuple[bytes, bytes]] = {}
-    for entry, guid, key in zip(entries, own, keys, strict=True):
-        before = known.by_alias.get(guid) if steady else None
+    for entry, guid, was, key in zip(entries, own, then, keys, strict=True):
+        before = known.by_alias.get(was) if steady else None
         if before is None:
             before = known.by_guid.get(_lasting(entry)) or known.by_key.get(key)
             before = None if before in taken else before
@@ -185,7 +191,8 @@ def diff_unseen(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], see
         seen: as for :func:`diff`.
 
     Returns:
-        The same as :func:`diff` of all entries would; None when they share guids, which needs them all.
+        The same as :func:`diff` of all entries would; None when they share guids or go over to https, which
+        needs them all.
     """
     known = {row[_HALF:]: row for row in _rows(seen)}
     entries = iter(unseen)
@@ -198,6 +205,8 @@ def diff_unseen(rows: Sequence[bytes | None], unseen: Sequence[ParsedEntry], see
             entry = next(entries)
             identity = guid_hash(entry)
             row, before = content_hash(entry) + identity, known.get(identity)
+            if before is None and _with_http(entry) in known:
+                return None
             if row != before:
                 (changed if before else new).append(entry)
                 hashes[id(entry)] = identity
@@ -228,6 +237,8 @@ class _Known:
     @functools.cached_property
     def by_alias(self) -> dict[bytes, bytes]:
         """The rows by that guid; of two that had the same one, the row of the entry that was listed last."""
+        if not self._guids:
+            return self.by_guid
         return {guid: row for row, guid in reversed(self.aliases)}
 
     @functools.cached_property
@@ -245,6 +256,34 @@ class _Known:
         pairs = zip(own, keys, strict=True)
         same = sum(guid in self.by_alias and self.by_alias[guid][:_KEY] == key for guid, key in pairs)
         return same >= _FEWEST and 2 * same >= len(own)
+
+
+def _before_https(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Sequence[bytes]:
+    """Return the guids; of those that are links and went over to https the ones they had before."""
+    before, listed = known.by_alias, set(own)
+    unknown = listed.difference(before)
+    if not before or not unknown:
+        return own
+    return [
+        was if guid in unknown and (was := _with_http(entry)) in before and was not in listed else guid
+        for entry, guid in zip(entries, own, strict=True)
+    ]
+
+
+def _are_apart(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> bool:
+    """Tell whether a feed that goes over to https can be taken for one that changed its guids once.
+
+    Only of such a feed the old guids are kept beside the new ones, for when a document is short once. But of
+    entries that look alike its rules would make one.
+    """
+    keys = [content[:_KEY] for content in contents]
+    return len(set(keys)) == len(keys) and known.are_steady(then, keys)
+
+
+def _with_http(entry: ParsedEntry) -> bytes | None:
+    """Return the guid that an entry with a link of https had with one of http."""
+    link = entry.guid or entry.url or ""
+    return _hash("g" if entry.guid else "l", _PLAIN + link[6:]) if link.startswith("https:") else None
 
 
 def _identities(

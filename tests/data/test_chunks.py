@@ -212,6 +212,17 @@ def test_feeds_stored_before_chunks_were_kept_are_read_in_full_once() -> None:
     assert pair.quick.feed.chunks
 
 
+def test_two_of_many_entries_that_go_over_to_https_are_known() -> None:
+    links = [f"<link>http://blog.example/l{n}</link><guid>http://blog.example/{n}</guid>" for n in range(8)]
+    links += [link.replace("http:", "https:") for link in links[:2]]
+    ones = [f"<item><title>Post {n % 8}</title>{link}</item>".encode() for n, link in enumerate(links)]
+    pair = Pair()
+    pair.read(rss(*ones[:8]), "first")
+    found = pair.read(rss(*ones[8:], *ones[2:8]), "two of them")
+    assert ([e.title for e in found.update.new], len(found.update.changed)) == ([], 2)
+    pair.read(rss(item(9), *ones[8:], *ones[2:7]), "one more")
+
+
 def test_another_address_or_limit_counts_as_another_setting() -> None:
     pair = Pair()
     relative = [item(n, f"<link>p{n}</link>") for n in range(6)]

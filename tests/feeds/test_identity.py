@@ -180,6 +180,52 @@ def test_a_site_that_goes_over_to_https_does_not_flood(guid: bool) -> None:
     assert (third.new, third.changed) == ((), ())
 
 
+@pytest.mark.parametrize("guid", [True, False])
+@pytest.mark.parametrize("many", [1, 4, 8])
+def test_https_does_not_flood_beside_many_new_entries(guid: bool, many: int) -> None:
+    def at(scheme: str, *numbers: int) -> list[ParsedEntry]:
+        links = [f"{scheme}://e.org/{n}" for n in numbers]
+        return [entry(n, url=link, guid=link * guid) for n, link in zip(numbers, links, strict=True)]
+
+    first = diff(feed(*at("http", *range(10, 0, -1))), b"")
+    entries = at("https", *range(10 + many, many, -1))
+    found = follow(first, *entries)
+    assert [e.title for e in found.new] == [f"title {n}" for n in range(10 + many, 10, -1)]
+    assert [e.title for e in found.changed] == [f"title {n}" for n in range(10, many, -1)], "other links"
+    assert {found.hash_of(e) for e in found.changed} == {
+        guid_hash(e) for e in at("http", *range(many + 1, 11))
+    }
+    for listed in (entries, entries[:many], entries):
+        found = follow(found, *listed)
+        assert (found.new, found.changed) == ((), ())
+
+
+@pytest.mark.parametrize("many", [2, 7])
+def test_titles_that_change_together_with_the_links_are_changes_too(many: int) -> None:
+    first = diff(feed(*(entry(n, guid=f"http://e.org/{n}") for n in range(9))), b"")
+    edited = entry(0, guid="https://e.org/0", title="edited"), entry(1, guid="http://e.org/1", title="edited")
+    other = entry(2, guid="https://e.org/2")
+    found = follow(first, *(entry(n, guid=f"https://e.org/{n}") for n in range(9, 9 + many)), *edited, other)
+    assert (len(found.new), found.changed) == (many, edited)
+
+
+def test_entries_that_look_alike_go_over_to_https_one_by_one() -> None:
+    def photos(scheme: str, *numbers: int) -> list[ParsedEntry]:
+        return [entry(n, guid=f"{scheme}://e.org/{n}.jpg", url=None, title="Photo") for n in numbers]
+
+    found = follow(diff(feed(*photos("http", *range(6))), b""), *photos("https", *range(3, 9)))
+    assert [e.content for e in found.new] == ["content 6", "content 7", "content 8"]
+    again = follow(found, *photos("https", *range(3, 9)))
+    assert (again.new, again.changed, again.seen) == ((), (), found.seen)
+
+
+def test_what_is_listed_with_http_and_with_https_is_two() -> None:
+    plain = [entry(n, guid=f"http://e.org/{n}") for n in range(3)]
+    secure = entry(9, guid="https://e.org/1")
+    found = follow(diff(feed(*plain), b""), secure, *plain)
+    assert (found.new, found.changed, found.hash_of(secure)) == ((secure,), (), guid_hash(secure))
+
+
 def test_a_changed_entry_of_such_a_feed_keeps_the_identity_it_was_stored_under() -> None:
     first = diff(feed(*(entry(n, guid=f"a{n}") for n in range(4))), b"")
     stored = first.hash_of(first.new[2])
