@@ -34,7 +34,7 @@ _KEY = 4
 _PLAIN = "http:"
 #: Of a feed that changes its guids, so many times as many rows are kept as there are entries listed.
 _CARRIED = 2
-#: Fewer entries than this cannot show that guids change at each fetch.
+#: Fewer entries than this cannot show by their links and titles that guids change at each fetch.
 _FEWEST = 2
 
 
@@ -117,7 +117,7 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
         return _diff_volatile(entries, own, then, known)
     contents = [content_hash(entry) for entry in entries]
     identities = _identities(entries, then, contents, known)
-    if _guids_changed(entries, identities, known) or (then != own and _are_apart(then, contents, known)):
+    if _guids_changed(identities, contents, known) or (then != own and _are_apart(then, contents, known)):
         return _diff_volatile(entries, own, then, known)
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
@@ -314,20 +314,23 @@ def _lasting(entry: ParsedEntry) -> bytes:
     return _hash("b", entry.content, entry.summary)
 
 
-def _guids_changed(entries: Sequence[ParsedEntry], identities: list[bytes], known: _Known) -> bool:
+def _guids_changed(identities: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> bool:
     """Tell whether the same entries came back under other guids.
 
     Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
-    feed whose entries all look alike ("Photo", no link) would lose its new ones.
+    feed whose entries all look alike ("Photo", no link) would lose its new ones. Of a feed with a single
+    entry, that one must be listed once with the very same text.
     """
     if not known.by_guid:
         return False
     if are_enough(sum(identity in known.by_guid for identity in identities), len(identities)):
         return False
-    keys = [name_hash(entry.url, entry.title) for entry in entries] if known.by_key else []
+    if len(known.by_guid) < _FEWEST:
+        return any(contents.count(row[:_HALF]) == 1 for row in known.by_guid.values())
+    keys = [content[:_KEY] for content in contents] if known.by_key else []
     counts = Counter(keys)
     by_key = sum(counts[key] == 1 and key in known.by_key for key in keys)
-    return by_key >= _FEWEST and 3 * by_key >= 2 * len(entries)
+    return by_key >= _FEWEST and 3 * by_key >= 2 * len(keys)
 
 
 def _hash(*parts: str) -> bytes:

@@ -134,6 +134,27 @@ def test_a_feed_with_other_guids_does_not_flood_after_a_document_that_was_short_
     assert (found.new, found.changed) == ((), ())
 
 
+def test_a_single_entry_with_other_guids_is_known_by_its_text() -> None:
+    rng = random.Random(4)
+    found = diff(feed(entry(1)), b"")
+    stored = guid_hash(entry(1))
+    for _ in range(3):
+        found = follow(found, entry(1, guid=str(rng.random())))
+        assert (found.new, found.changed, found.volatile) == ((), (), True)
+    edited = entry(1, guid="other", content="edited")
+    found = follow(found, edited)
+    assert (found.new, found.changed, found.hash_of(edited)) == ((), (edited,), stored)
+    more = entry(2, guid="more"), entry(1, guid="another", content="edited")
+    assert follow(found, *more).new == more[:1]
+
+
+@pytest.mark.parametrize("what", ["url", "title", "content", "image"])
+def test_a_single_entry_that_says_something_else_is_another(what: str) -> None:
+    other = entry(1, guid="other", **{what: "https://e.org/other"})
+    found = follow(diff(feed(entry(1)), b""), other)
+    assert (found.new, found.volatile) == ((other,), False)
+
+
 def test_what_is_known_of_such_a_feed_has_an_end() -> None:
     rng = random.Random(3)
     found, most = Diff((), (), b""), 0
