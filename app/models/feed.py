@@ -51,11 +51,11 @@ class Feed:
 
     Attributes:
         url_key: hash that is equal for addresses of the same feed, unique.
-        seen: hashes of the current items, 16 bytes each, in feed order.
+        seen: hashes of the current items, 16 bytes each, in feed order, maybe with older ones behind them.
         chunks: hashes of their bytes (:mod:`app.feeds.news`), empty when all have to be parsed each time.
         ttl_minutes, skip_hours: what the feed asked of its pollers the last time it was parsed.
         volatile_guids: the feed changes its guids; identity is then (link, title), and ``chunks`` holds
-            the guids of the last fetch (:mod:`app.feeds.identity`).
+            the last guid of each (:mod:`app.feeds.identity`).
         first_seq, last_seq: the entries that are there; ``last_seq`` 0 before the first.
         last_entry_at: sort time of the newest entry.
         next_check_at: when to poll again; None: never by itself (gone, or not of the web).
