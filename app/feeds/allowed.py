@@ -71,6 +71,7 @@ class _Context(threading.local):
     """Where the addresses of the entry in hand are relative to; nh3 calls the filter without context."""
 
     base = ""
+    page = ""
     own: tuple[str, int] | None = None
 
 
@@ -78,8 +79,14 @@ _context = _Context()
 
 
 def bind(base_url: str, own_origin: str | None) -> None:
-    """Say where the addresses of the next entry are relative to, and which origin is ours (H05)."""
-    _context.base = base_url
+    """Say where the addresses of the next entry are relative to, and which origin is ours (H05).
+
+    Args:
+        base_url: as in :class:`app.models.parsed.ParsedEntry`.
+        own_origin: ``scheme://host[:port]``.
+    """
+    page = base_url.partition("#")[2] if "#http" in base_url else ""
+    _context.base, _context.page = base_url, page or base_url
     _context.own = _own_place(own_origin) if own_origin else None
 
 
@@ -92,7 +99,7 @@ def judge(tag: str, name: str, value: str) -> str | None:
 
 
 def _href(value: str) -> str | None:
-    url = urls.resolve(value, _context.base)
+    url = urls.resolve(value, _context.page if value[:1] == "#" else _context.base)
     return urls.without_tracking(url) if url and "?" in url else url
 
 

@@ -74,7 +74,8 @@ class ParsedEntry(NamedTuple):
         published, updated: aware UTC as claimed by the feed, unclamped; None when unreadable.
         content: HTML as published, not yet sanitised; empty when there is only a summary.
         summary: HTML as published, not yet sanitised.
-        base_url: what relative addresses inside content and summary are relative to.
+        base_url: what relative addresses inside content and summary are relative to; behind a "#" may
+            stand the address of the page that those are on which are nothing but "#name".
         image: absolute address of the picture that stands for the entry, else None.
         chain: through whose hands it came, as another Eventr says; None: it says nothing.
     """

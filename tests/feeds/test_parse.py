@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import pytest
 
 from app.config import Settings
 from app.errors import ParseError
 from app.feeds.parse import Limits, parse
+from app.feeds.sanitize import sanitize
 from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
 from tests.support import corpus
 
@@ -278,6 +280,45 @@ def test_xml_base_of_feed_entry_and_content() -> None:
 def test_content_is_relative_to_its_entry() -> None:
     assert item("<link>http://e.org/p/1</link><description>x</description>").base_url == "http://e.org/p/1"
     assert item("<description>x</description>").base_url == URL
+    assert (
+        item("<link>http://e.org/p/1</link><content:encoded>x</content:encoded>").base_url
+        == "http://e.org/p/1"
+    )
+    assert item("<link>http://e.org/p/1</link><xhtml:body>x</xhtml:body>").base_url == "http://e.org/p/1"
+    assert entry("<link href='http://e.org/p/1'/><content>x</content>").base_url == "http://e.org/p/1"
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("atom/quartzlibrary.com-9fc8ba.xml", "https://quartzlibrary.com/copy/"),
+        ("atom/daringfireball.net-df410e.xml", "https://daringfireball.net/2017/05/moore_spy_who_loved_me"),
+        (
+            "rss/codehollow.com-d0a446.xml",
+            "https://codehollow.com/2016/12/export-azure-ratecard-data-csv-csharp-billing-api/",
+        ),
+    ],
+)
+def test_footnotes_are_on_the_page_of_their_entry(path: str, page: str) -> None:
+    feed = feed_of((corpus.root() / "feeds" / path).read_bytes())
+    found = next(e for e in feed.entries if e.url == page)
+    notes = re.findall(r'href="([^"]*#[^"]*)"', sanitize(found.content, found.base_url))
+    assert page in [note.partition("#")[0] for note in notes]
+    assert [note for note in notes if "example.org" in note or "daringfireball.net/#" in note] == []
+
+
+def test_a_note_at_the_foot_does_not_change_what_is_relative_to_the_base() -> None:
+    text = "&lt;a href='#n'&gt;1&lt;/a&gt; &lt;a href='b'&gt;2&lt;/a&gt; &lt;img src='#c'&gt;"
+    feed = feed_of(
+        '<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://a.org/x/"><entry><link href="p/1"/>'
+        f'<content type="html">{text}</content></entry></feed>'
+    )
+    (found,) = feed.entries
+    assert re.findall(r'(?:href|src)="([^"]*)"', sanitize(found.content, found.base_url)) == [
+        "http://a.org/x/p/1#n",
+        "http://a.org/x/b",
+        "http://a.org/x/#c",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
 _PERIODS = {"hourly": 60, "daily": 1440, "weekly": 10080, "monthly": 43200, "yearly": 525600}
 _LONGEST_TTL = 525600
 #: Raised when entries are read differently from before: what is known of them is forgotten then.
-_EDITION = 1
+_EDITION = 2
 
 
 class Reader:

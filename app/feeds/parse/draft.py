@@ -240,12 +240,23 @@ class EntryDraft:
             updated=parse_date(self.updated) if self.updated else None,
             content=ctx.html(self.content) if self.content else "",
             summary=ctx.html(self.summary) if self.summary else "",
-            base_url=self.content_base or (self.base if self.base != ctx.base else link or ctx.base),
+            base_url=self._base_url(link),
             categories=tuple(self.categories),
             enclosures=tuple(self.enclosures.values()),
             image=self.image,
             chain=self.chain,
         )
+
+    def _base_url(self, link: str | None) -> str:
+        """Return what the text's addresses are relative to: the entry's page, unless xml:base says else."""
+        base = self.content_base or self.base
+        if base == self.ctx.base:
+            return link or base
+        text = self.content or self.summary
+        # Notes at the foot are on the entry's page, also where a base for all entries is told.
+        if link and ('="#' in text or "='#" in text):
+            return f"{base.partition('#')[0]}#{link}"
+        return base
 
 
 @dataclasses.dataclass(slots=True)
