@@ -26,6 +26,7 @@ _BLOCK = (
 )
 
 _SPACING = dict.fromkeys(_INLINE.split(), "") | dict.fromkeys(_BLOCK.split(), " ")
+ELEMENTS = frozenset(_SPACING)
 
 #: What never shows: comments, scripts, styles, declarations. An unclosed one reaches to the end.
 _UNSEEN = re.compile(

@@ -139,6 +139,34 @@ def test_rss_content(text: str, content: str, summary: str) -> None:
     assert (found.content, found.summary) == (content, summary)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Abstract: for all $n<m$ we show the rest", "Abstract: for all $n&lt;m$ we show the rest"),
+        ("Use Map<String, Integer> and List<Foo>", "Use Map&lt;String, Integer&gt; and List&lt;Foo&gt;"),
+        ("Jane Roe <jane@example.org> wrote", "Jane Roe &lt;jane@example.org&gt; wrote"),
+        ("see <https://e.org/>", "see &lt;https://e.org/&gt;"),
+        ("<p>We have $a<b$ and then</p>", "<p>We have $a&lt;b$ and then</p>"),
+        ("a<b", "a&lt;b"),
+        ("a<b<c", "a&lt;b&lt;c"),
+        ("<x-foo>a</x-foo> <x-bar>b", "a b"),
+        ("<o:p>a</o:p> b<v:shape> c", "a b c"),
+        ("<math><mi>x</mi><mspace/></math><unknown>y</unknown> <other/><clear>z", "y &lt;clear&gt;z"),
+        ("<bgsound src='x'>a <SPAN>b</SPAN> <Center>c</Center>", "a <span>b</span> <div>c</div>"),
+        ("<svg><path d='M1'/><script>a<c$</script></svg>a <!-- <foo> -->", "a "),
+        ("<a title='List<String>'>x</a>", None),
+    ],
+)
+def test_what_is_no_tag_is_text(text: str, shown: str | None) -> None:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;")
+    for found in (
+        item(f"<description>{escaped}</description>"),
+        entry(f"<summary type='html'>{escaped}</summary>"),
+    ):
+        clean = sanitize(found.summary, URL)
+        assert clean == shown if shown else 'title="List&lt;String&gt;"' in clean
+
+
 DIV = '<div xmlns="http://www.w3.org/1999/xhtml">'
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urljoin
 
 from app.feeds.dates import parse_date
 from app.feeds.parse.limits import Limits
+from app.feeds.parse.markup import text_kept
 from app.feeds.text import plain
 from app.models.chain import Chain
 from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
@@ -71,8 +72,8 @@ class Context:
             self.truncated = True
             markup = markup[: self.limits.html]
             cut = markup.rfind("<")
-            return markup[:cut] if cut > markup.rfind(">") else markup
-        return markup
+            markup = markup[:cut] if cut > markup.rfind(">") else markup
+        return text_kept(markup)
 
     def line(self, text: str) -> str:
         """Return the plain text of a title-like field, within the limit."""

@@ -9,6 +9,8 @@ import re
 
 from lxml import etree
 
+from app.feeds.text import ELEMENTS
+
 _XHTML_DIV = "{http://www.w3.org/1999/xhtml}div"
 _VOID_ENDS = (
     "</br>", "</img>", "</hr>", "</input>", "</source>", "</area>", "</wbr>", "</col>", "</embed>",
@@ -16,6 +18,17 @@ _VOID_ENDS = (
 )  # fmt: skip
 #: What is left of a name behind an undeclared prefix need not be one.
 _NAME = re.compile(r"[A-Za-z][\w.\-]{0,60}", re.ASCII)
+#: A look for what no element is called; the usual ones come first, since it goes over all texts.
+_USUAL = "p a br span li div img code em strong ul td"
+_STRAY = re.compile(
+    rf"<(?=[A-Za-z])(?!(?:{'|'.join(dict.fromkeys([*_USUAL.split(), *ELEMENTS]))})[\s/>])", re.ASCII
+)
+_TAG = re.compile(r"<([A-Za-z][^\s/<>]*+)([^<>]*+>?)")
+_END = re.compile(r"</([A-Za-z][^\s/<>]*+)")
+#: Elements of other vocabularies: "x-foo", "o:p".
+_FOREIGN = re.compile(r"[a-z][\w.]{0,60}-[\w.-]{0,60}|[a-z][\w.-]{0,60}:[a-z][\w.-]{0,60}", re.ASCII)
+#: What comes behind the name of an element only: an attribute, or that it is empty.
+_CERTAIN = re.compile(r"""\s[A-Za-z:_-]{1,60}=["']|\A\s*/>""")
 _HTML_TYPES = {"html", "text/html", "application/html"}
 
 
@@ -81,6 +94,24 @@ def _loose(text: str) -> str:
     if "<" not in text or "</" in text or "/>" in text or "<br" in text:
         return text
     return text.replace("<", "&lt;")
+
+
+def text_kept(markup: str) -> str:
+    """Return HTML in which "<" is text where no tag begins: ``n<m``, ``List<T>``, ``<jane@example.org>``.
+
+    Publishers forget to escape plain text, and what follows would be gone up to the next ``>``.
+    """
+    if not _STRAY.search(markup):
+        return markup
+    ends = {name.lower() for name in _END.findall(markup)}
+    return _TAG.sub(lambda m: m[0] if _is_tag(m[1].lower(), m[2], ends) else f"&lt;{m[0][1:]}", markup)
+
+
+def _is_tag(name: str, rest: str, ends: set[str]) -> bool:
+    if not rest:
+        return False
+    known = name in ELEMENTS or name in ends or _FOREIGN.fullmatch(name)
+    return bool(known or _CERTAIN.search(rest))
 
 
 def construct(el: etree._Element) -> tuple[str, bool]:
