@@ -42,6 +42,7 @@ _TAG = re.compile(
 )
 #: A tag as the sanitiser writes it, with ``<`` and ``>`` escaped in its attributes.
 _CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^<>]*>")
+_NAMES = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])")
 #: Formatting that was escaped twice; a lone "<b>" is a title about HTML and stays.
 _ESCAPED_PAIR = re.compile(
     r"<(?P<name>b|i|u|em|strong|span|font|a|small|sub|sup)(?:\s[^<>]*)?>(?P<inner>[^<>]*)</(?P=name)\s*>",
@@ -128,7 +129,13 @@ def _strip(markup: str) -> str:
     """Return HTML without tags and without what never shows; references stay."""
     if "<" not in markup and "]]>" not in markup:
         return markup
-    return _TAG.sub(_tag_text, _without_unseen(markup))
+    markup = _without_unseen(markup)
+    if "<" not in markup:
+        return markup
+    names = _NAMES.findall(markup)
+    starts = {name.lower() for slash, name in names if not slash}
+    ends = {name.lower() for slash, name in names if slash}
+    return _TAG.sub(lambda m: _tag_text(m, starts, ends), markup)
 
 
 def _without_unseen(markup: str) -> str:
@@ -139,11 +146,16 @@ def _without_unseen(markup: str) -> str:
 
 def _unseen_text(match: re.Match[str]) -> str:
     # Unclosed, it is more likely a title about HTML than a script: its text is kept.
-    return match["comment"] or match["open"] or ("" if match[0] in ("<![CDATA[", "]]>") else " ")
+    if match["open"] is not None:
+        return match[0]
+    return match["comment"] or ("" if match[0] in ("<![CDATA[", "]]>") else " ")
 
 
-def _tag_text(match: re.Match[str]) -> str:
-    return _SPACING.get(match[1].lower(), match[0])
+def _tag_text(match: re.Match[str], starts: set[str], ends: set[str]) -> str:
+    """Return what is shown of a tag; one that is alone and has no attribute is what the title is about."""
+    tag, name = match[0], match[1].lower()
+    is_markup = name in (starts if tag[1] == "/" else ends) or name in ("br", "wbr") or "=" in tag
+    return _SPACING.get(name, tag) if is_markup else tag
 
 
 def _tidy(text: str) -> str:
