@@ -167,6 +167,45 @@ def test_what_is_no_tag_is_text(text: str, shown: str | None) -> None:
         assert clean == shown if shown else 'title="List&lt;String&gt;"' in clean
 
 
+WRAPPED = """
+In this episode two people who have known each other for a while talk
+about what happened when the machine in the cellar stopped, and who it
+
+was that started it again: AT&amp;amp;T.
+- a man
+* a woman
+1. a cat
+(1:02:03) the end, which took rather longer than anybody had expected
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Line one…\n\n00:00 Intro\n12:34 Main topic", ["Line one…", "", "00:00 Intro", "12:34 Main topic"]),
+        (" One \n two\r\n\n\n three ", ["One", "two", "", "three"]),
+        ("\n  One two\n    three\n\n  four\n  - five", ["One two\nthree", "", "four", "- five"]),
+        ("One\n    two\n     three", ["One\n    two\n     three"]),
+        ("One n&lt;m\ntwo &amp;lt; three", ["One n&lt;m", "two &lt; three"]),
+        ("x" * 200 + "\n" + "y " * 90, ["x" * 200, ("y " * 90).strip()]),
+        ("One\n&lt;p&gt;two", ["One\n<p>two"]),
+        ("One &lt;i&gt;two&lt;/i&gt;\nthree", ["One <i>two</i>\nthree"]),
+        (
+            WRAPPED,
+            [
+                "In this episode two people who have known each other for a while talk\n"
+                "about what happened when the machine in the cellar stopped, and who it",
+                "", "was that started it again: AT&amp;T.", "- a man", "* a woman", "1. a cat",
+                "(1:02:03) the end, which took rather longer than anybody had expected",
+            ],
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["description", "itunes:summary"])
+def test_plain_text_keeps_its_line_breaks(name: str, text: str, lines: list[str]) -> None:
+    assert item(f"<{name}>{text}</{name}>").summary.split("<br>\n") == lines
+
+
 DIV = '<div xmlns="http://www.w3.org/1999/xhtml">'
 
 

@@ -13,7 +13,7 @@ from lxml.etree import _Element
 
 from app.feeds.parse import chain
 from app.feeds.parse.draft import EntryDraft
-from app.feeds.parse.markup import construct, escape, text_of, xhtml
+from app.feeds.parse.markup import construct, escape, lines_kept, text_of, xhtml
 from app.feeds.parse.media import MEDIA, keywords
 from app.feeds.parse.names import ATOM, RDF_ABOUT, RSS, XML_BASE, Table, canonical
 
@@ -57,7 +57,7 @@ def _guid(draft: EntryDraft, el: _Element) -> None:
 
 
 def _description(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(9, text_of(el))
+    draft.offer_summary(9, lines_kept(text_of(el)))
 
 
 def _encoded(draft: EntryDraft, el: _Element) -> None:
@@ -142,7 +142,7 @@ def _itunes_title(draft: EntryDraft, el: _Element) -> None:
 
 
 def _itunes_summary(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(6, text_of(el))
+    draft.offer_summary(6, lines_kept(text_of(el)))
 
 
 def _itunes_subtitle(draft: EntryDraft, el: _Element) -> None:

@@ -16,7 +16,7 @@ import feedparser
 from app.errors import ParseError
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.guard import guard
-from app.feeds.parse.markup import escape
+from app.feeds.parse.markup import escape, lines_kept
 from app.feeds.parse.media import is_face
 from app.feeds.parse.repair import repair, without_prolog
 from app.models.parsed import Format
@@ -129,7 +129,7 @@ def _entry(feed: FeedDraft, item: Any, raw: Callable[[str | None], str | None]) 
         _content(entry, content)
     summary = next(iter(_parts(item, "summary_detail")), {"value": _text(item, "summary")})
     value = summary.get("value") or ""
-    entry.offer_summary(9, escape(value) if summary.get("type") == "text/plain" else value)
+    entry.offer_summary(9, escape(value) if summary.get("type") == "text/plain" else lines_kept(value))
     for tag in _parts(item, "tags"):
         entry.add_category(tag.get("label") or tag.get("term"))
     # its own "enclosures" expects links as it makes them, and an element may be called so

@@ -6,6 +6,7 @@ import base64
 import binascii
 import html
 import re
+from itertools import pairwise
 
 from lxml import etree
 
@@ -29,6 +30,13 @@ _END = re.compile(r"</([A-Za-z][^\s/<>]*+)")
 _FOREIGN = re.compile(r"[a-z][\w.]{0,60}-[\w.-]{0,60}|[a-z][\w.-]{0,60}:[a-z][\w.-]{0,60}", re.ASCII)
 #: What comes behind the name of an element only: an attribute, or that it is empty.
 _CERTAIN = re.compile(r"""\s[A-Za-z:_-]{1,60}=["']|\A\s*/>""")
+#: Not the protected one, which may be half of a character that was encoded twice.
+_SPACE = " \t\r\n"
+_ANY_TAG = re.compile(r"<[A-Za-z/!?]")
+#: With what an item of a list or of a table of times begins.
+_MARK = re.compile(r"[-*+•·‣▪–—]\s|\(?\d{1,3}[.)]\s|[(\[]?\d{1,2}:\d\d\b")
+#: At which programs wrap text; longer lines are paragraphs, shorter ones were meant.
+_WIDTHS = range(60, 101)
 _HTML_TYPES = {"html", "text/html", "application/html"}
 
 
@@ -136,6 +144,41 @@ def construct(el: etree._Element) -> tuple[str, bool]:
 def escape(text: str) -> str:
     """Return plain text as HTML, its line breaks kept."""
     return html.escape(text.strip(), quote=False).replace("\n", "<br>\n")
+
+
+def lines_kept(text: str) -> str:
+    """Return HTML as it is, and with its line breaks what turns out to be plain text, which has no tag.
+
+    Of text that was wrapped, or indented for its source, only what was meant is a break: blank lines, lists
+    and marks of time.
+    """
+    text = text.strip(_SPACE)
+    if "\n" not in text or ("<" in text and _ANY_TAG.search(text_kept(text))):
+        return text
+    lines = [line.rstrip(_SPACE) for line in text.split("\n")]
+    wrapped = _are_wrapped(lines)
+    parts = [lines[0]]
+    for before, line in pairwise(lines):
+        words = line.lstrip(_SPACE)
+        if not words:
+            continue
+        if not before:
+            parts.append("<br>\n<br>\n")
+        else:
+            is_soft = (wrapped or line.startswith("  ")) and not _MARK.match(words)
+            parts.append("\n" if is_soft else "<br>\n")
+        parts.append(words)
+    return "".join(parts) if "<br>\n" in parts or "<br>\n<br>\n" in parts else text
+
+
+def _are_wrapped(lines: list[str]) -> bool:
+    """Tell whether no line had room for the first word of the next one."""
+    width = max(map(len, lines))
+    return width in _WIDTHS and all(
+        len(before) + 1 + len(line.partition(" ")[0]) > width
+        for before, line in pairwise(lines)
+        if before and line and not _MARK.match(line)
+    )
 
 
 def _decoded(text: str) -> str:
