@@ -487,6 +487,8 @@ def test_enclosures() -> None:
     )
     found = entry("<link rel='enclosure' href='/a' type='audio/ogg' length='-1'/>")
     assert found.enclosures == (Enclosure("http://example.org/a", "audio/ogg", None),)
+    old = feed_of((corpus.root() / "feeds/atom/cheapstingybargains.com-e1b6ab.xml").read_bytes())
+    assert [file.type for file in old.entries[1].enclosures] == ["audio/mpeg"]
 
 
 @pytest.mark.parametrize(

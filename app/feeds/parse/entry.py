@@ -290,6 +290,7 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "atom:summary": _atom_summary,
     "atom:author": _atom_author,
     "atom:category": _atom_category,
+    "atom:enclosure": _enclosure,
     "atom:source": _atom_source,
     "atom:published": _pub_date,
     "atom:issued": _dc_date,
