@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import json
 import pkgutil
 import random
 import re
@@ -183,6 +184,47 @@ def test_X04_items_beyond_the_limit_are_left_out_and_told() -> None:
     assert not read(body, items=30).truncated
     feed = read(body, items=29)
     assert (len(feed.entries), feed.truncated) == (29, True)
+
+
+def _dated(days: list[int]) -> str:
+    """Return items whose text is inline markup, which reading takes out of its element."""
+    return "".join(
+        f"<item><guid>{day}</guid><pubDate>{day:02} Mar 2026 10:00:00 GMT</pubDate>"
+        f"<description><p>{day}</p></description></item>"
+        for day in days
+    )
+
+
+RDF = "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/'>"
+LISTS = {
+    "rss": "<rss version='2.0'><channel><title>T</title>%s</channel></rss>",
+    "rdf": RDF + "<channel><title>T</title></channel>%s</rdf:RDF>",
+    "feedparser": "<rss version='2.0'><channel><title>T</title><docs>a<br>b</docs>%s</channel></rss>",
+}
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_X04_where_the_newest_stand_last_those_in_front_are_left_out(form: str) -> None:
+    days = list(range(1, 8))
+    feed = read(LISTS[form] % _dated(days), items=3)
+    assert [(entry.guid, entry.summary) for entry in feed.entries] == [
+        (f"{n}", f"<p>{n}</p>") for n in (5, 6, 7)
+    ]
+    assert feed.truncated
+    assert (feed.parser == ParserPath.FEEDPARSER) == (form == "feedparser")
+    feed = read(LISTS[form] % _dated(days[::-1]), items=3)
+    assert [(entry.guid, entry.summary) for entry in feed.entries] == [
+        (f"{n}", f"<p>{n}</p>") for n in (7, 6, 5)
+    ]
+    assert feed.truncated
+    assert not read(LISTS[form] % _dated(days), items=7).truncated
+
+
+def test_X04_json_is_read_from_its_end_too_where_the_newest_stand_there() -> None:
+    items = [{"id": f"{n}", "date_published": f"2026-03-0{n}T10:00:00Z"} for n in range(1, 8)]
+    body = json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [7, *items]})
+    feed = read(body, items=3)
+    assert ([entry.guid for entry in feed.entries], feed.truncated) == (["5", "6", "7"], True)
 
 
 def test_X04_long_content_is_cut_and_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from itertools import islice
 from typing import TypeAlias
@@ -52,13 +53,16 @@ class Reader:
         """Read a channel or feed element with all its entries."""
         draft.base = draft.ctx.join(draft.base, el.get(XML_BASE)) or draft.base
         draft.language = draft.language or _language(el.get(XML_LANG))
-        table = self.feed
+        table, left_out = self.feed, self._left_out(draft, el)
         for child in el:
             handler = table[child.tag]
             if handler is None:
                 continue
             if handler is _item:
-                self.read_item(draft, child)
+                if left_out:
+                    left_out -= 1
+                else:
+                    self.read_item(draft, child)
             elif handler is _items:
                 self.read_items(draft, child)
             else:
@@ -70,19 +74,29 @@ class Reader:
             return
         if not draft.entries:
             draft.setting = _setting(draft, el)
-        base = draft.base
-        if draft.ctx.has_bases:
-            base = draft.ctx.join(base, el.get(XML_BASE)) or base
-        found = entries.read_entry(EntryDraft(draft.ctx, base), el, self.entry)
+        found = self._entry(draft, el)
         if not found.author_rank and draft.author:
             found.author = draft.author
         draft.entries.append(found.finish())
 
     def read_items(self, draft: FeedDraft, parent: _Element) -> None:
         """Read the entries that are children of an element."""
-        for child in parent:
-            if self.feed[child.tag] is _item:
-                self.read_item(draft, child)
+        items = [child for child in parent if self.feed[child.tag] is _item]
+        for child in items[self._left_out(draft, parent) :]:
+            self.read_item(draft, child)
+
+    def _entry(self, draft: FeedDraft, el: _Element) -> EntryDraft:
+        base = draft.base
+        if draft.ctx.has_bases:
+            base = draft.ctx.join(base, el.get(XML_BASE)) or base
+        return entries.read_entry(EntryDraft(draft.ctx, base), el, self.entry)
+
+    def _left_out(self, draft: FeedDraft, parent: _Element) -> int:
+        if len(parent) <= draft.ctx.limits.items:
+            return 0
+        items = [child for child in parent if self.feed[child.tag] is _item]
+        # of a copy: reading takes inline markup out of an element
+        return draft.left_out(items, lambda el: self._entry(draft, copy.deepcopy(el)))
 
 
 def read_root(draft: FeedDraft, root: _Element) -> None:

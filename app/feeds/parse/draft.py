@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 from urllib.parse import urljoin
 
 from app.feeds.dates import parse_date
@@ -17,6 +18,8 @@ from app.feeds.parse.markup import text_kept
 from app.feeds.text import plain
 from app.models.chain import Chain
 from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+
+T = TypeVar("T")
 
 _LONGEST_URL = 8192
 _MOST_PARTS = 64
@@ -305,6 +308,18 @@ class FeedDraft:
             found = self.ctx.join(self.base, address)
             if found:
                 self.icon, self.icon_rank = found, rank
+
+    def left_out(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
+        """Return how many entries in front are not read: those too many, where the newest stand last."""
+        over = len(items) - self.ctx.limits.items
+        if over <= 0:
+            return 0
+        first, last = (read(items[at]).finish() for at in (0, -1))
+        begun, ended = (entry.published or entry.updated for entry in (first, last))
+        if begun is None or ended is None or ended <= begun:
+            return 0
+        self.ctx.truncated = True
+        return over
 
     def full(self) -> bool:
         """Tell whether no more entries are read, and remember that some were left out."""

@@ -57,10 +57,11 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     draft.format = version or Format.RSS20
     draft.base = draft.ctx.base
     _feed(draft, found.feed)
-    for item in found.entries:
+    raw = _unescaped if found.bozo else _as_it_is
+    for item in found.entries[draft.left_out(found.entries, lambda item: _entry(draft, item, raw)) :]:
         if draft.full():
             break
-        draft.entries.append(_entry(draft, item, _unescaped if found.bozo else _as_it_is).finish())
+        draft.entries.append(_entry(draft, item, raw).finish())
 
 
 def _parse(body: bytes) -> Any:

@@ -45,11 +45,11 @@ def read_json(draft: FeedDraft, text: str) -> None:
     draft.offer_icon(8, _text(document.get("icon")))
     draft.author = _authors(draft.ctx, document)
     draft.hub = _hub(draft, document.get("hubs"))
-    for item in _list(document.get("items")):
+    items = [item for item in _list(document.get("items")) if isinstance(item, dict)]
+    for item in items[draft.left_out(items, lambda item: _entry(draft, item)) :]:
         if draft.full():
             break
-        if isinstance(item, dict):
-            draft.entries.append(_entry(draft, item).finish())
+        draft.entries.append(_entry(draft, item).finish())
 
 
 def _is_feed(document: dict[str, Any]) -> bool:
