@@ -56,7 +56,9 @@ class DiscoveryService:
         address = a_text(address, "address", most=ADDRESS_MAX, empty=True)
         now = clock.now()
         for url in addresses(address):
-            if (known := self._feeds.find(url)) is not None and known.last_seq:
+            known = self._feeds.find(url)
+            # What is in error is looked at anew: the site may have mended it, or may have gone.
+            if known is not None and known.last_seq and not known.error:
                 return Discovery(0, address, feeds=self._offered(actor, [_known(known)]))
         row = self._discoveries.ask(address, now)
         if row.result is not None:

@@ -13,7 +13,7 @@ from app.gateways.folders import FolderGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
-from app.models.feed import FeedHealth
+from app.models.feed import Feed, FeedHealth
 from app.models.jobs import Job, Queue, Task, Ticket
 from app.models.subscription import Exchanged, ReadState, Subscribed, Subscription
 from app.ports import EventPort, JobPort
@@ -70,7 +70,7 @@ class SubscriptionService:
     ) -> Subscribed:
         """Subscribe to a feed's address; twice is the same as once.
 
-        A feed without entries is pulled at once: the answer's ticket is that job's.
+        A feed without entries, or one that was not well, is pulled at once, by the job of the ticket.
 
         Raises:
             InvalidError: the address is too long, empty, or none of the web.
@@ -91,7 +91,8 @@ class SubscriptionService:
             subscription, existed = self._subscriptions.add(wanted, feed, now), False
         except ExistsError:
             subscription, existed = self._subscriptions.get(actor.user_id, feed.id), True
-        ticket = None if feed.last_seq else self._pull([feed.id])[0].id
+        wanting = not feed.last_seq or (not existed and _is_ill(feed))
+        ticket = self._pull([feed.id])[0].id if wanting else None
         self._events.follows(actor.user_id, added=[feed.id])
         log.info("subscribed", user_id=actor.user_id, feed_id=feed.id, existed=existed)
         return Subscribed(subscription, existed, ticket)
@@ -225,7 +226,7 @@ class SubscriptionService:
             raise ExistsError(words, field="url", feed_id=target.id) from e
         self._websubs.leave_if_unread(source.id, now)
         self._events.follows(actor.user_id, added=[target.id], removed=[source.id])
-        if not target.last_seq:
+        if not target.last_seq or _is_ill(target):
             self._pull([target.id])
         log.info("address_changed", user_id=actor.user_id, feed_id=source.id, into=target.id)
         return Exchanged(target.id, undo, known=bool(target.last_seq))
@@ -272,3 +273,11 @@ class SubscriptionService:
             forecast=self._feeds.forecast(feed, now),
             per_week=self._feeds.rates([feed.id], now).get(feed.id, 0.0),
         )
+
+
+def _is_ill(feed: Feed) -> bool:
+    """Whether what is stored of a feed may be old: it failed the last time, or is never asked by itself.
+
+    What failed for all who read it may be mended by now, and who is new is told of today's fault.
+    """
+    return feed.error is not None or feed.next_check_at is None

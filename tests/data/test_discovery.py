@@ -147,6 +147,18 @@ def test_a_feed_that_is_known_needs_no_search(services: Any, redis_client: Any) 
     assert [(f.feed_id, f.url, f.entries) for f in found.feeds] == [(feed.id, "https://blog.example/rss", 5)]
 
 
+def test_a_feed_in_error_is_looked_for_anew(services: Any, world: World) -> None:
+    url = "http://blog.example/rss"
+    feed = services.gateways.feeds.get_or_create(url, now=clock.now(), title="Old")
+    ill = {"last_seq": 7, "error": "gone", "errors": 1, "next_check_at": None}
+    services.mappers.feeds._feeds.update_one({"_id": feed.id}, {"$set": ill})
+    asked = services.discovery.discover(READER, url, wait=0)
+    assert asked.wait
+    work(services, world, asked.key)
+    (found,) = services.discovery.discover(READER, url, wait=0).feeds
+    assert (found.title, found.feed_id, found.entries) == ("Blog", feed.id, 1)
+
+
 @pytest.mark.parametrize("word", ["refused", "connect_failed", "timeout"])
 def test_S13_only_admins_learn_why_an_address_cannot_be_reached(services: Any, word: str) -> None:
     gateway = services.gateways.discoveries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 import pytest
 
@@ -248,6 +249,28 @@ def test_an_address_that_nobody_knew_begins_anew(world: World, alice: Actor) -> 
     assert not done.known
     assert [f.feed_id for f in services.reading.tree(alice).feeds] == [done.feed_id]
     assert due(services, done.feed_id)
+
+
+GONE = {"error": "gone", "errors": 1, "next_check_at": None}
+
+
+@pytest.mark.parametrize("ill", [GONE, {"error": "timeout", "errors": 1}])
+def test_a_feed_that_was_not_well_is_asked_for_who_is_new(
+    world: World, alice: Actor, bob: Actor, redis_client: Any, ill: dict[str, object]
+) -> None:
+    services, url = world.services, "https://ill.example.org/feed"
+    (feed_id,) = follow(world, alice, "ill")
+    world.publish(feed_id, world.minutes(1, 2))
+    (mine,) = follow(world, bob, "mine")
+    services.store.database["feeds"].update_one({"_id": feed_id}, {"$set": ill})
+    redis_client.flushall()
+    assert services.subscriptions.subscribe(alice, url).ticket is None, "she can check it by hand"
+    assert services.subscriptions.subscribe(bob, url).ticket is not None
+    assert redis_client.llen("rq:queue:feed-pull") == 1
+    services.subscriptions.unsubscribe(bob, feed_id)
+    redis_client.flushall()
+    services.subscriptions.change_address(bob, mine, url)
+    assert redis_client.llen("rq:queue:feed-pull") == 1
 
 
 def test_addresses_per_hour_are_limited(world: World, alice: Actor) -> None:
