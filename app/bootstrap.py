@@ -213,6 +213,7 @@ class Services:
             g.websubs,
             self.notifier,
             self.limiter,
+            self.budget,
             undo_ttl=s.undo_ttl,
             addresses_per_hour=s.addresses_per_hour,
         )

@@ -101,6 +101,18 @@ class RedisBudget:
         else:
             log.info("host_stopped", host=host, seconds=ms // 1000)
 
+    def stops(self, hosts: Sequence[str]) -> list[float]:
+        """Return how long hosts are left alone; see :class:`app.ports.HostBudget`."""
+        try:
+            with self._client.pipeline(transaction=False) as pipe:
+                for host in hosts:
+                    pipe.pttl(keys.HOST_STOP + host)
+                left: list[int] = pipe.execute()
+        except redis.RedisError as e:
+            log.warning("budget_without_redis", error=type(e).__name__)
+            return [0.0] * len(hosts)
+        return [max(0, ms) / 1000 for ms in left]
+
     def close(self) -> None:
         """Close the connections that were opened."""
         if (client := self.__dict__.get("_client")) is not None:

@@ -64,6 +64,10 @@ class HostBudget(Protocol):
         """Leave a host alone for so long, with all its feeds: it said so (429, 503)."""
         ...
 
+    def stops(self, hosts: Sequence[str]) -> list[float]:
+        """Return for each entry the seconds for which its host is still left alone, 0: it is not."""
+        ...
+
 
 class EventPort(Protocol):
     """Tell people's browsers what has happened; ``app.events.RedisEvents`` in every process.

@@ -276,6 +276,7 @@ class FeedHealth:
     Attributes:
         fetches: the last ones, newest first. log: all that are kept, newest first.
         message: its error in words.
+        rests_until: so long its site asked to be left alone.
         forecast: seconds expected between entries, by hour of day (UTC).
         per_week: entries a week, of the last ten days.
     """
@@ -284,6 +285,7 @@ class FeedHealth:
     fetches: tuple[FetchRecord, ...]
     message: str | None
     next_check_at: dt.datetime | None
+    rests_until: dt.datetime | None = None
     pushed_by: HubNote | None = None
     log: tuple[FetchRecord, ...] = ()
     forecast: tuple[float, ...] = ()

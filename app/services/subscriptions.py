@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -14,9 +14,10 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
 from app.models.feed import Feed, FeedHealth
+from app.models.hosts import host_of
 from app.models.jobs import Job, Queue, Task, Ticket
 from app.models.subscription import Exchanged, ReadState, Subscribed, Subscription
-from app.ports import EventPort, JobPort
+from app.ports import EventPort, HostBudget, JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_ids
 from app.services.notifying import Notifier
@@ -50,6 +51,7 @@ class SubscriptionService:
         websubs: WebsubGateway,
         notifier: Notifier,
         limiter: Limiter,
+        budget: HostBudget,
         *,
         undo_ttl: float,
         addresses_per_hour: int,
@@ -62,6 +64,7 @@ class SubscriptionService:
         self._websubs = websubs
         self._notifier = notifier
         self._limiter = limiter
+        self._budget = budget
         self._addresses_per_hour = addresses_per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
@@ -243,6 +246,21 @@ class SubscriptionService:
             return self._pull(self._subscriptions.fetched(actor.user_id))
         return self._pull([self._fetched(actor, feed_id).feed_id])
 
+    def resting(self, actor: Actor, feed_ids: Collection[int] | None = None) -> list[dt.datetime]:
+        """Return the ends of the rests that sites of his feeds asked for: a refresh waits for them.
+
+        Args:
+            feed_ids: feeds to look at; None: all of his.
+        """
+        require(actor, Permission.FEED_SEE)
+        mine = self._subscriptions.fetched(actor.user_id)
+        cards = self._feeds.cards([f for f in mine if feed_ids is None or f in feed_ids])
+        return self._rests([card.url for card in cards.values()])
+
+    def _rests(self, urls: Sequence[str]) -> list[dt.datetime]:
+        now, stops = clock.now(), self._budget.stops([host_of(url) for url in urls])
+        return [now + dt.timedelta(seconds=seconds) for seconds in stops if seconds]
+
     def _fetched(self, actor: Actor, feed_id: int) -> Subscription:
         """Return a subscription to what is fetched."""
         found = self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
@@ -268,6 +286,7 @@ class SubscriptionService:
             fetches=tuple(fetches[:FETCHES]),
             message=feed_message(feed.error) if feed.error else None,
             next_check_at=feed.next_check_at,
+            rests_until=next(iter(self._rests([feed.url])), None),
             pushed_by=self._websubs.note(feed.id, feed.push_until, now),
             log=tuple(fetches),
             forecast=self._feeds.forecast(feed, now),

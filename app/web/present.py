@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from babel.dates import format_date, format_skeleton, format_time, format_timedelta, get_datetime_format
@@ -116,6 +117,22 @@ def _moment(local: dt.datetime, locale: str) -> str:
     both = str(get_datetime_format("medium", locale=locale))
     day, time = format_date(local, "long", locale=locale), _time(local, locale)
     return both.replace("'", "").format(time, day)
+
+
+def checking(count: int, rests: Sequence[dt.datetime]) -> str:
+    """Return what a check of so many feeds comes to when the sites of some asked for a rest until then."""
+    asked, words = count - len(rests), []
+    if asked or not rests:
+        words.append(ngettext("Checking %(num)s feed", "Checking %(num)s feeds", asked))
+    if rests:
+        waiting = ngettext(
+            "%(num)s feed waits: its site asked for a rest until %(when)s",
+            "%(num)s feeds wait: their sites asked for a rest, the longest until %(when)s",
+            len(rests),
+            when=moment(max(rests)),
+        )
+        words.append(waiting)
+    return ". ".join(words)
 
 
 def number(value: float) -> str:

@@ -146,6 +146,7 @@ def test_without_redis_everything_goes(settings: Settings) -> None:
     away = dataclasses.replace(settings, redis_url="redis://127.0.0.1:1")
     with contextlib.closing(RedisBudget(away)) as budget:
         assert budget.take(["a.example"] * 9) == [0] * 9
+        assert budget.stops(["a.example"]) == [0]
         budget.punish("a.example", 5)
 
 
@@ -184,3 +185,10 @@ def test_the_default_rows_can_be_read() -> None:
     rates = HostRates.of(Settings())
     assert rates.of_host("some.wordpress.com") == HostRate("*.wordpress.com", 20, 200)
     assert rates.of_host("www.youtube.com").group == "*.youtube.com"
+
+
+def test_how_long_hosts_are_left_alone_is_told(budget: RedisBudget) -> None:
+    budget.punish("a.example", 900)
+    budget.take(["a.example", "b.example"])
+    assert budget.stops(["a.example", "b.example", "a.example"]) == [_about(900), 0, _about(900)]
+    assert budget.stops([]) == []

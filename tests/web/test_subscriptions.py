@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 
@@ -238,3 +239,38 @@ def test_the_history_leads_on_to_what_is_older(ann: Visitor, services: Services)
         assert (seen + shown).count(f"Folder {name}") == 1
     for wrong in ("after=-1-x", f"after={10**30}-x", "after=x-x", "after=1"):
         assert ann.get(f"/history?{wrong}").status_code == 400
+
+
+def test_a_site_that_asked_for_a_rest_is_named_as_the_reason(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    now = clock.now()
+    assert "asked for a rest" not in ann.get(f"/feeds/{feeds[0]}").text
+    services.budget.punish("ada.example", 86400)
+    new = services.subscriptions.subscribe(reader, "https://ada.example/b").subscription.feed_id
+    for feed_id in (feeds[0], new):
+        page = ann.get(f"/feeds/{feed_id}").text
+        assert "This site asked for a rest until " in page
+        assert "in a moment" not in page.partition("<figure")[0]
+        done = ann.post("/refresh", {"stream": f"feed/{feed_id}"}, **JSON).json
+        assert done is not None
+        assert done["text"].startswith("1 feed waits: its site asked for a rest until ")
+    done = ann.post("/refresh", {"stream": "all"}, **JSON).json
+    assert done is not None
+    assert done["text"].startswith("Checking 2 feeds. 2 feeds wait: their sites asked for a rest")
+    many = ann.post("/subscriptions", {"do": "refresh", "feed": [str(f) for f in feeds[:2]]})
+    assert "Checking 1 feed. 1 feed waits" in ann.get(many.headers["Location"]).text
+    # Those of others tell nothing about where somebody else's are fetched.
+    assert services.subscriptions.resting(Actor(user_id=77), feeds) == []
+    (until,) = services.subscriptions.resting(reader, feeds[:2])
+    assert 86_000 < (until - now).total_seconds() < 86_500
+
+
+def test_a_first_fetch_that_is_late_is_not_said_to_come_in_a_moment(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    feed_id = services.subscriptions.subscribe(reader, "https://late.example/feed").subscription.feed_id
+    assert "Not fetched yet; that happens in a moment." in ann.get(f"/feeds/{feed_id}").text
+    later = {"$set": {"next_check_at": clock.now() + dt.timedelta(hours=3)}}
+    services.store.database["feeds"].update_one({"_id": feed_id}, later)
+    assert "Not fetched yet; that is planned for " in ann.get(f"/feeds/{feed_id}").text

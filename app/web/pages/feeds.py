@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from urllib.parse import quote
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
-from flask_babel import ngettext
 
 from app import clock
 from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError
@@ -16,11 +16,15 @@ from app.models.user import Notice
 from app.web import chart, i18n, schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
+from app.web.present import checking
 from app.web.redirects import safe_next
 from app.web.render import template
 from app.web.schemas import text
 
 bp = Blueprint("feeds", __name__)
+
+#: A first fetch that is planned for later than so is not said to come in a moment.
+SOON = dt.timedelta(minutes=5)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
         day=chart.day(health.log, health.forecast, health.next_check_at, now, zone),
         days=chart.days(health.log, now, zone),
         zone=str(zone),
+        later=health.next_check_at is not None and health.next_check_at > now + SOON,
         error=error,
         url=url or health.feed.url,
     )
@@ -141,7 +146,8 @@ def refresh() -> Response:
     ref = StreamRef.parse(form.stream)
     one = ref.id if ref.kind is StreamKind.FEED else None
     count = len(services().subscriptions.refresh(actor(), one))
-    words = ngettext("Checking %(num)s feed", "Checking %(num)s feeds", count)
+    rests = services().subscriptions.resting(actor(), None if one is None else (one,))
+    words = checking(count, rests)
     if wants_json():
         return jsonify(text=words, count=count)
     _notify(words)

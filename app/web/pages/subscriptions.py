@@ -15,6 +15,7 @@ from app.models.manager import Condition, ManagerQuery, Order
 from app.models.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session
+from app.web.present import checking
 from app.web.render import template
 from app.web.schemas import text
 
@@ -116,7 +117,7 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
             return Notice(words, done.undo) if done.count else Notice(_("Nothing was unread"))
         case "refresh":
             count = manager.refresh(actor(), feed_ids)
-            return Notice(ngettext("Checking %(num)s feed", "Checking %(num)s feeds", count))
+            return Notice(checking(count, services().subscriptions.resting(actor(), feed_ids)))
         case "unsubscribe":
             token, count = manager.unsubscribe(actor(), feed_ids)
             words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", count)
