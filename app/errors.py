@@ -204,6 +204,7 @@ FEED_MESSAGES: dict[str, str] = {
     "not_a_feed": N_("This is not a feed. If it is a page, its feed may be found from its address."),
     "html_page": N_("This is a web page, not a feed. Its feed may be found from its address."),
     "broken_feed": N_("This is a feed, but too broken to be read."),
+    "cut_off": N_("The site's answer ended in the middle. What came as a whole is here."),
     "gone": N_("The site says that this feed is gone for good."),
     "crashed": N_("Reading this feed crashed a worker three times, so it is paused."),
     "unreadable": N_("Reading this feed failed on our side. That is noted; it is tried again later."),
@@ -235,6 +236,9 @@ FEED_FIXES: dict[str, str] = {
         "Add the site's page instead: its feeds are found from there. Then change the address below."
     ),
     "broken_feed": N_("Only the site can mend that; tell its owner. It is tried again."),
+    "cut_off": N_(
+        "Wait, it is asked for the rest; if that lasts, only the site can mend that: tell its owner."
+    ),
     "gone": N_(
         "Change the address below if the site has a new feed, else unsubscribe. What you starred stays."
     ),

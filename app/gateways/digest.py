@@ -18,7 +18,8 @@ from app.config import Settings
 from app.errors import FeedError
 from app.feeds import freshness, schedule, websub
 from app.feeds.dates import clamp
-from app.feeds.news import Known, News, compare, news
+from app.feeds.identity import ROW, Diff
+from app.feeds.news import Known, News, compare, is_cut, news
 from app.feeds.parse import Limits
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
@@ -34,6 +35,11 @@ log = logs.get(__name__)
 DETAIL: Final = 300
 #: Equal permanent redirects, each with an answer that parsed, until the new address is stored (S09).
 MOVES: Final = 3
+#: The error of a feed whose document ends in the middle (X04); what is whole of it is stored.
+CUT: Final = "cut_off"
+#: Entries behind such an end that are remembered; of the others the store knows.
+BEHIND: Final = 500
+_GUID: Final = ROW // 2  #: where the identity begins in a row of ``seen``
 _TICK: Final = dt.timedelta(milliseconds=1)
 _DAY_MS: Final = 86_400_000
 
@@ -135,6 +141,7 @@ class Digester:
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         found = self._news(feed, fetched)
         parsed, diff = found.parsed, found.diff
+        cut = is_cut(parsed, fetched.body or b"", fetched.content_type, self._limits)
         new = tuple(
             self._entry(entry, diff.hash_of(entry), at, now)
             for entry, at in zip(diff.new, sort_times(feed, diff.new, now), strict=True)
@@ -144,16 +151,18 @@ class Digester:
         hints = _hints(fetched, _unread_days(feed, now), parsed.ttl_minutes, parsed.skip_hours, pushed)
         hub, topic = websub.announced(fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url)
         says = {
-            **_described(feed, found, hub, topic),
-            **_recovered(feed),
+            **_described(feed, found, hub, topic, cut),
+            **(_cut_off(feed, now) if cut else _recovered(feed)),
             **_moved(feed, fetched),
-            "validators": fetched.validators,
-            "checked_at": now,
         }
+        if not cut:
+            # Of a document without its end nothing is kept that would let the site leave the end out again.
+            says |= {"validators": fetched.validators, "checked_at": now}
         timed = functools.partial(self._timed, feed, says, hints, now)
         plan, fields = timed(new)
-        heard = Heard(feed.id, hub, topic) if hub or feed.hub else None
-        digest = _digest(feed, fetched, now, plan, fields, new, changed, heard=heard)
+        heard = Heard(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
+        error = CUT if cut else None
+        digest = _digest(feed, fetched, now, plan, fields, new, changed, error=error, heard=heard)
         if not new:
             return digest
         # Some may be listed again only, which the store finds out as it stores them.
@@ -283,7 +292,7 @@ def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> li
 
 
 def _history(feed: Feed, new: Sequence[NewEntry], now: dt.datetime) -> schedule.History:
-    if feed.checked_at is None:
+    if feed.checked_at is None and not feed.history:
         return schedule.seed((entry.published for entry in new if entry.published), now)
     return schedule.record(schedule.History.from_doc(feed.history), (entry.at for entry in new), now)
 
@@ -326,6 +335,21 @@ def _recovered(feed: Feed) -> dict[str, Any]:
     return clear if feed.errors or feed.error else {}
 
 
+def _cut_off(feed: Feed, now: dt.datetime) -> dict[str, Any]:
+    # One error however often it comes: entries come with it, so it is asked again in its own rhythm.
+    return {"errors": 1, "error": CUT, "error_detail": "", "error_since": feed.error_since or now}
+
+
+def _seen(feed: Feed, diff: Diff) -> bytes:
+    """Return the rows of what is known; what lay behind a cut will be back, and is not new then."""
+    seen = diff.seen
+    if diff.volatile:
+        return seen
+    guids = {seen[at + _GUID : at + ROW] for at in range(0, len(seen), ROW)}
+    before = [feed.seen[at : at + ROW] for at in range(0, len(feed.seen), ROW)]
+    return seen + b"".join([row for row in before if row[_GUID:] not in guids][:BEHIND])
+
+
 def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
     """Count equal permanent redirects in a row; an unchanged body has parsed before, so it counts too."""
     target = fetched.permanent_url
@@ -334,8 +358,11 @@ def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
     return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}
 
 
-def _described(feed: Feed, found: News, hub: str | None, topic: str | None) -> dict[str, Any]:
-    """Return only what the feed says differently now: most polls change little of it."""
+def _described(feed: Feed, found: News, hub: str | None, topic: str | None, cut: bool) -> dict[str, Any]:
+    """Return only what the feed says differently now: most polls change little of it.
+
+    What a document without its end leaves out, it may have said there.
+    """
     parsed, diff = found.parsed, found.diff
     says: dict[str, Any] = {
         "title": parsed.title,
@@ -347,7 +374,11 @@ def _described(feed: Feed, found: News, hub: str | None, topic: str | None) -> d
         "topic": topic,
         "ttl_minutes": parsed.ttl_minutes,
         "skip_hours": tuple(sorted(parsed.skip_hours)),
-        "seen": diff.seen,
+    }
+    if cut:
+        says = {name: value for name, value in says.items() if value}
+    says |= {
+        "seen": _seen(feed, diff) if cut else diff.seen,
         "chunks": found.chunks,
         "volatile_guids": diff.volatile,
     }

@@ -176,7 +176,7 @@ class PullBatch:
 
     def _store_apart(self, answers: list[Answer], digests: list[Digest], error: Exception) -> None:
         """Store each answer alone; one that is refused again becomes an error of its feed."""
-        if isinstance(error, StoreError) or (len(digests) == 1 and digests[0].record.error):
+        if isinstance(error, StoreError) or (len(digests) == 1 and digests[0].record.error == "unreadable"):
             raise error  # the store is away, or it refuses even an error, which is small and ours
         if len(digests) == 1:
             return self._store(answers, [self._digester.unreadable(*answers[0], error)])

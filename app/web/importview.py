@@ -88,7 +88,7 @@ def reason(word: str) -> str:
 
 #: Error words of a page where a feed was expected, or of an address that has moved.
 _LOOK_AGAIN = {"not_a_feed", "html_page", "gone", "http_404", "http_410", "no_feed_found", "dns_failed"}
-_PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response"}
+_PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response", "cut_off"}
 
 
 def fix(item: ImportItem) -> str:

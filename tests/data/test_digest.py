@@ -228,9 +228,47 @@ def test_genuine_feeds_bring_each_entry_exactly_once() -> None:
     for row in corpus.genuine_feeds()[::4]:
         fetched = answer(row.read(), content_type="application/xml")
         first = digest(feed(), fetched)
-        assert first.record.error is None, row.path
+        ends = row.read().rstrip().endswith((b">", b"}"))
+        assert first.record.error == (None if ends else "cut_off"), row.path
         again = digest(after(feed(), first), fetched, NOW + HOUR)
         assert not again.update.new, row.path
         assert not again.update.changed, row.path
         hashes = [entry.guid_hash for entry in first.update.new]
         assert len(hashes) == len(set(hashes)), row.path
+
+
+def test_X04_a_document_without_its_end_is_an_error_and_what_is_whole_is_stored() -> None:
+    whole = rss(item(3), item(1), item(2), head="<description>About</description>")
+    known = after(feed(), digest(feed(), answer(rss(item(1), item(2), head="<ttl>60</ttl>"))))
+    cut = digest(known, answer(whole[: whole.index(b"<title>Post 1")], validators=Validators(etag='"2"')))
+    assert [entry.title for entry in cut.update.new] == ["Post 3"]
+    now = after(known, cut)
+    assert (now.error, now.errors, now.error_since, cut.record.error) == ("cut_off", 1, NOW, "cut_off")
+    assert (now.validators, now.checked_at, now.ttl_minutes) == (known.validators, known.checked_at, 60)
+    assert cut.plan.reason in ("hour_table", "asked")
+    # The rest comes with the next answer: what was known behind the cut is not new.
+    rest = digest(now, answer(whole, validators=Validators(etag='"2"')), NOW + HOUR)
+    assert (rest.update.new, rest.update.changed, rest.record.error) == ((), (), None)
+    well = after(now, rest)
+    assert (well.error, well.errors, well.error_since, well.validators.etag) == (None, 0, None, '"2"')
+    assert well.seen == digest(known, answer(whole)).update.fields.seen
+
+
+def test_X04_a_first_document_without_its_end_leaves_the_feed_unread() -> None:
+    whole = rss(item(1, NOW - 5 * HOUR), item(2, NOW - 9 * HOUR))
+    for end in (b"<title>Post 1", b"<title>Post 2"):
+        cut = digest(feed(), answer(whole[: whole.index(end)]))
+        now = after(feed(), cut)
+        assert (now.error, now.checked_at, now.validators) == ("cut_off", None, Validators())
+        # So the rest has its own dates, and does not come as news of today.
+        rest = digest(now, answer(whole), NOW + HOUR)
+        assert [e.at for e in (*cut.update.new, *rest.update.new)] == [NOW - 5 * HOUR, NOW - 9 * HOUR]
+
+
+def test_more_entries_or_longer_ones_than_are_read_are_no_error() -> None:
+    broken = rss(item(1, body="x" * 5000), item(2), head="<description>a & b</description>")
+    for settings in (Settings(feed_max_items=1), Settings(entry_max_html=1024)):
+        for body in (broken, broken.replace(b" & ", b" ")):
+            result = Digester(settings, random.Random(1)).digest(feed(), answer(body), NOW)
+            assert result.record.error is None
+            assert result.update.new

@@ -274,3 +274,17 @@ def test_a_first_fetch_that_is_late_is_not_said_to_come_in_a_moment(
     later = {"$set": {"next_check_at": clock.now() + dt.timedelta(hours=3)}}
     services.store.database["feeds"].update_one({"_id": feed_id}, later)
     assert "Not fetched yet; that is planned for " in ann.get(f"/feeds/{feed_id}").text
+
+
+def test_X04_a_feed_that_came_without_its_end_is_not_said_to_be_well(
+    services: Services, ann: Visitor, feeds: list[int]
+) -> None:
+    url = f"https://{NAMES[0]}.example/feed"
+    body = rss(NAMES[0], [("New", "<p>x</p>"), ("Half", "<p>y</p>")])
+    pull(services, feeds[:1], {url: body[: body.index(b"Half")]})
+    page = ann.get(f"/feeds/{feeds[0]}").text
+    assert "ended in the middle. What came as a whole is here." in page
+    assert "All is well" not in page
+    pull(services, feeds[:1], {url: body})
+    assert "All is well" in ann.get(f"/feeds/{feeds[0]}").text
+    assert services.gateways.feeds.get(feeds[0]).last_seq == 3
