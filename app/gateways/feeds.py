@@ -93,6 +93,11 @@ class FeedGateway:
             feed = self.get(feed.merged_into)
         return feed
 
+    def heir(self, feed_id: int) -> int | None:
+        """Return the feed that took over another one's subscribers; None: it was not merged, or never was."""
+        feed = self._feeds.get(feed_id)
+        return None if feed is None or feed.merged_into is None else self._followed(feed).id
+
     def get(self, feed_id: int) -> Feed:
         """Return a feed.
 

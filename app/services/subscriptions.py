@@ -109,6 +109,12 @@ class SubscriptionService:
         require(actor, Permission.SUBSCRIPTION_SEE)
         return self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
 
+    def heir(self, actor: Actor, feed_id: int) -> int | None:
+        """Return the feed into which one was merged, where he reads it; None: it was not, or he does not."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        into = self._feeds.heir(an_id(feed_id, "feed_id"))
+        return into if into is not None and self._subscriptions.of_user(actor.user_id, [into]) else None
+
     def unsubscribe(self, actor: Actor, feed_id: int) -> str:
         """End a subscription; starred entries stay.
 

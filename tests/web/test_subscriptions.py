@@ -288,3 +288,20 @@ def test_X04_a_feed_that_came_without_its_end_is_not_said_to_be_well(
     pull(services, feeds[:1], {url: body})
     assert "All is well" in ann.get(f"/feeds/{feeds[0]}").text
     assert services.gateways.feeds.get(feeds[0]).last_seq == 3
+
+
+def test_old_addresses_of_a_feed_that_was_merged_lead_to_the_other(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    old, new, _ = feeds
+    assert services.gateways.feeds.move(old, f"https://{NAMES[1]}.example/feed") == new
+    stranger = services.subscriptions.subscribe(Actor(user_id=77), "https://other.example/feed")
+    for path in ("/feeds/{}", "/read/feed/{}"):
+        found = ann.get(path.format(old))
+        assert (found.status_code, found.headers.get("Location")) == (303, path.format(new))
+        assert ann.get(path.format(new)).status_code == 200
+        assert ann.get(path.format(stranger.subscription.feed_id)).status_code == 404
+        assert ann.get(path.format(12345)).status_code == 404
+    assert ann.get(f"/read/feed/{new}?entry=12345").status_code == 404
+    services.subscriptions.unsubscribe(reader, new)
+    assert [ann.get(path.format(old)).status_code for path in ("/feeds/{}", "/read/feed/{}")] == [404, 404]

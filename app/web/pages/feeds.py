@@ -10,7 +10,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app import clock
-from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError
+from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
 from app.models.stream import REF_MAX, StreamKind, StreamRef
 from app.models.user import Notice
 from app.web import chart, i18n, schemas
@@ -57,7 +57,13 @@ class Refresh:
 @bp.get("/feeds/<int:feed_id>")
 def page(feed_id: int) -> str | Response:
     """How a feed is doing, in words, with its last fetches; a person has a page of his own."""
-    if services().subscriptions.get(actor(), feed_id).person:
+    try:
+        mine = services().subscriptions.get(actor(), feed_id)
+    except NotFoundError:
+        if heir := services().subscriptions.heir(actor(), feed_id):
+            return make_response(redirect(f"/feeds/{heir}", 303))
+        raise
+    if mine.person:
         handle = services().following.of_feed(actor(), feed_id)
         return make_response(redirect(f"/@{quote(handle)}" if handle else "/people", 303))
     return _page(feed_id)

@@ -67,9 +67,17 @@ def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
         return _article(ref, asked.entry)
     if wanted == "more":
         return _more(ref, asked)
-    if wanted == "stream":
-        return _panes(ref, asked)
-    return _whole_page(ref, asked, pane="list" if asked.entry is None else "article")
+    try:
+        if wanted == "stream":
+            return _panes(ref, asked)
+        return _whole_page(ref, asked, pane="list" if asked.entry is None else "article")
+    except NotFoundError:
+        # A link from before two feeds turned out to be one.
+        feed_id = ref.id if ref.kind is StreamKind.FEED else None
+        heir = services().subscriptions.heir(actor(), feed_id) if feed_id else None
+        if heir is None:
+            raise
+        return make_response(redirect(f"/read/feed/{heir}", 303))
 
 
 @bp.get("/entries/<int:entry_id>")
