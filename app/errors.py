@@ -186,6 +186,9 @@ class UnsentError(EventrError):
 #: made from the status; their sentence is chosen by :func:`feed_message`.
 FEED_MESSAGES: dict[str, str] = {
     "invalid_url": N_("This is not a web address that can be fetched."),
+    "login_in_url": N_(
+        "This address holds a user name or a password. Eventr sends neither, so it is not fetched."
+    ),
     "refused": N_("This address cannot be fetched from here."),
     "unreachable": N_(
         "This address could not be reached from here: it is not allowed, accepts no connection, "
@@ -194,6 +197,7 @@ FEED_MESSAGES: dict[str, str] = {
     "dns_failed": N_("The name of this site could not be found. It may be gone, or its DNS is down."),
     "connect_failed": N_("The site did not accept a connection."),
     "tls_failed": N_("The site's certificate is not valid, so its answer cannot be trusted."),
+    "https_failed": N_("The site offers no https at this address, or only in a way that is not supported."),
     "timeout": N_("The site took too long to answer."),
     "too_many_redirects": N_("The site redirects too many times."),
     "bad_redirect": N_("The site redirects to an address that cannot be fetched."),
@@ -215,6 +219,9 @@ FEED_MESSAGES: dict[str, str] = {
 #: What its reader can do about each of them; ``http_…`` words by :func:`feed_fix`.
 FEED_FIXES: dict[str, str] = {
     "invalid_url": N_("Change the address below."),
+    "login_in_url": N_(
+        "Change the address below to one without them; some sites offer one that holds a key."
+    ),
     "refused": N_("Change the address below, or ask whoever runs this server to allow it."),
     "unreachable": N_(
         "Open the site in a browser. If it is there, change the address below; else wait, it is tried again."
@@ -222,6 +229,7 @@ FEED_FIXES: dict[str, str] = {
     "dns_failed": N_("Look whether the site has moved, and change the address below."),
     "connect_failed": N_("Wait, it is tried again; if that lasts for days, the site may be gone."),
     "tls_failed": N_("Only the site can mend that. Try the address with http:// if you trust the network."),
+    "https_failed": N_("Only the site can mend that. Try the address with http:// if you trust the network."),
     "timeout": N_("Wait, it is tried again less often until it answers."),
     "too_many_redirects": N_("Open the address in a browser, and take the one you end at."),
     "bad_redirect": N_("Open the address in a browser, and take the one you end at."),
@@ -286,7 +294,16 @@ def feed_sentence(code: str) -> tuple[str, dict[str, str]]:
 
 def _status_sentence(status: str) -> str:
     match status:
-        case "401" | "403" | "407":
+        case "304":
+            return N_(
+                "The site says that nothing has changed, though it was not asked that (HTTP %(status)s)."
+            )
+        case "403":
+            return N_(
+                "The site refuses to give this out (HTTP %(status)s). It may want a login, or keep readers "
+                "like this one out."
+            )
+        case "401" | "407":
             return N_("The site wants a login for this address (HTTP %(status)s).")
         case "404" | "410":
             return N_("There is nothing at this address any more (HTTP %(status)s).")
@@ -304,7 +321,14 @@ def feed_fix(code: str) -> str:
         return FEED_FIXES[code]
     status = code.removeprefix("http_")
     match status:
-        case "401" | "403" | "407":
+        case "304":
+            return FEED_FIXES["bad_response"]
+        case "403":
+            return N_(
+                "Open the address in a browser. If it is shown there, ask the site's owner to let feed "
+                "readers in; else look for a public feed of the site."
+            )
+        case "401" | "407":
             return N_("Look for a public feed of the site, or for an address that holds a key.")
         case "404" | "410":
             return FEED_FIXES["dns_failed"]

@@ -24,7 +24,7 @@ PENDING: Final = dt.timedelta(hours=1)
 CLAIM: Final = dt.timedelta(minutes=3)
 _JITTER: Final = 0.1
 #: Words of addresses that may not be fetched at all.
-_NEVER: Final = frozenset({"refused", "invalid_url"})
+_NEVER: Final = frozenset({"refused", "invalid_url", "login_in_url"})
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 

@@ -113,8 +113,8 @@ class Policy:
         """Take a URL apart and check all that is visible without a resolver.
 
         Raises:
-            FetchError: ``invalid_url`` for a form that is not accepted, ``refused`` for a port, name
-                or address that is.
+            FetchError: ``invalid_url`` for a form that is not accepted, ``login_in_url`` for one with a
+                user name, ``refused`` for a port, name or address that is.
         """
         return self._endpoint(url, requested)
 
@@ -234,8 +234,10 @@ def _split(url: str) -> tuple[str, str, str]:
 @functools.lru_cache(4096)
 def _authority(authority: str, scheme: str) -> tuple[str, int, Address | None]:
     """Return host, port, and the address if the host is one."""
-    if "@" in authority or "%" in authority:
-        raise FetchError("invalid_url", "holds a user name or an escape before the path")
+    if "@" in authority:
+        raise FetchError("login_in_url", "holds a user name before the host")
+    if "%" in authority:
+        raise FetchError("invalid_url", "holds an escape before the path")
     match = _IPV6.fullmatch(authority)
     if match is None:
         match = _NAME.fullmatch(authority)

@@ -102,7 +102,7 @@ def fix(item: ImportItem) -> str:
         return _("Let Eventr look for the feed on that site, then unsubscribe from this address.")
     if word in _PASSING or word.startswith("http_5"):
         return _("Mostly passes by itself: it is asked again and again. You can try it now.")
-    if word in ("http_401", "http_403", "http_407"):
+    if word in ("http_401", "http_403", "http_407", "login_in_url"):
         return _("The site lets only some readers in. Ask its owner for an open feed.")
     if word == "tls_failed":
         return _("Only the site's owner can mend its certificate. It is asked again.")

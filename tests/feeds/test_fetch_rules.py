@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.config import Settings
+from app.errors import feed_fix, feed_message
 from app.feeds.fetch import engine, resolver, slot
 from app.feeds.fetch.resolver import Answer
 from app.feeds.fetch.transfer import Received, Transfer
@@ -443,3 +444,41 @@ def test_S13_certificates_are_checked() -> None:
         assert word(go(world, "https://pub.example/f")) is None
         assert word(go(world, "https://wrong.example/f")) == "tls_failed"
     assert len(server.requests) == 1
+
+
+class _Plain(RawServer):
+    """Complains of whatever is no HTTP, as web servers do of TLS at their port 80."""
+
+    def opened(self, connection: Any) -> None:
+        super().opened(connection)
+        connection.transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+
+def test_a_port_that_speaks_no_tls_is_told_from_a_bad_certificate() -> None:
+    with _Plain() as server:
+        assert word(go(World(server), "https://pub.example/f")) == "https_failed"
+
+
+def test_an_address_with_a_password_names_it_as_the_reason() -> None:
+    with RawServer() as server:
+        found = go(World(server), "http://user:secret@pub.example/f")
+        assert server.served == 0
+    assert word(found) == "login_in_url"
+    assert found.error is not None
+    assert "user name or a password" in found.error.message
+    assert "secret" not in found.error.message + found.error.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "advises"),
+    [
+        ("http_403", "keep readers like this one out", "Open the address in a browser"),
+        ("http_401", "wants a login", "public feed"),
+        ("http_304", "nothing has changed", "Only the site can mend that"),
+    ],
+)
+def test_statuses_with_more_than_one_cause_are_not_called_by_one(
+    status: str, says: str, advises: str
+) -> None:
+    assert says in feed_message(status)
+    assert advises in feed_fix(status)

@@ -183,5 +183,5 @@ def _lasting(fetched: Fetched) -> str:
 
 
 def _elsewhere(error: FetchError) -> bool:
-    """Return whether another scheme may fare better: no connection at all, or a bad certificate."""
-    return error.word in ("connect_failed", "tls_failed", "timeout", "bad_response")
+    """Return whether another scheme may fare better: no connection at all, or not by https."""
+    return error.word in ("connect_failed", "https_failed", "tls_failed", "timeout", "bad_response")

@@ -52,10 +52,10 @@ _WORDS = {
     pycurl.E_RECV_ERROR: "connect_failed",
     pycurl.E_OPERATION_TIMEDOUT: "timeout",
     pycurl.E_PARTIAL_FILE: "bad_encoding",
-    pycurl.E_SSL_CONNECT_ERROR: "tls_failed",
+    pycurl.E_SSL_CONNECT_ERROR: "https_failed",
     pycurl.E_PEER_FAILED_VERIFICATION: "tls_failed",
     pycurl.E_SSL_CERTPROBLEM: "tls_failed",
-    pycurl.E_SSL_CIPHER: "tls_failed",
+    pycurl.E_SSL_CIPHER: "https_failed",
     pycurl.E_SSL_ISSUER_ERROR: "tls_failed",
     pycurl.E_SSL_INVALIDCERTSTATUS: "tls_failed",
 }

@@ -103,7 +103,7 @@ class Transfer:
         """Check the address and the headers that were asked for.
 
         Raises:
-            FetchError: ``invalid_url`` or ``refused``.
+            FetchError: ``invalid_url``, ``login_in_url`` or ``refused``.
         """
         request = self.request
         self.started = time.monotonic()
