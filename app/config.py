@@ -510,20 +510,33 @@ def _text(value: object) -> str:
 
 def _read(field: dataclasses.Field[Any], env: Mapping[str, str]) -> Any:
     name = env_name(field.name)
-    raw = env.get(name)
-    if raw is None and field.metadata["secret"] and (path := env.get(name + "_FILE")):
-        try:
-            raw = Path(path).read_text().strip()
-        except OSError as e:
-            raise SettingsError(
-                f"{name}_FILE: {path} cannot be read ({e.strerror}).", setting=field.name
-            ) from e
+    raw = _secret(field, env) if field.metadata["secret"] else env.get(name)
     if raw is None:
         return None
     try:
         return _convert(get_type_hints(Settings)[field.name], raw)
     except ValueError as e:
         raise SettingsError(f"{name} is {raw!r}, but {e}.", setting=field.name) from e
+
+
+def _secret(field: dataclasses.Field[Any], env: Mapping[str, str]) -> str | None:
+    name = env_name(field.name)
+    raw, path = env.get(name), env.get(name + "_FILE")
+    if not path:
+        return raw
+    if raw and raw.strip():
+        raise SettingsError(f"{name} and {name}_FILE are both set: keep one of them.", setting=field.name)
+    # Never passed over: without this value Eventr would go on with its own store or key, or no proxy.
+    try:
+        text = Path(path).read_text("utf-8").strip()
+        why = "" if text else "it is empty"
+    except OSError as e:
+        text, why = "", e.strerror
+    except UnicodeDecodeError:
+        text, why = "", "it is not UTF-8"
+    if why:
+        raise SettingsError(f"{name}_FILE: {path} cannot be read ({why}).", setting=field.name)
+    return text
 
 
 def _convert(kind: Any, raw: str) -> Any:

@@ -62,6 +62,33 @@ def test_settings_as_text_say_what_was_changed() -> None:
     assert "EVENTR_HOST = 127.0.0.1" in lines
 
 
+@pytest.mark.parametrize("given", [{}, {"EVENTR_REDIS_URL": ""}, {"EVENTR_REDIS_URL": " "}])
+def test_a_secret_is_read_from_its_file(tmp_path: Path, given: dict[str, str]) -> None:
+    path = tmp_path / "url"
+    path.write_text("redis://far/0\n")
+    settings = Settings.from_env({**given, "EVENTR_REDIS_URL_FILE": str(path)})
+    assert settings.redis_url == "redis://far/0"
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "why"),
+    [
+        (b"", {}, "is empty"),
+        (b" \n", {}, "is empty"),
+        (b"", {"EVENTR_REDIS_URL": ""}, "is empty"),
+        (b"redis://\xff/0", {}, "is not UTF-8"),
+        (b"redis://far/0", {"EVENTR_REDIS_URL": "redis://near/0"}, "are both set"),
+    ],
+)
+def test_a_secret_file_is_never_passed_over(
+    tmp_path: Path, content: bytes, given: dict[str, str], why: str
+) -> None:
+    path = tmp_path / "url"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError, match=f"^EVENTR_REDIS_URL.*{why}"):
+        Settings.from_env({**given, "EVENTR_REDIS_URL_FILE": str(path)})
+
+
 # -- doctor
 
 
