@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TextIO
 from urllib.parse import urlsplit
 
 import click
@@ -20,6 +20,17 @@ P = ParamSpec("P")
 MAX_BYTES = 64 << 20
 
 
+def standard_input() -> TextIO:
+    """Return stdin.
+
+    Raises:
+        InvalidError: it is closed, which makes it None (``eventr … <&-``).
+    """
+    if sys.stdin is None:
+        raise InvalidError("Standard input is closed.")
+    return sys.stdin
+
+
 def read_bytes(name: str) -> bytes:
     """Return the bytes of a file, or of stdin for ``-``.
 
@@ -28,7 +39,7 @@ def read_bytes(name: str) -> bytes:
         TooLargeError: longer than 64 MiB.
     """
     try:
-        data = sys.stdin.buffer.read(MAX_BYTES + 1) if name == "-" else _read(Path(name))
+        data = standard_input().buffer.read(MAX_BYTES + 1) if name == "-" else _read(Path(name))
     except OSError as e:
         raise InvalidError(f"{name} cannot be read: {e.strerror}.") from e
     if len(data) > MAX_BYTES:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 
 import click
 
 from app import embedded
 from app.bootstrap import build
 from app.cli import print_json
+from app.commands.files import standard_input
 from app.config import Settings
+from app.errors import InvalidError
 from app.models.actor import Actor, Role
 
 
@@ -23,11 +24,13 @@ def user() -> None:
 @click.option("--name", required=True, help="Name to log in with.")
 @click.option("--email", required=True, help="E-mail address.")
 @click.option("--admin", is_flag=True, help="Make this account an admin.")
-@click.password_option(help="Asked for when left out; '-' reads it from standard input.")
-def create(name: str, email: str, password: str, admin: bool) -> None:
+@click.option("--password", help="Asked for when left out; '-' reads it from standard input.")
+def create(name: str, email: str, password: str | None, admin: bool) -> None:
     """Create an account and print it as JSON; uses the running servers, or starts its own for the moment."""
-    if password == "-":  # noqa: S105 — the word for standard input
-        password = sys.stdin.readline().rstrip("\n")
+    if password is None:
+        password = _asked()
+    elif password == "-":  # noqa: S105 — the word for standard input
+        password = _piped()
     with (
         embedded.using(Settings.from_env()) as settings,
         contextlib.closing(build(settings)) as services,
@@ -38,3 +41,18 @@ def create(name: str, email: str, password: str, admin: bool) -> None:
             Actor(0, Role.ADMIN), email, name, password, Role.ADMIN if admin else Role.USER
         )
     print_json({"id": made.id, "name": made.name, "email": made.email, "role": made.role.value})
+
+
+def _asked() -> str:
+    if not standard_input().isatty():
+        raise InvalidError("There is no terminal to ask for the password: pipe it in, with --password -.")
+    return str(click.prompt("Password", hide_input=True, confirmation_prompt=True))
+
+
+def _piped() -> str:
+    # As bytes: in a locale without UTF-8 the text would be another one than that of a browser.
+    line = standard_input().buffer.readline()
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError as e:
+        raise InvalidError("The password on standard input is not UTF-8.") from e

@@ -44,6 +44,21 @@ def test_a_file_that_cannot_be_read_is_a_named_error(tool: list[str], name: str,
     assert done.stderr.decode() == f"eventr: {document['message']}\n"
 
 
+@pytest.mark.parametrize("tool", [*TOOLS, ["repl"]], ids=lambda tool: tool[-1])
+def test_a_closed_standard_input_is_one_sentence(tool: list[str], tmp_path: Path) -> None:
+    words = tool if tool == ["repl"] else [*tool, "-"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "app", *words],
+        capture_output=True,
+        env=os.environ | {"EVENTR_HOME": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.decode().count("\n") == 1, done.stderr.decode()
+    assert b"eventr: " in done.stderr
+
+
 @pytest.mark.parametrize("tool", TOOLS[:3], ids=lambda tool: tool[1])
 @pytest.mark.parametrize(
     "url", ["feed.xml", "//example.org/", "javascript:alert(1)", "http://[", "http://a b/", "https://x:0/"]

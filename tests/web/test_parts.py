@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
+import io
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from playwright._impl._driver import compute_driver_executable
 
 from app import clock
 from app.cli import cli
+from app.commands import user
 from app.config import Settings
+from app.errors import InvalidError
 from app.models.feed import FetchRecord
 from app.web import bundle, chart, keys, present
 from tests.support.manager import environment
@@ -175,3 +179,26 @@ def test_the_command_makes_accounts(
     assert db.users.find_one()["role"] == "admin"
     again = CliRunner().invoke(cli, asked, input="a quiet place 17\n")
     assert again.exit_code != 0
+
+
+@pytest.mark.parametrize("line", ["a quiet plaçe 17\n", "a quiet plaçe 17\r\n", "a quiet plaçe 17"])
+def test_a_password_from_a_pipe_is_one_line(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode()), "ascii"))
+    assert user._piped() == "a quiet plaçe 17"
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "sentence"),
+    [
+        (["--password", "-"], b"a quiet pla\xe7e 17\n", "not UTF-8"),
+        (["--password", "-"], None, "input is closed"),
+        ([], b"a quiet place 17\n", "--password -"),
+        ([], None, "input is closed"),
+    ],
+)
+def test_a_password_that_cannot_be_read_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], given: bytes | None, sentence: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None if given is None else io.TextIOWrapper(io.BytesIO(given)))
+    with pytest.raises(InvalidError, match=sentence):
+        cli.main(["user", "create", "--name", "x", "--email", "x@example.org", *words], standalone_mode=False)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from app.cli import print_json
+from app.commands.files import standard_input
 from app.commands.repl import link, tables
 from app.commands.repl.link import Link
 from app.config import Settings
@@ -50,12 +51,12 @@ def repl(
     try:
         if commands:
             run_all(manager, commands, as_json)
-        elif sys.stdin.isatty() and sys.stdout.isatty():
+        elif standard_input().isatty() and sys.stdout.isatty():
             from app.commands.repl.shell import Shell  # loads prompt_toolkit: scripts start without
 
             Shell(manager, settings.home).run()
         else:
-            run_all(manager, sys.stdin, as_json)
+            run_all(manager, standard_input(), as_json)
     except BrokenPipeError:
         # `eventr repl -c tail | head` has seen enough; the interpreter must not try to flush the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
