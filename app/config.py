@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
+from urllib.parse import urlsplit
 
 from app.errors import SettingsError
 
@@ -38,6 +39,38 @@ def _url(*schemes: str) -> Check:
         return f"must start with {' or '.join(s + '://' for s in schemes)}"
 
     return check
+
+
+def _origin(value: str) -> str | None:
+    try:
+        parts = urlsplit(value)
+        # Put together again it lacks what urlsplit passes over, and all behind host and port.
+        plain = value.removesuffix("/") in (f"http://{parts.netloc}", f"https://{parts.netloc}")
+        fits = plain and parts.hostname and parts.port != 0 and not set(parts.netloc) & set(" \\@")
+    except ValueError:
+        fits = False
+    # Names are written as browsers send them: xn--….
+    if not value or (fits and value.isascii() and value.isprintable()):
+        return None
+    return "must be an address like https://reader.example.org, without a path"
+
+
+def _database(value: str) -> str | None:
+    fits = value.isprintable() and 0 < len(value.encode()) < 64 and not set('/\\. "$') & set(value)
+    return None if fits else "must be a name of at most 63 bytes without spaces, dots, slashes, quotes and $"
+
+
+def _header(value: str) -> str | None:
+    return None if value.isascii() and value.isprintable() else "must be one line of ASCII"
+
+
+def _ports(value: tuple[int, ...]) -> str | None:
+    return None if all(0 < port < 1 << 16 for port in value) else "must hold ports from 1 to 65535"
+
+
+def _folder(value: Path | None) -> str | None:
+    readable = value is None or (os.path.isdir(value) and os.access(value, os.R_OK | os.X_OK))
+    return None if readable else "must be a folder that can be read"
 
 
 def _contact(value: str) -> str | None:
@@ -99,7 +132,7 @@ class Settings:
         _url("mongodb", "mongodb+srv"),
         secret=True,
     )
-    mongodb_name: str = _row("eventr", "Name of the MongoDB database")
+    mongodb_name: str = _row("eventr", "Name of the MongoDB database", _database)
     redis_url: str = _row(
         "", "Redis 6.2 or newer; empty: the embedded server", _url("redis", "rediss", "unix"), secret=True
     )
@@ -108,7 +141,7 @@ class Settings:
     log_format: str = _row("text", "Log lines as text or json", _one_of("text", "json"))
 
     # -- web
-    base_url: str = _row("", "Public address of this server; empty: http://HOST:PORT", _url("http", "https"))
+    base_url: str = _row("", "Public address of this server; empty: http://HOST:PORT", _origin)
     host: str = _row("127.0.0.1", "Address the web tier listens on")
     port: int = _row(8080, "Port the web tier listens on", _between(0, 65535))
     web_workers: int = _row(2, "Web processes", _between(1, 256))
@@ -161,14 +194,14 @@ class Settings:
     )
 
     # -- fetching
-    user_agent: str = _row("", "User-Agent for feeds; empty: Eventr with the public address")
+    user_agent: str = _row("", "User-Agent for feeds; empty: Eventr with the public address", _header)
     fetch_allow: tuple[str, ...] = _row(
         (),
         "Private targets that may be fetched: CIDR or host:port, comma-separated; a host:port opens that "
         "port, a CIDR opens none beyond those of EVENTR_FETCH_PORTS",
     )
     fetch_ports: tuple[int, ...] = _row(
-        (80, 443, 8080, 8443), "Ports that may be fetched, of public and of private hosts"
+        (80, 443, 8080, 8443), "Ports that may be fetched, of public and of private hosts", _ports
     )
     fetch_proxy: str = _row(
         "", "Proxy for all fetches; address filtering is then its task", _url("http", "socks5h"), secret=True
@@ -229,7 +262,7 @@ class Settings:
         900.0, "An import waits so long for a feed that its host lets nobody fetch", _between(1, 86400)
     )
     import_keep_days: int = _row(30, "Days that a finished import is kept", _between(1, 3650))
-    packs_dir: Path | None = _row(None, "Folder with starter packs as OPML; empty: those of Eventr")
+    packs_dir: Path | None = _row(None, "Folder with starter packs as OPML; empty: those of Eventr", _folder)
 
     # -- schedule
     poll_min: int = _row(120, "Shortest time between polls of a feed", _between(1, 86400))
@@ -531,7 +564,7 @@ def _secret(field: dataclasses.Field[Any], env: Mapping[str, str]) -> str | None
         text = Path(path).read_text("utf-8").strip()
         why = "" if text else "it is empty"
     except OSError as e:
-        text, why = "", e.strerror
+        text, why = "", str(e.strerror)
     except UnicodeDecodeError:
         text, why = "", "it is not UTF-8"
     if why:

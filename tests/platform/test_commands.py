@@ -89,6 +89,55 @@ def test_a_secret_file_is_never_passed_over(
         Settings.from_env({**given, "EVENTR_REDIS_URL_FILE": str(path)})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("base_url", "https://reader.example/news", "without a path"),
+        ("base_url", "https://reader.example/?a=1", "without a path"),
+        ("base_url", "https://reader.example?", "without a path"),
+        ("base_url", "https://reader.example/#top", "without a path"),
+        ("base_url", "https://me@reader.example", "without a path"),
+        ("base_url", "https://", "without a path"),
+        ("base_url", "https://:8080", "without a path"),
+        ("base_url", "https://reader.example:web", "without a path"),
+        ("base_url", "https://[::1", "without a path"),
+        ("base_url", "https://reader .example", "without a path"),
+        ("base_url", "https://reader\n.example", "without a path"),
+        ("base_url", "https://reader\\.example", "without a path"),
+        ("base_url", "https://reader.example:0", "without a path"),
+        ("base_url", "https://bücher.example", "without a path"),
+        ("base_url", "ftp://reader.example", "without a path"),
+        ("mongodb_name", "a b", "without spaces"),
+        ("mongodb_name", "a/b", "without spaces"),
+        ("mongodb_name", "a\udcff", "without spaces"),
+        ("mongodb_name", "$a", "without spaces"),
+        ("mongodb_name", "", "at most 63"),
+        ("mongodb_name", "a" * 64, "at most 63"),
+        ("user_agent", "Reader\r\nX-Own: 1", "one line"),
+        ("user_agent", "Reader\nX-Own: 1", "one line"),
+        ("user_agent", "Lése", "ASCII"),
+        ("fetch_ports", "0,80", "from 1 to 65535"),
+        ("fetch_ports", "80,99999", "from 1 to 65535"),
+        ("packs_dir", "/dev/null", "a folder that can be read"),
+        ("packs_dir", "/no/such/folder", "a folder that can be read"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused(name: str, value: str, what: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{config.env_name(name)} must .*{what}"):
+        Settings.from_env({config.env_name(name): value})
+
+
+@pytest.mark.parametrize("url", ["", "https://reader.example/", "http://[::1]:8080", "http://lan_host"])
+def test_an_address_of_a_server_is_taken(url: str) -> None:
+    assert Settings.from_env({"EVENTR_BASE_URL": url}).own_origin == (
+        url.rstrip("/") or "http://127.0.0.1:8080"
+    )
+
+
+def test_packs_may_lie_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+    assert Settings.from_env({"EVENTR_PACKS_DIR": str(tmp_path)}).packs_dir == tmp_path
+
+
 # -- doctor
 
 

@@ -101,13 +101,16 @@ def test_X08_a_hostile_link_header_takes_no_time(piece: str) -> None:
         ("http://nas", False),
         ("http://nas.local", False),
         ("https://reader.home.arpa", False),
-        ("https://[bad", False),
     ],
 )
 def test_hubs_are_asked_where_they_can_answer(base_url: str, reachable: bool) -> None:
     assert websub.is_on(Settings(base_url=base_url)) is reachable
     assert websub.is_on(Settings(base_url=base_url, websub="on"))
     assert not websub.is_on(Settings(base_url=base_url, websub="off"))
+
+
+def test_an_address_that_is_none_is_not_reached() -> None:
+    assert not websub.is_reachable("https://[bad")
 
 
 # -- asking and confirming
