@@ -8,6 +8,7 @@ settings ``EVENTR_<NAME>_FILE`` names a file that holds the value. Nothing else 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
@@ -535,6 +536,21 @@ class Settings:
 def env_name(field: str) -> str:
     """Return the environment variable of a setting: ``fetch_allow`` → ``EVENTR_FETCH_ALLOW``."""
     return PREFIX + field.upper()
+
+
+def strays(env: Mapping[str, str] | None = None) -> list[str]:
+    """Return a sentence for each variable that looks like one of ours and is not read."""
+    env = os.environ if env is None else env
+    fields = dataclasses.fields(Settings)
+    files = {env_name(field.name) + "_FILE": field.metadata["secret"] for field in fields}
+    known = {env_name(field.name) for field in fields} | {name for name, secret in files.items() if secret}
+    return [
+        f"{name} is not read: only secrets may come from a file, so set {name.removesuffix('_FILE')}."
+        if name in files
+        else f"{name} is no setting: the nearest is {difflib.get_close_matches(name, known, 1, 0)[0]}."
+        for name in sorted(env)
+        if name.startswith(PREFIX) and name not in known
+    ]
 
 
 def _text(value: object) -> str:

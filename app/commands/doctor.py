@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from app import checks, embedded
+from app import checks, config, embedded
 from app.cli import print_json
 from app.commands import address
+from app.commands.given import require_usable
 from app.commands.requirements import library_problems
 from app.config import Settings
 from app.errors import EventrError
@@ -32,8 +33,10 @@ def doctor(as_json: bool) -> None:
 
 def examine() -> Iterator[Finding]:
     """Run all checks one after the other; none of them changes anything."""
+    yield from (Finding("settings", Word.WARN, text) for text in config.strays())
     try:
         settings = embedded.resolved(Settings.from_env())
+        require_usable(settings)
     except EventrError as e:
         yield Finding("settings", Word.FAIL, e.message)
         return

@@ -20,6 +20,7 @@ import setproctitle
 
 from app import logs
 from app.commands import ports
+from app.commands.given import warn_of_strays
 from app.commands.secret import with_secret_key
 from app.commands.stores import require_stores
 from app.config import Settings
@@ -36,6 +37,7 @@ def prepare(name: str) -> Settings:
     """
     given = Settings.from_env()
     logs.configure(given.log_level, given.log_format)
+    warn_of_strays()
     setproctitle.setproctitle(f"eventr {name}")
     return require_stores(given)
 

@@ -21,6 +21,7 @@ from redis.retry import Retry
 
 from app import admin, embedded, logs
 from app.commands import address, ports
+from app.commands.given import require_usable, warn_of_strays
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
@@ -50,7 +51,9 @@ def up() -> None:
     """Run everything on this machine: servers, web, manager, controller, updater."""
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)
+    warn_of_strays()
     require_libraries()
+    require_usable(settings)
     with _stop_requests() as stop, embedded.only_instance(settings) as layout:
         _log_to_file(layout)
         port = ports.require_free(settings.host, settings.port)

@@ -242,7 +242,46 @@ def test_doctor_sees_settings_that_do_not_fit_together(changes: dict[str, Any], 
 def test_doctor_reports_a_wrong_setting_as_a_finding() -> None:
     result = _run("doctor", "--json", EVENTR_PORT="many")
     assert result.exit_code == 1
-    assert "EVENTR_PORT" in json.loads(result.stdout)["checks"][0]["text"]
+    assert "EVENTR_PORT" in json.loads(result.stdout)["checks"][-1]["text"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("EVENTR_FETCH_ALLOW", "foo"),
+        ("EVENTR_QUEUES_FILE", "/no/such/file"),
+        ("EVENTR_SECRET_KEY", "k" * 50),
+        ("EVENTR_PACKS_DIR", "/no/such/folder"),
+    ],
+)
+def test_what_a_process_would_die_of_is_told_before(tmp_path: Path, variable: str, value: str) -> None:
+    environment = {"EVENTR_HOME": str(tmp_path / "home"), variable: value}
+    rows = json.loads(_run("doctor", "--json", **environment).stdout)["checks"]
+    assert [variable in row["text"] for row in rows if row["word"] == "fail"] == [True]
+    started = _run("up", **environment)
+    assert isinstance(started.exception, SettingsError)
+    assert variable in started.exception.message
+    assert not (tmp_path / "home").exists(), "nothing was started"
+
+
+def test_variables_that_are_no_settings_are_named() -> None:
+    given = ("EVENTR_FETCH_ALOW", "EVENTR_PORT_FILE", "EVENTR_PORT", "EVENTR_REDIS_URL_FILE", "OTHER")
+    assert config.strays(dict.fromkeys(given, "1")) == [
+        "EVENTR_FETCH_ALOW is no setting: the nearest is EVENTR_FETCH_ALLOW.",
+        "EVENTR_PORT_FILE is not read: only secrets may come from a file, so set EVENTR_PORT.",
+    ]
+
+
+def test_a_stray_variable_is_told_of_by_doctor_and_at_the_start(
+    home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EVENTR_HOME", str(home.home))
+    monkeypatch.setenv("EVENTR_PROT", "1")
+    rows = json.loads(_run("doctor", "--json").stdout)["checks"]
+    assert any(row["word"] == "warn" and "EVENTR_PORT" in row["text"] for row in rows)
+    with pytest.raises(StartupError):
+        processes.prepare("manager")
+    assert "EVENTR_PROT is no setting" in capsys.readouterr().err
 
 
 # -- the secret key
