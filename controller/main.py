@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from app import admin, clock, logs
+from app import admin, clock, logs, sockets
 from app.config import Settings
 from app.errors import StartupError
 from app.models import keys
@@ -164,7 +164,7 @@ async def _listen(hub: Hub, path: Path) -> asyncio.Server:
 def _free(path: Path) -> Path:
     """Make room for the socket; one that a killed controller left is removed."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        sockets.make_folder(path.parent)
     except OSError as e:
         raise StartupError(f"The folder {path.parent} cannot be made: {e.strerror}.") from e
     with socket.socket(socket.AF_UNIX) as probe:

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from app import sockets
 from app.config import Settings
 from app.errors import StartupError
 
@@ -81,9 +82,9 @@ def listen_unix(settings: Settings) -> socket.socket:
 
     Raises:
         OSError: it cannot be made.
-        StartupError: the folder belongs to somebody else.
+        StartupError: the folder is not for this user alone.
     """
-    _make_private(folder(settings))
+    sockets.make_folder(folder(settings))
     for _, path in _sockets(settings):
         if not _listens(path):
             path.unlink(missing_ok=True)
@@ -166,15 +167,6 @@ def _listens(path: Path) -> bool:
     except TimeoutError:
         pass
     return True
-
-
-def _make_private(where: Path) -> None:
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
-    info = where.stat()
-    if info.st_uid not in (os.geteuid(), 0):
-        raise StartupError(f"The folder {where} belongs to somebody else: set EVENTR_HOME to another folder.")
-    if info.st_mode & 0o077:
-        where.chmod(0o700)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
+from app import sockets
 from app.config import Settings
 from app.errors import StartupError
 
@@ -94,9 +95,12 @@ class Layout:
         """Make all folders, readable by this user alone.
 
         Raises:
-            StartupError: a folder cannot be made or written to.
+            StartupError: a folder cannot be made or written to, or HOME/run is not for this user alone.
         """
-        for folder in (self.home, self.home / "data", self.log, self.run, self.sockets):
+        _make_private(self.home)
+        _make_private(self.run)
+        sockets.require_own(self.run)  # before anything is laid beside the run folder of a system
+        for folder in (self.home / "data", self.log, self.sockets):
             _make_private(folder)
 
 

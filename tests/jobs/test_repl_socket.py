@@ -397,7 +397,26 @@ def test_a_home_with_a_long_path_has_its_socket_too(settings: Settings) -> None:
         assert listening.running(deep) == [os.getpid()]
 
 
-def test_a_folder_that_others_can_enter_is_closed_to_them(settings: Settings) -> None:
-    listening.folder(settings).mkdir(mode=0o755)
+@pytest.mark.parametrize("mode", [0o755, 0o710])
+def test_J04_a_folder_that_others_can_enter_is_refused_and_stays_as_it_is(
+    settings: Settings, mode: int
+) -> None:
+    run = listening.folder(settings)
+    run.mkdir()
+    run.chmod(mode)
+    with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
+        listening.listen_unix(settings)
+    assert repl.mode(run) == mode
+    run.chmod(0o700)
     with contextlib.closing(listening.listen_unix(settings)):
-        assert repl.mode(listening.folder(settings)) == 0o700
+        assert repl.mode(run) == 0o700
+
+
+def test_J04_a_link_is_not_followed(settings: Settings, tmp_path: Path) -> None:
+    """As with EVENTR_HOME=/var, whose run is the system's."""
+    (tmp_path / "system").mkdir(mode=0o755)
+    listening.folder(settings).symlink_to(tmp_path / "system")
+    with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
+        listening.listen_unix(settings)
+    assert repl.mode(tmp_path / "system") == 0o755
+    assert not list((tmp_path / "system").iterdir())

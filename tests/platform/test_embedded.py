@@ -252,6 +252,16 @@ def test_a_folder_of_somebody_else_is_refused(home: Settings) -> None:
         embedded.Layout.of(home).make()
 
 
+def test_a_run_folder_of_the_system_is_refused_before_anything_is_made(home: Settings) -> None:
+    home.home.mkdir()
+    (home.home / "run").mkdir()
+    (home.home / "run").chmod(0o755)
+    with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
+        embedded.Layout.of(home).make()
+    assert [path.name for path in home.home.iterdir()] == ["run"]
+    assert stat.S_IMODE((home.home / "run").stat().st_mode) == 0o755
+
+
 def _program(folder: Path, script: str) -> programs.Wanted:
     folder.mkdir(exist_ok=True)
     path = folder / "redis-server"

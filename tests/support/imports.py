@@ -14,7 +14,16 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 OURS = ("app", "workers", "queue_manager", "controller")
 
-_BASE = ("app.models", "app.errors", "app.clock", "app.config", "app.logs", "app.once", "app.garbage")
+_BASE = (
+    "app.models",
+    "app.errors",
+    "app.clock",
+    "app.config",
+    "app.logs",
+    "app.once",
+    "app.garbage",
+    "app.sockets",
+)
 #: The command line may use any part.
 _EVERYTHING = ("*",)
 
