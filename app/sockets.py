@@ -1,12 +1,17 @@
-"""The folder of unix sockets, HOME/run: for this user alone."""
+"""Unix sockets: their folder, HOME/run, is for this user alone, and their names may be long."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from app.errors import StartupError
+
+#: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)).
+_LONGEST = 107
 
 
 def make_folder(where: Path) -> None:
@@ -36,3 +41,20 @@ def require_own(where: Path) -> None:
             f"Others can enter the folder {where}: give EVENTR_HOME a folder of its own, "
             "or run chmod 700 on it if it is Eventr's."
         )
+
+
+@contextlib.contextmanager
+def short(path: Path) -> Iterator[str]:
+    """Give a name that fits into sun_path: a long one is reached through its opened folder.
+
+    Raises:
+        OSError: the folder of a long one cannot be opened.
+    """
+    if len(os.fsencode(path)) <= _LONGEST:
+        yield str(path)
+        return
+    opened = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{opened}/{path.name}"
+    finally:
+        os.close(opened)

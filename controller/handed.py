@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from app import logs
+from app import logs, sockets
 from app.errors import StartupError
 
 _log = logs.get(__name__)
@@ -49,7 +49,8 @@ class Reception:
         before = os.umask(0o177)
         try:
             path.unlink(missing_ok=True)
-            listening.bind(str(path))
+            with sockets.short(path) as name:
+                listening.bind(name)
             listening.listen(64)
         except OSError as e:
             listening.close()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from app import logs
+from app import logs, sockets
 from app.models import keys
 from controller.ending import end
 from controller.follower import OUTAGE, Follower, connect
@@ -112,7 +112,8 @@ class Line:
 
     async def _by_hub(self) -> None:
         """Go by the hub until it is gone or gives no sign of life."""
-        reader, writer = await asyncio.open_unix_connection(self._hub, limit=LINE_MAX)
+        with sockets.short(self._hub) as name:
+            reader, writer = await asyncio.open_unix_connection(name, limit=LINE_MAX)
         with contextlib.closing(writer):
             self._way = way = _ByHub(writer)
             way.want(self._wanted)
@@ -176,7 +177,8 @@ class Line:
         # It must say something: one that hangs takes connections, too.
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_HELLO):
-                reader, writer = await asyncio.open_unix_connection(self._hub)
+                with sockets.short(self._hub) as name:
+                    reader, writer = await asyncio.open_unix_connection(name)
                 with contextlib.closing(writer):
                     writer.write(encode(Await()))
                     return bool(await reader.readline())

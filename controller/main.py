@@ -154,7 +154,8 @@ class Parts:
 async def _listen(hub: Hub, path: Path) -> asyncio.Server:
     before = os.umask(0o177)  # ours alone: events name feeds that people read
     try:
-        return await asyncio.start_unix_server(hub.serve, path, limit=LINE_MAX)
+        with sockets.short(path) as name:
+            return await asyncio.start_unix_server(hub.serve, name, limit=LINE_MAX)
     except OSError as e:
         raise StartupError(f"The controller cannot listen at {path}: {e.strerror}.") from e
     finally:
@@ -169,7 +170,8 @@ def _free(path: Path) -> Path:
         raise StartupError(f"The folder {path.parent} cannot be made: {e.strerror}.") from e
     with socket.socket(socket.AF_UNIX) as probe:
         try:
-            probe.connect(str(path))
+            with sockets.short(path) as name:
+                probe.connect(name)
         except FileNotFoundError:
             return path
         except ConnectionRefusedError:

@@ -22,8 +22,6 @@ from app.errors import StartupError
 
 _NAME = "manager-"
 _ENDING = ".sock"
-#: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)).
-_LONGEST = 107
 #: Clients that may wait to be accepted.
 _BACKLOG = 16
 #: A manager that does not accept for so long is frozen, seconds.
@@ -69,7 +67,7 @@ def connect(path: Path) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
     line.settimeout(_FROZEN)
     try:
-        with _short(path) as name:
+        with sockets.short(path) as name:
             line.connect(name)
     except OSError:
         line.close()
@@ -95,7 +93,7 @@ def listen_unix(settings: Settings) -> socket.socket:
     line = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
-        with _short(unnamed) as name:
+        with sockets.short(unnamed) as name:
             line.bind(name)
         line.listen(_BACKLOG)
         unnamed.rename(path)
@@ -167,16 +165,3 @@ def _listens(path: Path) -> bool:
     except TimeoutError:
         pass
     return True
-
-
-@contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """Give a name that fits into sun_path: a long one is reached through its opened folder."""
-    if len(os.fsencode(path)) <= _LONGEST:
-        yield str(path)
-        return
-    opened = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{opened}/{path.name}"
-    finally:
-        os.close(opened)

@@ -6,7 +6,7 @@ import re
 import socket
 from pathlib import Path
 
-from app import logs
+from app import logs, sockets
 
 log = logs.get(__name__)
 
@@ -66,7 +66,8 @@ def _connected(path: Path) -> socket.socket:
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         line.setblocking(False)
-        line.connect(str(path))
+        with sockets.short(path) as name:
+            line.connect(name)
     except OSError:
         line.close()
         raise

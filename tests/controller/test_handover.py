@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import socket
@@ -11,6 +12,8 @@ import pytest
 
 from app.config import Settings
 from app.events import RedisEvents
+from controller.line import Line
+from controller.messages import handover_path, socket_path
 from tests.support import live
 
 Inside = Callable[..., None]
@@ -81,3 +84,18 @@ def test_after_a_restart_of_the_controller_the_web_tier_finds_the_new_one(
             _hears(ear, events)
         with live.listening(web.port, _url(events)) as ear:
             assert ear.status == 204
+
+
+def test_a_home_with_a_long_path_has_these_sockets_too(
+    settings: Settings, events: RedisEvents, db: object
+) -> None:
+    home = settings.home / ("d" * 60) / ("e" * 60)
+    deep = dataclasses.replace(settings, home=home, events_port=0, web_threads=2)
+    home.mkdir(parents=True)
+    assert len(str(handover_path(deep))) > 108
+    with contextlib.ExitStack() as stack:
+        for start in (live.controller, live.web):
+            stack.callback(start(deep).stop)
+        ear = stack.enter_context(live.listening(deep.port, _url(events)))
+        _hears(ear, events)
+        assert asyncio.run(Line(deep.redis_url, socket_path(deep))._hub_answers())
