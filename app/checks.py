@@ -86,20 +86,19 @@ def check_disk(settings: Settings) -> Iterator[Finding]:
 
 def check_mongodb(settings: Settings) -> Iterator[Finding]:
     """Look at MongoDB: does it answer, is it new enough and a replica set, are the indexes there?"""
-    client: pymongo.MongoClient[Any] = pymongo.MongoClient(
-        settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
-    )
-    with client:
-        try:
+    try:
+        with pymongo.MongoClient[dict[str, Any]](
+            settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
+        ) as client:
             version = tuple(client.server_info()["versionArray"][:3])
             yield _version("mongodb", programs.MONGOD, version)
             direct = client.topology_description.topology_type_name == "Single"
             yield _replica_set(client.admin.command("hello"), direct=direct)
             yield _transactions(client)
             yield _indexes(settings, client)
-        except PyMongoError as e:
-            text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
-            yield Finding("mongodb", Word.FAIL, text)
+    except (PyMongoError, ValueError) as e:
+        text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_MONGODB_URI."
+        yield Finding("mongodb", Word.FAIL, text)
 
 
 def _version(check: str, wanted: programs.Wanted, version: programs.Version) -> Finding:
@@ -143,21 +142,20 @@ def _indexes(settings: Settings, client: pymongo.MongoClient[Any]) -> Finding:
 
 def check_redis(settings: Settings) -> Iterator[Finding]:
     """Look at Redis: does it answer, does it keep what it is given, do our processes live?"""
-    client = redis.Redis.from_url(
-        settings.redis_url,
-        socket_timeout=_TIMEOUT_MS / 1000,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-    )
-    with client:
-        try:
+    try:
+        with redis.Redis.from_url(
+            settings.redis_url,
+            socket_timeout=_TIMEOUT_MS / 1000,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+        ) as client:
             info = client.info()
             yield _redis_version(info)
             yield _durability(info)
             yield from _processes(client)
-        except RedisError as e:
-            text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
-            yield Finding("redis", Word.FAIL, text)
+    except (RedisError, ValueError) as e:
+        text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
+        yield Finding("redis", Word.FAIL, text)
 
 
 def _redis_version(info: dict[str, Any]) -> Finding:
@@ -200,4 +198,6 @@ def _processes(client: redis.Redis) -> Iterable[Finding]:
 
 def short(error: Exception) -> str:
     """Return the first part of a driver's message; the rest is its own state."""
+    if isinstance(error, ValueError):
+        return "the address cannot be read"  # its own words quote what may be a password
     return str(error).split(",")[0].split(" (configured")[0][:200]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
+import os
 import sys
 from typing import Any
 
@@ -35,6 +37,10 @@ FEED_COMMANDS: dict[str, str] = {
     "schedule": "app.commands.feed_schedule:schedule",
 }
 OPML_COMMANDS: dict[str, str] = {"check": "app.commands.opml_check:check"}
+
+
+#: What a full disk, a quota or a broken device say to a write.
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class LazyGroup(click.Group):
@@ -86,6 +92,13 @@ def main() -> None:
         sys.exit(e.exit_code)
     except EventrError as e:
         click.echo(f"eventr: {e.message}", err=True)
+        sys.exit(1)
+    except OSError as e:
+        if e.filename is not None or e.errno not in _UNWRITABLE:
+            raise
+        click.echo(f"eventr: The output cannot be written: {e.strerror}.", err=True)
+        # The interpreter must not try to flush the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     # Without standalone mode, click hands back the code of ctx.exit() instead of raising.
     sys.exit(code if isinstance(code, int) else 0)

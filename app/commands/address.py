@@ -18,13 +18,13 @@ def public(settings: Settings) -> str:
 def answers(settings: Settings) -> bool:
     """Return whether the web tier of this machine says that it can serve."""
     name = urlsplit(public(settings)).netloc  # it refuses names that are not its own
-    connection = http.client.HTTPConnection(_reachable(settings.host), settings.port, timeout=5)
-    with contextlib.closing(connection):
-        try:
+    try:
+        connection = http.client.HTTPConnection(_reachable(settings.host), settings.port, timeout=5)
+        with contextlib.closing(connection):
             connection.request("GET", "/healthz", headers={"Host": name})
             return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
+    except (OSError, http.client.HTTPException, UnicodeError):  # UnicodeError: a host that is no name
+        return False
 
 
 def _reachable(host: str) -> str:

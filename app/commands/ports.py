@@ -31,6 +31,8 @@ def require_free(host: str, port: int, settings: Sequence[str] = ("EVENTR_HOST",
             bound.append(_bind(host, port))
         except OSError as e:
             failure.append(e)
+        except UnicodeError:
+            failure.append(socket.gaierror())  # no name at all, as "a..b"
         return not failure or failure[0].errno != errno.EADDRINUSE
 
     poll(attempt, _PATIENCE, step=0.1)

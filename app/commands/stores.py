@@ -28,11 +28,20 @@ def require_stores(given: Settings) -> Settings:
         if not server.answers():
             title, setting = server.wanted.title, server.wanted.setting
             raise StartupError(f"{title} does not run: start everything with 'eventr up', or set {setting}.")
-    if given.mongodb_uri:
-        _require_mongodb(given.mongodb_uri)
-    if given.redis_url:
-        _require_redis(given.redis_url)
+    require_given(given)
     return running.settings
+
+
+def require_given(settings: Settings) -> None:
+    """Ask the stores that are not ours, those whose addresses are set.
+
+    Raises:
+        StartupError: as above.
+    """
+    if settings.mongodb_uri:
+        _require_mongodb(settings.mongodb_uri)
+    if settings.redis_url:
+        _require_redis(settings.redis_url)
 
 
 def _require_mongodb(uri: str) -> None:
@@ -41,7 +50,7 @@ def _require_mongodb(uri: str) -> None:
             uri, serverSelectionTimeoutMS=int(_PATIENCE * 1000)
         ) as client:
             client.admin.command("ping")
-    except PyMongoError as e:
+    except (PyMongoError, ValueError) as e:
         raise StartupError(f"MongoDB does not answer ({short(e)}): check EVENTR_MONGODB_URI.") from e
 
 
@@ -49,5 +58,5 @@ def _require_redis(url: str) -> None:
     try:
         with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
             client.ping()
-    except RedisError as e:
+    except (RedisError, ValueError) as e:
         raise StartupError(f"Redis does not answer ({short(e)}): check EVENTR_REDIS_URL.") from e

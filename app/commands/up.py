@@ -25,7 +25,7 @@ from app.commands.given import require_usable, warn_of_strays
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
-from app.commands.stores import require_stores
+from app.commands.stores import require_given, require_stores
 from app.config import Settings, env_name
 from app.embedded.child import poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
@@ -54,6 +54,7 @@ def up() -> None:
     warn_of_strays()
     require_libraries()
     require_usable(settings)
+    require_given(settings)  # before our own are started in vain
     with _stop_requests() as stop, embedded.only_instance(settings) as layout:
         _log_to_file(layout)
         port = ports.require_free(settings.host, settings.port)

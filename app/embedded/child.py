@@ -105,14 +105,18 @@ def locked(path: Path, busy: Callable[[str], str]) -> Iterator[None]:
     """Hold the lock file ``path`` inside the block and write our process id into it.
 
     Raises:
-        StartupError: another process holds it; ``busy`` makes the sentence of its process id.
+        StartupError: another process holds it, and ``busy`` makes the sentence of its process id; or it
+            cannot be written.
     """
     descriptor = try_lock(path)
     if descriptor is None:
         raise StartupError(busy(path.read_text().strip() or "?"))
     try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+        except OSError as e:
+            raise StartupError(f"{path} cannot be written ({e.strerror}): make room there.") from e
         yield
     finally:
         os.close(descriptor)

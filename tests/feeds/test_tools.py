@@ -59,6 +59,16 @@ def test_a_closed_standard_input_is_one_sentence(tool: list[str], tmp_path: Path
     assert b"eventr: " in done.stderr
 
 
+@pytest.mark.parametrize("tool", [["settings"], ["feed", "sanitize", "/dev/null"]], ids=lambda tool: tool[0])
+def test_output_that_cannot_be_written_is_one_sentence(tool: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "app", *tool], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+    said = "eventr: The output cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr.decode()) == (1, said)
+
+
 @pytest.mark.parametrize("tool", TOOLS[:3], ids=lambda tool: tool[1])
 @pytest.mark.parametrize(
     "url", ["feed.xml", "//example.org/", "javascript:alert(1)", "http://[", "http://a b/", "https://x:0/"]

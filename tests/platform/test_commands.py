@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import redis
 from click.testing import CliRunner, Result
 
 from app import checks, cli, config, embedded
-from app.commands import ports, processes, requirements, secret, stores
+from app.commands import address, ports, processes, requirements, secret, stores
 from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
@@ -195,6 +196,30 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
     finally:
         redis_client.config_set("maxmemory-policy", "noeviction")
     assert any("loses jobs" in text for text in found[Word.FAIL])
+
+
+@pytest.mark.parametrize("uri", ["mongodb://", "mongodb://h:p:q/", "mongodb://h:p/"])
+def test_doctor_names_an_address_of_mongodb_that_cannot_be_read(uri: str) -> None:
+    (text,) = _findings(checks.check_mongodb(Settings(mongodb_uri=uri)))[Word.FAIL]
+    assert "check EVENTR_MONGODB_URI" in text
+
+
+def test_doctor_names_an_address_of_redis_that_cannot_be_read_and_quotes_nothing() -> None:
+    (text,) = _findings(checks.check_redis(Settings(redis_url="redis://x:hunter2/0")))[Word.FAIL]
+    assert "check EVENTR_REDIS_URL" in text
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize("host", ["bad host", "a..b"])
+def test_a_host_that_is_no_name_answers_nothing(host: str) -> None:
+    assert not address.answers(Settings(host=host))
+
+
+def test_up_asks_servers_of_others_before_it_starts_its_own(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    result = _run("up", EVENTR_HOME=str(home), EVENTR_REDIS_URL="redis://x:y/0")
+    assert isinstance(result.exception, StartupError)
+    assert not home.exists()
 
 
 @pytest.mark.parametrize(
@@ -377,6 +402,8 @@ def test_port_0_gives_a_free_port() -> None:
 def test_a_host_without_address_is_named() -> None:
     with pytest.raises(StartupError, match=r"EVENTR_HOST 300\.1\.1\.1 is not an address"):
         ports.require_free("300.1.1.1", 0)
+    with pytest.raises(StartupError, match=r"EVENTR_HOST a\.\.b is not an address"):
+        ports.require_free("a..b", 0)
 
 
 def test_a_process_alone_says_that_its_servers_are_missing(
@@ -394,6 +421,9 @@ def test_a_process_alone_says_that_its_servers_are_missing(
     [
         ({"mongodb_uri": "mongodb://127.0.0.1:9/"}, r"MongoDB does not answer .*check EVENTR_MONGODB_URI"),
         ({"redis_url": "redis://127.0.0.1:9/0"}, r"Redis does not answer .*check EVENTR_REDIS_URL"),
+        ({"mongodb_uri": "mongodb://"}, r"MongoDB does not answer .*check EVENTR_MONGODB_URI"),
+        ({"mongodb_uri": "mongodb://h:p/"}, r"MongoDB does not answer \(the address cannot be read\)"),
+        ({"redis_url": "redis://x:y/0"}, r"Redis does not answer \(the address cannot be read\)"),
     ],
 )
 def test_a_store_that_does_not_answer_is_named_with_its_setting(
@@ -433,6 +463,15 @@ def test_a_lock_is_held_by_one_and_ends_with_its_holder(tmp_path: Path) -> None:
         pass
     with child.locked(path, str):
         assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_on_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(StartupError, match=r"No space left on device"), child.locked(tmp_path / "lock", str):
+        pass
 
 
 def test_every_setting_has_one_variable() -> None:
