@@ -245,7 +245,6 @@ class Settings:
     title_max: int = _row(1024, "Longest title", _between(16, 1 << 16))
     xml_max_depth: int = _row(128, "Deepest nesting of a feed's XML", _between(8, 256))
     xml_max_attributes: int = _row(64, "Attributes of one XML element", _between(8, 10000))
-    html_max_depth: int = _row(256, "Deepest nesting of an entry's HTML", _between(8, 4096))
     fallback_max: int = _row(
         2 << 20, "Largest body given to the slow fallback parser", _between(1024, 1 << 26)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 import tomllib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from app import cli, errors
 from app.commands.settings import document
+from app.config import Settings
 from tests.support.imports import REPO
 
 #: The numbered requirements that this version answers; each has a test whose name holds its number.
@@ -36,6 +38,13 @@ def _doc(name: str) -> str:
 
 def test_settings_are_documented_as_they_are() -> None:
     assert _doc("docs/settings.md") == document() + "\n", "run: make docs"
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    folders = ("app", "controller", "queue_manager", "workers")
+    code = "".join(p.read_text("utf-8") for folder in folders for p in sorted((REPO / folder).rglob("*.py")))
+    read = set(re.findall(r"\.(\w+)", code))
+    assert not [field.name for field in dataclasses.fields(Settings) if field.name not in read]
 
 
 def _error_classes(root: type[errors.EventrError] = errors.EventrError) -> Iterator[type[errors.EventrError]]:
