@@ -26,7 +26,9 @@ Check = Callable[[Any], str | None]
 
 
 def _between(low: float, high: float) -> Check:
-    return lambda v: None if low <= v <= high else f"must be between {low:g} and {high:g}"
+    # Whole numbers as they are typed in, not as 2.68435e+08.
+    bounds = " and ".join(f"{int(n) if n == int(n) else n}" for n in (low, high))
+    return lambda v: None if low <= v <= high else f"must be between {bounds}"
 
 
 def _one_of(*words: str) -> Check:

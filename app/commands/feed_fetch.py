@@ -9,18 +9,28 @@ import click
 
 from app import clock, logs
 from app.cli import print_json
+from app.commands.files import errors_as_json
 from app.config import Settings
 from app.feeds.fetch import Fetcher
 from app.models.fetched import Fetched, FetchRequest, Target, Validators
 
 
+def _sendable(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    try:
+        (value or "").encode("latin-1")
+    except UnicodeEncodeError as e:
+        raise click.BadParameter("holds characters that no header can carry") from e
+    return value
+
+
 @click.command()
 @click.argument("url")
 @click.option("--page", is_flag=True, help="Fetch as a page: other limits, and one meta refresh.")
-@click.option("--etag", help="Send If-None-Match.")
-@click.option("--last-modified", help="Send If-Modified-Since.")
+@click.option("--etag", callback=_sendable, help="Send If-None-Match.")
+@click.option("--last-modified", callback=_sendable, help="Send If-Modified-Since.")
 @click.option("--hash", "body_hash", help="xxh3-128 of the body of the last time, in hex.")
 @click.option("--body", "with_body", is_flag=True, help="Print the body too, as text.")
+@errors_as_json
 def fetch(
     url: str,
     page: bool,

@@ -55,7 +55,11 @@ def _feed(body: bytes, url: str, content_type: str | None, limits: Limits) -> Pa
 
 
 def _in_one_word(error: ParseError) -> ParseError:
-    """Return the error that a script tests for: a page and an empty file are no feeds either."""
+    """Return the error as a script tests for it: a page and an empty file are no feeds either."""
+    if error.word == "too_large" and error.detail:
+        # A file of few bytes can be too deep: say which bound it is.
+        what = error.detail.removeprefix("libxml2: ").partition(", use XML_PARSE_HUGE")[0]
+        error.message = f"This file is more than this server reads: {what}."
     if error.word not in ("html_page", "empty"):
         return error
     plain = ParseError("not_a_feed", error.detail)

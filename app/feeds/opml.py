@@ -65,7 +65,7 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
         raise TooLargeError("The file has more than %(kib)s KiB.", kib=limits.max_bytes >> 10)
     if not body.strip():
         raise InvalidError("The file is empty.")
-    root, repaired = _tree(to_utf8(body)[0])
+    root, repaired = _tree(to_utf8(body)[0], limits)
     if _name(root) != "opml":
         raise InvalidError(
             "This is no OPML file: it begins with <%(element)s> instead of <opml>. "
@@ -148,11 +148,7 @@ class _Reader:
             return path
         inside = (*path, title or url)
         if len(inside) > self._limits.max_depth:
-            raise TooLargeError(
-                "Line %(line)s: the outlines are nested deeper than %(most)s.",
-                line=_line(element),
-                most=self._limits.max_depth,
-            )
+            raise _too_deep(_line(element), self._limits.max_depth)
         if not url:
             self.folders.append(inside)
         return inside
@@ -170,14 +166,18 @@ class _Reader:
         return Outline(url, title, site, path, line, problem)
 
 
-def _tree(text: bytes) -> tuple[etree._Element, str | None]:
+def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
     """Parse strictly; what is not well-formed is mended, and a sentence says what was wrong."""
     try:
         return _strict(without_prolog(text)), None
     except etree.XMLSyntaxError as e:
         # Counted in the file as it came: the part before the first element may be cut off.
         cut = text[: len(text) - len(without_prolog(text))].count(b"\n")
-        fault = f"Line {(e.lineno or 1) + cut}: {_sentence(e)}"
+        line = (e.lineno or 1) + cut
+        if "Excessive depth" in (e.msg or ""):
+            # libxml2 stops at 256, above every limit that can be set.
+            raise _too_deep(line, limits.max_depth) from e
+        fault = f"Line {line}: {_sentence(e)}"
         mended = repair(text)
         if mended is None:
             raise InvalidError("This is no OPML file: there is no XML in it.") from e
@@ -232,6 +232,10 @@ def _strict(text: bytes) -> etree._Element:
         remove_pis=True,
     )
     return etree.fromstring(text, parser)
+
+
+def _too_deep(line: int, most: int) -> TooLargeError:
+    return TooLargeError("Line %(line)s: the outlines are nested deeper than %(most)s.", line=line, most=most)
 
 
 def _sentence(error: etree.XMLSyntaxError) -> str:

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
+from app.commands.feed_fetch import fetch
 from tests.support.rawserver import RawServer, Reply
 
 FEED = "<rss version='2.0'><channel><title>Zürich</title></channel></rss>".encode()
@@ -46,3 +50,10 @@ def test_an_error_is_a_word_and_a_sentence() -> None:
     assert document["error"] == "refused"
     assert document["message"] in stderr
     assert server.connections == 0
+
+
+@pytest.mark.parametrize("option", ["--etag", "--last-modified"])
+def test_what_no_header_can_carry_is_not_blamed_on_the_site(option: str) -> None:
+    done = CliRunner().invoke(fetch, ["http://e.example/", option, "é—"])
+    assert done.exit_code == 2
+    assert "no header can carry" in done.stderr

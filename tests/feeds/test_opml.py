@@ -137,6 +137,12 @@ def test_X10_bounds_of_size_outlines_and_depth() -> None:
             opml.read(body, limits)
 
 
+def test_X10_what_is_too_deep_for_the_parser_is_told_in_our_words() -> None:
+    body = HEAD + b"<outline text='f'>\n" * 300 + outlines(1) + b"</outline>" * 300 + TAIL
+    with pytest.raises(TooLargeError, match=r"^Line 25\d: the outlines are nested deeper than 32\.$"):
+        opml.read(body)
+
+
 def test_X10_ten_thousand_outlines_are_read() -> None:
     assert len(opml.read(HEAD + outlines(10_000) + TAIL).feeds) == 10_000
 

@@ -92,3 +92,17 @@ def test_a_file_name_that_is_no_utf_8_comes_back_whole(tmp_path: Path) -> None:
     done = run("feed", "parse", file, tmp_path / "missing")
     names = [json.loads(line.decode("utf-8"))["file"] for line in done.stdout.splitlines()]
     assert os.fsencode(names[0]) == file
+
+
+def test_a_feed_that_is_nested_too_deep_is_not_called_large() -> None:
+    deep = b"<rss><channel>" + b"<a>" * 9000 + b"</a>" * 9000 + b"</channel></rss>"
+    document = json.loads(run("feed", "parse", "-", stdin=deep).stdout)
+    said = "This file is more than this server reads: Excessive depth in document: 256."
+    assert document == {"error": "too_large", "message": said}
+
+
+def test_a_wrong_setting_is_json_for_a_fetch_too() -> None:
+    done = run("feed", "fetch", "http://e.example/", EVENTR_FETCH_ALLOW="foo")
+    document = json.loads(done.stdout)
+    assert (done.returncode, list(document), document["error"]) == (1, ["error", "message"], "settings")
+    assert done.stderr.decode() == f"eventr: {document['message']}\n"

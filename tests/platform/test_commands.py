@@ -119,6 +119,8 @@ def test_a_secret_file_is_never_passed_over(
         ("user_agent", "Lése", "ASCII"),
         ("fetch_ports", "0,80", "from 1 to 65535"),
         ("fetch_ports", "80,99999", "from 1 to 65535"),
+        ("embedded_cache", "1", "between 268435456 and 1099511627776\\."),
+        ("job_backoff", "0", "between 0\\.01 and 3600\\."),
         ("packs_dir", "/dev/null", "a folder that can be read"),
         ("packs_dir", "/no/such/folder", "a folder that can be read"),
     ],
