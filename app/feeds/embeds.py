@@ -9,9 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 from app.feeds import urls
 
 _FRAME = re.compile(
-    r"""<(?:iframe|embed)(?=[\s/])((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)>""",
+    r"""<(iframe|embed)(?=[\s/])((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)>""",
     re.IGNORECASE,
 )
+_FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
 _SRC = re.compile(
     r"""(?:^|[\s/"'])(?:data-(?:lazy-)?src|src)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
 )
@@ -34,10 +35,17 @@ HOSTS = frozenset(
 def as_links(markup: str, base: str) -> str:
     """Return the HTML with the frames of known players replaced by links labelled with their host.
 
-    The frame's start tag stays behind its link without attributes, so that what the HTML parser takes
-    for its content stays its content and goes with it.
+    A frame's start tag stays behind its link without attributes, so that what the HTML parser takes for
+    its content stays its content and goes with it. Where nothing ends the frame its content would be the
+    rest of the entry, so no tag is left there; <embed> never has content.
     """
-    return _FRAME.sub(lambda m: _link(m[1], base), markup)
+    last = max((m.start() for m in _FRAME_END.finditer(markup)), default=0)
+
+    def replacement(frame: re.Match[str]) -> str:
+        ended = frame.end() <= last and not frame[2].endswith("/")
+        return _link(frame[2], base) + ("<iframe>" if ended and frame[1].lower() == "iframe" else "")
+
+    return _FRAME.sub(replacement, markup)
 
 
 def _link(attributes: str, base: str) -> str:
@@ -45,9 +53,9 @@ def _link(attributes: str, base: str) -> str:
     src = html.unescape(next(filter(None, found.groups()), "")) if found else ""
     target = watch_url(urls.resolve(src, base) or "") if src else None
     if target is None:
-        return "<iframe>"
+        return ""
     label = (urlsplit(target).hostname or "").removeprefix("www.")
-    return f'<p><a href="{html.escape(target)}">▶ {html.escape(label)}</a></p><iframe>'
+    return f'<p><a href="{html.escape(target)}">▶ {html.escape(label)}</a></p>'
 
 
 def watch_url(src: str) -> str | None:

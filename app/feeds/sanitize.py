@@ -20,7 +20,7 @@ from app.feeds import embeds, prescan, text
 from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
-SANITIZER_VERSION = 1
+SANITIZER_VERSION = 2
 
 MAX_HTML = 1 << 20
 _SETTLE = 8

@@ -343,6 +343,24 @@ def test_H07_other_frames_leave_nothing(src: str) -> None:
     assert "<a" not in clean(f"<iframe src='{src}'></iframe>", BASE)
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<embed src='https://www.youtube.com/v/dQw4w9WgXcQ'>",
+        "<embed src='https://www.youtube.com/v/dQw4w9WgXcQ'></embed>",
+        "<embed src='https://www.youtube.com/v/dQw4w9WgXcQ' />",
+        "<iframe src='https://www.youtube.com/embed/dQw4w9WgXcQ' />",
+        "<iframe src='https://www.youtube.com/embed/dQw4w9WgXcQ' /><iframe src=x></iframe>",
+        "<iframe src='https://www.youtube.com/embed/dQw4w9WgXcQ'>",
+    ],
+)
+def test_H07_what_follows_a_player_without_end_stays(markup: str) -> None:
+    result = clean(f"<p>a</p>{markup}<p>after</p>", BASE)
+    assert 'href="https://www.youtube.com/watch?v=dQw4w9WgXcQ"' in result
+    assert result.endswith("<p>after</p>")
+    assert clean("<embed src=file.swf type=x><p>after</p>", BASE).endswith("<p>after</p>")
+
+
 def test_H13_tracking_pixels_and_parameters_go() -> None:
     markup = (
         "<p>x<img src='http://t.example/p.gif' width=1 height='1px'><img src='/z.gif' width=0 height=0>"
