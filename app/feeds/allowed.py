@@ -21,10 +21,10 @@ def _words(names: str) -> frozenset[str]:
 
 
 TAGS = _words(
-    "a abbr acronym address article aside audio b bdi bdo big blockquote br caption cite code col "
+    "a abbr acronym address article aside b bdi bdo big blockquote br caption cite code col "
     "colgroup dd del details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i "
     "img ins kbd li mark ol p picture pre q rp rt ruby s samp section small source span strike strong "
-    "sub summary sup table tbody td tfoot th thead time tr tt u ul var video wbr"
+    "sub summary sup table tbody td tfoot th thead time tr tt u ul var wbr"
 )
 #: Removed with all that is in them; of any other unknown element the content stays.
 DROPPED = _words(
@@ -41,7 +41,6 @@ LAZY = ("data-src", "data-lazy-src", "data-original")
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"dir", "lang", "title"},
     "a": {"href"},
-    "audio": {"src"},
     "col": {"span"},
     "colgroup": {"span"},
     "details": {"open"},
@@ -54,7 +53,6 @@ ATTRIBUTES: dict[str, set[str]] = {
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"},
     "time": {"datetime"},
-    "video": {"src", "poster", "width", "height"},
 }
 
 _DATA_IMAGE = re.compile(

@@ -54,7 +54,11 @@ def _link(attributes: str, base: str) -> str:
     target = watch_url(urls.resolve(src, base) or "") if src else None
     if target is None:
         return ""
-    label = (urlsplit(target).hostname or "").removeprefix("www.")
+    return link(target, (urlsplit(target).hostname or "").removeprefix("www."))
+
+
+def link(target: str, label: str) -> str:
+    """Return the link that stands where a player was."""
     return f'<p><a href="{html.escape(target)}">▶ {html.escape(label)}</a></p>'
 
 

@@ -1,8 +1,8 @@
 """Entry HTML made safe to show: an explicit allow-list over a browser-grade parser (nh3, html5ever).
 
-    prepare (plain text work: frames to links, svg and noscript away) → shape check (X02) → nh3 with one
-    filter per attribute (addresses resolved and judged in the same pass) → finish (links and images get
-    their fixed attributes, tracking pixels go)
+    prepare (plain text work: frames and players to links, svg and noscript away) → shape check (X02) → nh3
+    with one filter per attribute (addresses resolved and judged in the same pass) → finish (links and
+    images get their fixed attributes, tracking pixels go)
 
 Everything before nh3 may be fooled by odd markup without harm, since nh3 sees its result. What comes after
 relies on one property of nh3's output, which a test guards: ``<`` only ever starts a tag there, it is escaped
@@ -16,7 +16,7 @@ import re
 
 import nh3
 
-from app.feeds import embeds, prescan, text
+from app.feeds import embeds, media, prescan, text
 from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
@@ -71,10 +71,10 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
 
 
 def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
+    bind(base_url, own_origin)
     markup = _prepare(markup, base_url)
     if prescan.hostile(markup):
         return _as_text(markup)
-    bind(base_url, own_origin)
     result = _finish(_CLEANER.clean(markup))
     # Taking out what is not allowed can leave a tree that its own text does not give: settle it.
     for _ in range(_SETTLE):
@@ -103,7 +103,8 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _PREPARED = re.compile(
-    r"<(?=[/cdefhilmns])(?:/?noscript|svg|iframe|embed|center|main|nav|fieldset|form|dir|menu|hgroup|layer)[\s/>]",
+    r"<(?=[/acdefhilmnsv])(?:/?noscript|svg|iframe|embed|audio|video|center|main|nav|fieldset|form|dir|menu|hgroup"
+    r"|layer)[\s/>]",
     re.IGNORECASE,
 )
 
@@ -112,7 +113,8 @@ def _prepare(markup: str, base_url: str) -> str:
     if not _PREPARED.search(markup):
         return markup
     markup = _NOSCRIPT.sub("", _without_svg(markup))
-    return _RENAMED.sub(r"<\1div>", embeds.as_links(markup, base_url))
+    markup = media.as_links(embeds.as_links(markup, base_url))
+    return _RENAMED.sub(r"<\1div>", markup)
 
 
 def _without_svg(markup: str) -> str:
@@ -141,9 +143,6 @@ def _finish(markup: str) -> str:
         markup = _IMAGE.sub(_image, markup)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
-    if "<video" in markup or "<audio" in markup:
-        for name in ("video", "audio"):
-            markup = markup.replace(f"<{name}", f'<{name} controls="" preload="none"')
     return markup
 
 

@@ -62,7 +62,7 @@ class _Live(HTMLParser):
         self.found: list[tuple[str, str, str | None]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        fixed = {"rel", "target", "referrerpolicy", "loading", "decoding", "controls", "preload"}
+        fixed = {"rel", "target", "referrerpolicy", "loading", "decoding"}
         allowed = ATTRIBUTES["*"] | ATTRIBUTES.get(tag, set()) | fixed
         if tag not in TAGS:
             self.found.append((tag, "", None))
@@ -400,13 +400,21 @@ def test_images_that_a_script_would_load_are_shown() -> None:
     assert 'src="https://site.example/blog/n.jpg"' in clean(inside, BASE)
 
 
-def test_audio_and_video_do_not_load_by_themselves() -> None:
-    result = clean(
-        "<audio autoplay src='a.mp3'></audio><video autoplay><source src='v.mp4' type='video/mp4'></video>",
+def test_H08_audio_and_video_become_links_to_their_files() -> None:
+    audio = clean("<p>a</p><audio controls src='/my%20talk.mp3'>Get <a href=x>it</a></audio><p>b</p>", BASE)
+    assert 'href="https://site.example/my%20talk.mp3">▶ my talk.mp3</a>' in audio
+    assert "Get <a " in audio
+    video = clean(
+        "<video autoplay poster=p.jpg><source src='v.mp4' type='video/mp4'><source src=v.webm>No</video>"
+        "<picture><source srcset=a.webp><img src=a.png></picture>",
         BASE,
     )
-    assert result.count('controls="" preload="none"') == 2
-    assert "autoplay" not in result
+    assert re.findall(r'(?:src|href|srcset)="([^"]*)"', video) == [
+        f"https://site.example/blog/{name}" for name in ("p.jpg", "v.mp4", "a.webp", "a.png")
+    ]
+    assert "▶ v.mp4</a>" in video
+    assert "<a" not in clean("<video src='javascript:alert(1)'></video><audio></audio>", BASE)
+    assert clean(video, BASE) == video
 
 
 def test_benign_markup_of_the_corpus_comes_out_as_its_suites_say() -> None:
@@ -499,6 +507,8 @@ UNITS = [
     "</svg ",
     "<noscript ",
     "<center ",
+    "<video ",
+    "<source src=x>",
     "&",
     "&amp",
     '<a b="',

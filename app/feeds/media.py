@@ -1,0 +1,46 @@
+"""Sound and film inside entries: no page of ours may play them (H08), so each leaves a link to its file."""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import unquote, urlsplit
+
+from app.feeds import embeds, tags
+from app.feeds.allowed import judge
+
+_TAG = tags.tag("/?(?:audio|video)|source")
+_LABEL = 80
+
+
+def as_links(markup: str) -> str:
+    """Return the HTML with players replaced by links to their first file; what is inside of them stays.
+
+    Whoever calls this has said what addresses are relative to (:func:`app.feeds.allowed.bind`).
+    """
+    inside = linked = False
+
+    def replacement(found: re.Match[str]) -> str:
+        nonlocal inside, linked
+        name, given = found[1].lower(), tags.attributes(found[2])
+        if name == "source":
+            if not inside:
+                return found[0]  # of a <picture>
+            if linked:
+                return ""
+            poster = None
+        else:
+            inside, linked = not name.startswith("/"), False
+            poster = judge("video", "poster", given.get("poster", "")) if inside else None
+        file = judge("video", "src", given.get("data-src") or given.get("src", "")) if inside else None
+        linked = file is not None
+        shown = f'<p><img src="{html.escape(poster)}"></p>' if poster else ""
+        return shown + (embeds.link(file, _name(file)) if file else "")
+
+    return _TAG.sub(replacement, markup)
+
+
+def _name(url: str) -> str:
+    parts = urlsplit(url)
+    name = unquote(parts.path.rstrip("/").rpartition("/")[2])
+    return "".join(c for c in name if c.isprintable())[:_LABEL] or parts.hostname or ""
