@@ -1,4 +1,4 @@
-"""Foreign players inside entries: no frame survives, a known host of players leaves a plain link (H07)."""
+"""Foreign players inside entries: no frame survives, each that was to be seen leaves a plain link (H07)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import html
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from app.feeds import urls
+from app.feeds import tags
+from app.feeds.allowed import judge
 
-_FRAME = re.compile(
-    r"""<(iframe|embed)(?=[\s/])((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)>""",
-    re.IGNORECASE,
-)
+_FRAME = tags.tag("iframe|embed|object|param|script")
 _FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
-_SRC = re.compile(
-    r"""(?:^|[\s/"'])(?:data-(?:lazy-)?src|src)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
+_LAZY = ("data-src", "data-lazy-src", "src")
+_GIST = re.compile(r"https?://gist\.github\.com(/[A-Za-z0-9_/-]+)\.js(?:\?.*)?", re.IGNORECASE)
+#: What an <object> holds up to a picture for those who cannot show it.
+_INNER_IMAGE = re.compile(r"(?:[^<]++|<(?!img[\s/]|/?object[\s/>]))*+<img", re.IGNORECASE)
+_HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
+#: Frames that count or advertise in whatever size.
+_NOISE = re.compile(
+    r"https?://(?:(?:[a-z0-9-]+\.)*(?:doubleclick\.net|googlesyndication\.com|amazon-adsystem\.com)/"
+    r"|(?:www\.)?facebook\.com/(?:[^?#]*/)?plugins/like|platform\.twitter\.com/widgets/)"
 )
+_LABEL = 120
 _YOUTUBE_ID = re.compile(r"/(?:embed|v|shorts)/([A-Za-z0-9_-]{6,20})/?")
 _VIMEO_ID = re.compile(r"/video/(\d+)/?")
 
-#: Exact hosts of players; anything else in a frame is dropped.
+#: Exact hosts of players: what may be played, and is linked by its page.
 HOSTS = frozenset(
     [
         *("www.youtube.com", "youtube.com", "www.youtube-nocookie.com", "youtube-nocookie.com"),
@@ -32,29 +38,56 @@ HOSTS = frozenset(
 )
 
 
-def as_links(markup: str, base: str) -> str:
-    """Return the HTML with the frames of known players replaced by links labelled with their host.
+def as_links(markup: str) -> str:
+    """Return the HTML with links in the place of frames, Flash and scripts of gists, each address once.
+
+    Whoever calls this has said what addresses are relative to (:func:`app.feeds.allowed.bind`).
 
     A frame's start tag stays behind its link without attributes, so that what the HTML parser takes for
     its content stays its content and goes with it. Where nothing ends the frame its content would be the
-    rest of the entry, so no tag is left there; <embed> never has content.
+    rest of the entry, so no tag is left there.
     """
     last = max((m.start() for m in _FRAME_END.finditer(markup)), default=0)
+    seen: set[str] = set()
 
-    def replacement(frame: re.Match[str]) -> str:
-        ended = frame.end() <= last and not frame[2].endswith("/")
-        return _link(frame[2], base) + ("<iframe>" if ended and frame[1].lower() == "iframe" else "")
+    def replacement(found: re.Match[str]) -> str:
+        name, given = found[1].lower(), tags.attributes(found[2])
+        if name == "script":
+            gist = _GIST.fullmatch(judge("script", "src", given.get("src", "")) or "")
+            return (_once(f"https://gist.github.com{gist[1]}", "", seen) if gist else "") + found[0]
+        if name == "object" and given.get("type", "").lower().startswith("image/"):
+            # Of both pictures the inner one is the one that more readers can show.
+            inner = _INNER_IMAGE.match(markup, found.end())
+            return "" if inner else f'<img src="{html.escape(given.get("data", ""))}">'
+        shown = _player(name, given, seen)
+        ended = name == "iframe" and found.end() <= last and not found[2].endswith("/")
+        return shown + ("<iframe>" if ended else "")
 
     return _FRAME.sub(replacement, markup)
 
 
-def _link(attributes: str, base: str) -> str:
-    found = _SRC.search(attributes)
-    src = html.unescape(next(filter(None, found.groups()), "")) if found else ""
-    target = watch_url(urls.resolve(src, base) or "") if src else None
-    if target is None:
+def _player(name: str, given: dict[str, str], seen: set[str]) -> str:
+    if name == "param":
+        sources = [given.get("value", "")] if given.get("name", "").lower() in ("movie", "src") else []
+    else:
+        sources = [given.get("data", "")] if name == "object" else [given.get(key, "") for key in _LAZY]
+    address = next((url for source in sources if source and (url := judge(name, "src", source))), None)
+    if address is None:
         return ""
-    return link(target, (urlsplit(target).hostname or "").removeprefix("www."))
+    if page := watch_url(address):
+        return _once(page, "", seen)
+    unseen = {given.get("width"), given.get("height")} & {"0", "1", "0px", "1px"} or "hidden" in given
+    if unseen or _HIDDEN.search(given.get("style", "")) or _NOISE.match(address):
+        return ""
+    return _once(address, given.get("title", "")[:_LABEL], seen)
+
+
+def _once(target: str, label: str, seen: set[str]) -> str:
+    # Flash stands in an <object> as its parameter and as an <embed>, lazy frames in a <noscript> again.
+    if target in seen:
+        return ""
+    seen.add(target)
+    return link(target, label or (urlsplit(target).hostname or "").removeprefix("www."))
 
 
 def link(target: str, label: str) -> str:

@@ -72,7 +72,7 @@ def sanitize(markup: str, base_url: str, *, own_origin: str | None = None) -> st
 
 def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
     bind(base_url, own_origin)
-    markup = _prepare(markup, base_url)
+    markup = _prepare(markup)
     if prescan.hostile(markup):
         return _as_text(markup)
     result = _finish(_CLEANER.clean(markup))
@@ -103,17 +103,17 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _PREPARED = re.compile(
-    r"<(?=[/acdefhilmnsv])(?:/?noscript|svg|iframe|embed|audio|video|center|main|nav|fieldset|form|dir|menu|hgroup"
-    r"|layer)[\s/>]",
+    r"<(?=[/acdefhilmnopsv])(?:/?noscript|svg|iframe|embed|object|param|script|audio|video|center|main|nav"
+    r"|fieldset|form|dir|menu|hgroup|layer)[\s/>]",
     re.IGNORECASE,
 )
 
 
-def _prepare(markup: str, base_url: str) -> str:
+def _prepare(markup: str) -> str:
     if not _PREPARED.search(markup):
         return markup
     markup = _NOSCRIPT.sub("", _without_svg(markup))
-    markup = media.as_links(embeds.as_links(markup, base_url))
+    markup = media.as_links(embeds.as_links(markup))
     return _RENAMED.sub(r"<\1div>", markup)
 
 
