@@ -9,7 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 from app.feeds import tags
 from app.feeds.allowed import judge
 
-_FRAME = tags.tag("iframe|embed|object|param|script")
+#: What :func:`as_links` looks at.
+NAMES = frozenset(["iframe", "embed", "object", "param", "script"])
+_FRAME = tags.tag("|".join(sorted(NAMES)))
 _FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
 _LAZY = ("data-src", "data-lazy-src", "src")
 _GIST = re.compile(r"https?://gist\.github\.com(/[A-Za-z0-9_/-]+)\.js(?:\?.*)?", re.IGNORECASE)

@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 from app.feeds import embeds, tags
 from app.feeds.allowed import judge
 
+#: Without one of these :func:`as_links` changes nothing.
+NAMES = frozenset(["audio", "video"])
 _TAG = tags.tag("/?(?:audio|video)|source")
 _LABEL = 80
 

@@ -1,8 +1,8 @@
 """Entry HTML made safe to show: an explicit allow-list over a browser-grade parser (nh3, html5ever).
 
-    prepare (plain text work: frames and players to links, svg and noscript away) → shape check (X02) → nh3
-    with one filter per attribute (addresses resolved and judged in the same pass) → finish (links and
-    images get their fixed attributes, tracking pixels go)
+    prepare (plain text work: frames and players to links, formulas to code, svg away) → shape check (X02)
+    → nh3 with one filter per attribute (addresses resolved and judged in the same pass) → finish (links
+    and images get their fixed attributes, tracking pixels go)
 
 Everything before nh3 may be fooled by odd markup without harm, since nh3 sees its result. What comes after
 relies on one property of nh3's output, which a test guards: ``<`` only ever starts a tag there, it is escaped
@@ -16,7 +16,7 @@ import re
 
 import nh3
 
-from app.feeds import embeds, media, prescan, text
+from app.feeds import embeds, media, prescan, standins, tags, text
 from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
@@ -25,14 +25,10 @@ SANITIZER_VERSION = 2
 MAX_HTML = 1 << 20
 _SETTLE = 8
 
-_RENAMED = re.compile(
-    r"<(/?)(?:center|main|nav|fieldset|form|dir|menu|hgroup|layer)(?=[\s/>])[^<>]*>", re.IGNORECASE
-)
 _NOSCRIPT = re.compile(r"</?noscript(?=[\s/>])[^<>]*>", re.IGNORECASE)
-_SVG = re.compile(r"<svg(?=[\s/>]).*?</svg\s*>", re.IGNORECASE | re.DOTALL)
-_SVG_END = re.compile(r"</svg\s*>", re.IGNORECASE)
 _PRE = re.compile(r"<pre>\n+")
 _IMAGE = re.compile(r"<img(?: ([^>]*))?>")
+_ALT = re.compile(r' alt="([^"]*)"')
 _BEACON = re.compile(
     r"https?://(?:feeds\.feedburner\.com/~(?:r|ff)/|feeds\.wordpress\.com/1\.0/|stats\.wordpress\.com/"
     r"|pixel\.wp\.com/|pixel\.quantserve\.com/|(?:s)?b\.scorecardresearch\.com/|da\.feedsportal\.com/"
@@ -102,25 +98,29 @@ def _as_text(markup: str) -> str:
 
 # -- before nh3
 
-_PREPARED = re.compile(
-    r"<(?=[/acdefhilmnopsv])(?:/?noscript|svg|iframe|embed|object|param|script|audio|video|center|main|nav"
-    r"|fieldset|form|dir|menu|hgroup|layer)[\s/>]",
-    re.IGNORECASE,
-)
+_DIVISIONS = frozenset(["center", "main", "nav", "fieldset", "form", "dir", "menu", "hgroup", "layer"])
+_NAMES = sorted({"noscript", "svg", "math"} | embeds.NAMES | media.NAMES | _DIVISIONS)
+_PREPARED = re.compile(rf"<((?=[acdefhilmnopsv])(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
+_RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 
 def _prepare(markup: str) -> str:
-    if not _PREPARED.search(markup):
+    names = {name.lower() for name in _PREPARED.findall(markup)}
+    if not names:
         return markup
-    markup = _NOSCRIPT.sub("", _without_svg(markup))
-    markup = media.as_links(embeds.as_links(markup))
-    return _RENAMED.sub(r"<\1div>", markup)
-
-
-def _without_svg(markup: str) -> str:
-    # Only up to the last end tag, so that no unclosed <svg makes each search run to the end.
-    last = max((m.end() for m in _SVG_END.finditer(markup)), default=0)
-    return _SVG.sub("", markup[:last]) + markup[last:] if last else markup
+    if "svg" in names:
+        markup = tags.replace("svg", markup, lambda _: "")
+    if "noscript" in names:
+        markup = _NOSCRIPT.sub("", markup)
+    if "math" in names:
+        markup = standins.math(markup)
+    if "script" in names:
+        markup = standins.tex(markup)
+    if names & embeds.NAMES:
+        markup = embeds.as_links(markup)
+    if names & media.NAMES:
+        markup = media.as_links(markup)
+    return _RENAMED.sub(r"<\1div>", markup) if names & _DIVISIONS else markup
 
 
 _CLEANER = nh3.Cleaner(
@@ -152,11 +152,19 @@ def _image(match: re.Match[str]) -> str:
         attributes = _unlazy(attributes)
     attributes = f" {attributes}"
     source = attributes.find(' src="')
-    if _BEACON.match(attributes, source + 6) if source >= 0 else ' srcset="' not in attributes:
-        return ""
     if _tiny("width", attributes) and _tiny("height", attributes):
         return ""
+    if source < 0 and ' srcset="' not in attributes:
+        return _alternative(attributes)
+    if source >= 0 and _BEACON.match(attributes, source + 6):
+        return ""
     return f"<img {_IMAGE_ATTRIBUTES}{attributes}>"
+
+
+def _alternative(attributes: str) -> str:
+    """Return what a picture without an address says: formulas and signs are pictures in ``data:`` often."""
+    words = _ALT.search(attributes)
+    return words[1].replace("&quot;", '"').strip() if words else ""
 
 
 def _tiny(side: str, attributes: str) -> bool:

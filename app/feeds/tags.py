@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import re
+from collections.abc import Callable
 
 #: What stands between an element's name and the end of its tag.
 INNER = r"""((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)"""
@@ -21,3 +23,18 @@ def attributes(inner: str) -> dict[str, str]:
     for name, *values in _ATTRIBUTE.findall(inner):
         found.setdefault(name.lower(), html.unescape("".join(values)).strip())
     return found
+
+
+@functools.cache
+def _pair(name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    flags = re.IGNORECASE | re.DOTALL
+    end = rf"</{name}\s*>"
+    return re.compile(rf"<{name}(?=[\s/>]){INNER}>(.*?){end}", flags), re.compile(end, flags)
+
+
+def replace(name: str, markup: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    """Return the HTML with elements of a name replaced; groups: inside of the start tag, of the element."""
+    whole, end = _pair(name)
+    # Only up to the last end tag, so that no unclosed one makes each search run to the end.
+    last = max((m.end() for m in end.finditer(markup)), default=0)
+    return whole.sub(replacement, markup[:last]) + markup[last:] if last else markup

@@ -240,8 +240,12 @@ def test_H05_srcset_keeps_only_safe_candidates() -> None:
     assert "srcset" not in clean("<img src=x srcset='data:image/png;base64,AA 1x'>", BASE)
 
 
-def test_H05_image_without_any_address_goes() -> None:
-    assert clean("<p>a<img alt=x>b</p>", BASE) == "<p>ab</p>"
+def test_H05_image_without_any_address_leaves_what_it_says() -> None:
+    assert clean("<p>a<img>b<img alt=' '></p>", BASE) == "<p>ab</p>"
+    shown = clean("<p>a <img alt='E &lt; \"m&nbsp;c\"' src='data:image/svg+xml;base64,AA'> b</p>", BASE)
+    assert shown == '<p>a E &lt; "m&nbsp;c" b</p>'
+    assert clean(shown, BASE) == shown
+    assert clean("<img alt='counter' width=1 height=1 src='data:x'>", BASE) == ""
 
 
 # -- H06
@@ -463,6 +467,32 @@ def test_H08_audio_and_video_become_links_to_their_files() -> None:
     assert clean(video, BASE) == video
 
 
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        (
+            "<math alttext=no><annotation encoding='application/x-tex'>x^2 &lt; 3</annotation></math>",
+            "<code>x^2 &lt; 3</code>",
+        ),
+        ("<MATH alttext='x &lt; y'><mi>no</mi></MATH >", "<code>x &lt; y</code>"),
+        ("<math><mi>E</mi><mo>=</mo><mi>m</mi></math>", "<code>E = m</code>"),
+        ("<math><annotation encoding=other>no</annotation></math>", ""),
+        ("<script type='math/tex; mode=display'>% <![CDATA[\na < b\n%]]></script>", "<code>a &lt; b</code>"),
+        ("<script type=text/javascript>E = mc^2</script>", ""),
+        (
+            "<span class=katex><span class=katex-mathml><math><mi>c</mi></math></span><span class=katex-html"
+            " aria-hidden=true><span><span>c</span></span></span></span>",
+            "<span><span><code>c</code></span></span>",
+        ),
+        ("<span class=katex-html><math><mi>c</mi></math>", "<span><code>c</code>"),
+    ],
+)
+def test_H01_formulas_leave_their_text(markup: str, expected: str) -> None:
+    result = clean(f"a {markup} b", BASE)
+    assert result.removesuffix("</span>") == f"a {expected} b"
+    assert clean(result, BASE) == result
+
+
 def test_benign_markup_of_the_corpus_comes_out_as_its_suites_say() -> None:
     rows = json.loads((corpus.root() / "xss" / "benign-markup.json").read_text("utf-8"))
     wrong = {}
@@ -557,6 +587,10 @@ UNITS = [
     "<object type=image/x>",
     "<object type='image/x'",
     "<iframe src=x title=",
+    "<math><annotation ",
+    "<math></math ",
+    "<script type=math/tex>",
+    "<span class=katex-html><math>",
     "&",
     "&amp",
     '<a b="',
