@@ -37,7 +37,9 @@ NEVER = _words(
     "object embed base meta link title xmp plaintext noembed noframes script applet marquee portal "
     "dialog"
 )
+#: Where scripts take addresses from that they put in when a picture comes into view.
 LAZY = ("data-src", "data-lazy-src", "data-original")
+LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"dir", "lang", "title"},
     "a": {"href"},
@@ -45,11 +47,11 @@ ATTRIBUTES: dict[str, set[str]] = {
     "colgroup": {"span"},
     "details": {"open"},
     "del": {"datetime"},
-    "img": {"alt", "src", "srcset", "sizes", "width", "height", *LAZY},
+    "img": {"alt", "src", "srcset", "sizes", "width", "height", *LAZY, *LAZY_SETS},
     "ins": {"datetime"},
     "li": {"value"},
     "ol": {"start", "reversed", "type"},
-    "source": {"src", "srcset", "sizes", "type"},
+    "source": {"src", "srcset", "sizes", "type", *LAZY_SETS},
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"},
     "time": {"datetime"},
@@ -59,6 +61,9 @@ _DATA_IMAGE = re.compile(
     r"data:image/(?:png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/]*={0,2}", re.IGNORECASE | re.ASCII
 )
 _SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
+_FILE = re.compile(r"\.[A-Za-z]{3,4}(?:[?#]|\Z)")
+#: A candidate that ends without a space before the next one.
+_TIGHT = re.compile(r"(\s\d{1,6}(?:\.\d{1,4})?[wx]),")
 _DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
 #: Hosts as most addresses have them, without a port: no number, no escape, no user name.
 _USUAL_HOST = re.compile(r"https?://((?:[a-z0-9-]+\.)+[a-z]{2,})(?=[/?]|\Z)")
@@ -116,12 +121,17 @@ def _img_src(value: str) -> str | None:
     return _src(value)
 
 
+def _lazy_src(value: str) -> str | None:
+    # Scripts keep sizes and numbers in attributes of these names, too.
+    return _src(value) if "/" in value or _FILE.search(value) else None
+
+
 def _srcset(value: str) -> str | None:
     """Return the candidates whose address stands; HTML standard §4.8.4.2.1, without data: addresses."""
     if len(value) > 16384 or "data:" in value:
         return None
     kept = []
-    for part in re.split(r",\s+|,(?=https?://)", value.strip()):
+    for part in re.split(r",\s+|,(?=https?://)", _TIGHT.sub(r"\1, ", value.strip())):
         words = part.strip(" \t\n\f\r,").split()
         url = _src(words[0]) if words else None
         if url and len(words) <= 2 and all(_DESCRIPTOR.fullmatch(w) for w in words[1:]):
@@ -172,7 +182,8 @@ _FILTERS: dict[str, Callable[[str], str | None]] = {
     "type": _like(r"[1aAiI]|[a-z]+/[A-Za-z0-9.+-]{1,60}"),
     "value": _like(r"-?\d{1,6}"),
     "width": _pixels,
-    **dict.fromkeys(LAZY, _src),
+    **dict.fromkeys(LAZY, _lazy_src),
+    **dict.fromkeys(LAZY_SETS, _srcset),
 }
 
 

@@ -16,7 +16,7 @@ import re
 
 import nh3
 
-from app.feeds import embeds, media, prescan, standins, tags, text
+from app.feeds import embeds, lazy, media, prescan, standins, tags, text
 from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
@@ -27,15 +27,14 @@ _SETTLE = 8
 
 _NOSCRIPT = re.compile(r"</?noscript(?=[\s/>])[^<>]*>", re.IGNORECASE)
 _PRE = re.compile(r"<pre>\n+")
-_IMAGE = re.compile(r"<img(?: ([^>]*))?>")
+_IMAGE = re.compile(r"<img( [^>]*)?>")
 _ALT = re.compile(r' alt="([^"]*)"')
 _BEACON = re.compile(
     r"https?://(?:feeds\.feedburner\.com/~(?:r|ff)/|feeds\.wordpress\.com/1\.0/|stats\.wordpress\.com/"
     r"|pixel\.wp\.com/|pixel\.quantserve\.com/|(?:s)?b\.scorecardresearch\.com/|da\.feedsportal\.com/"
     r"|www\.google-analytics\.com/|(?:ad|googleads\.g)\.doubleclick\.net/|[^/\"]+/(?:wp-json/)?pixel\.gif\?)"
 )
-_LAZY_VALUE = re.compile(r' ?(?:data-src|data-lazy-src|data-original)="([^"]*)"')
-_EMPTY_SRC = re.compile(r'(?:^| )src="(?:data:[^"]*|[^"]*(?:blank|spacer|placeholder|lazy|loading)[^"]*)"')
+_SOURCE = re.compile(r"<source( [^>]*)>")
 
 _LINK_ATTRIBUTES = 'rel="noopener noreferrer nofollow ugc" target="_blank" referrerpolicy="no-referrer"'
 _IMAGE_ATTRIBUTES = 'loading="lazy" decoding="async" referrerpolicy="no-referrer"'
@@ -111,7 +110,7 @@ def _prepare(markup: str) -> str:
     if "svg" in names:
         markup = tags.replace("svg", markup, lambda _: "")
     if "noscript" in names:
-        markup = _NOSCRIPT.sub("", markup)
+        markup = _NOSCRIPT.sub("", lazy.without_copies(markup))
     if "math" in names:
         markup = standins.math(markup)
     if "script" in names:
@@ -141,6 +140,8 @@ def _finish(markup: str) -> str:
         markup = _PRE.sub("<pre>", markup)  # a parser drops that line break, and only the first one
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
+    if "<source" in markup and " data-" in markup:
+        markup = _SOURCE.sub(lambda m: f"<source{lazy.shown(m[1])}>", markup)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
     return markup
@@ -148,9 +149,8 @@ def _finish(markup: str) -> str:
 
 def _image(match: re.Match[str]) -> str:
     attributes = match[1] or ""
-    if "data-" in attributes:
-        attributes = _unlazy(attributes)
-    attributes = f" {attributes}"
+    if " data-" in attributes:
+        attributes = lazy.shown(attributes)
     source = attributes.find(' src="')
     if _tiny("width", attributes) and _tiny("height", attributes):
         return ""
@@ -169,12 +169,3 @@ def _alternative(attributes: str) -> str:
 
 def _tiny(side: str, attributes: str) -> bool:
     return f' {side}="1"' in attributes or f' {side}="0"' in attributes
-
-
-def _unlazy(attributes: str) -> str:
-    """Return attributes with the address that a script would have put in as ``src``."""
-    real = _LAZY_VALUE.search(attributes)
-    rest = _LAZY_VALUE.sub("", attributes).strip()
-    if real is None or (' src="' in f" {rest}" and not _EMPTY_SRC.search(rest)):
-        return rest
-    return f'src="{real[1]}" {_EMPTY_SRC.sub("", rest).strip()}'.strip()

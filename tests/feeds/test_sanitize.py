@@ -450,6 +450,35 @@ def test_images_that_a_script_would_load_are_shown() -> None:
     assert 'src="https://site.example/blog/n.jpg"' in clean(inside, BASE)
 
 
+@pytest.mark.parametrize(
+    ("markup", "addresses"),
+    [
+        ("<img data-lazy-src=a.jpg src='data:image/gif;base64,R0'>"
+         "<noscript><img src=a.jpg></noscript>", ["a.jpg"]),
+        ("<noscript> <img src='a.jpg?b&amp;c'></noscript><img data-src='a.jpg?b&amp;c'>", ["a.jpg?b&amp;c"]),
+        ("<img data-src=a.jpg><noscript>Text<img src=a.jpg></noscript>", ["a.jpg", "a.jpg"]),
+        ("<img data-src=a.jpg><noscript><img src=b.jpg></noscript>", ["a.jpg", "b.jpg"]),
+        ("<img class=lazyload data-srcset='a.jpg 1x, b.jpg 2x'>", ["a.jpg 1x, b.jpg 2x"]),
+        ("<img src='data:image/gif;base64,R0' data-srcset='a.jpg 1x'>", ["a.jpg 1x"]),
+        ("<img src=a.jpg srcset='x.jpg 1x' data-srcset='b.jpg 2x'>", ["a.jpg", "b.jpg 2x"]),
+        ("<picture><source data-srcset=a.webp><img data-src=a.jpg></picture>", ["a.webp", "a.jpg"]),
+        ("<img src=1x1.trans.gif data-lazy-src=a.jpg>", ["a.jpg"]),
+        ("<img src=grey.gif data-original='/blog/a'>", ["a"]),
+        ("<img src=a.jpg data-src=640 data-original='A title'>", ["a.jpg"]),
+        ("<img src=a.jpg data-src='javascript:/a.jpg' data-srcset='data:x 1x'>", ["a.jpg"]),
+        ("<img srcset='a.jpg 1x,b.jpg 2x'>", ["a.jpg 1x, b.jpg 2x"]),
+        ("<img srcset='w_1,h_2/a.jpg 640.5w,https://site.example/blog/b.jpg'>",
+         ["w_1%2Ch_2/a.jpg 640.5w, b.jpg"]),
+    ],
+)  # fmt: skip
+def test_images_that_a_script_would_load_are_shown_once(markup: str, addresses: list[str]) -> None:
+    result = clean(markup, BASE)
+    found = re.findall(r'(?:src|srcset)="([^"]*)"', result)
+    assert [value.replace("https://site.example/blog/", "") for value in found] == addresses
+    assert "data-" not in result
+    assert clean(result, BASE) == result
+
+
 def test_H08_audio_and_video_become_links_to_their_files() -> None:
     audio = clean("<p>a</p><audio controls src='/my%20talk.mp3'>Get <a href=x>it</a></audio><p>b</p>", BASE)
     assert 'href="https://site.example/my%20talk.mp3">▶ my talk.mp3</a>' in audio
@@ -588,6 +617,8 @@ UNITS = [
     "<object type='image/x'",
     "<iframe src=x title=",
     "<math><annotation ",
+    "<noscript><img data-src=",
+    " data-src ",
     "<math></math ",
     "<script type=math/tex>",
     "<span class=katex-html><math>",
