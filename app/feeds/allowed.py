@@ -28,8 +28,7 @@ TAGS = _words(
 )
 #: Removed with all that is in them; of any other unknown element the content stays.
 DROPPED = _words(
-    "script style iframe template title textarea xmp noembed noframes svg select button canvas datalist "
-    "dialog"
+    "script style iframe template title textarea xmp noembed noframes svg select canvas datalist dialog"
 )
 #: No edit of the lists above may ever let one of these in (H01).
 NEVER = _words(

@@ -98,8 +98,8 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _DIVISIONS = frozenset(["center", "main", "nav", "fieldset", "form", "dir", "menu", "hgroup", "layer"])
-_NAMES = sorted({"noscript", "svg", "math"} | embeds.NAMES | media.NAMES | _DIVISIONS)
-_PREPARED = re.compile(rf"<((?=[acdefhilmnopsv])(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
+_NAMES = sorted({"noscript", "svg"} | standins.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS)
+_PREPARED = re.compile(rf"<((?=[acdefhilmnopstvx])(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
 _RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 
@@ -107,6 +107,8 @@ def _prepare(markup: str) -> str:
     names = {name.lower() for name in _PREPARED.findall(markup)}
     if not names:
         return markup
+    if names & {"textarea", "xmp"}:
+        markup = standins.source(markup)
     if "svg" in names:
         markup = tags.replace("svg", markup, lambda _: "")
     if "noscript" in names:
@@ -115,6 +117,8 @@ def _prepare(markup: str) -> str:
         markup = standins.math(markup)
     if "script" in names:
         markup = standins.tex(markup)
+    if names & {"dialog", "input"}:
+        markup = standins.controls(markup)
     if names & embeds.NAMES:
         markup = embeds.as_links(markup)
     if names & media.NAMES:

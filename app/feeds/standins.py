@@ -7,6 +7,9 @@ import re
 
 from app.feeds import tags, text
 
+#: What the functions below look for.
+NAMES = frozenset(["math", "script", "textarea", "xmp", "dialog", "input"])
+_INPUT = tags.tag("input")
 _SPAN = re.compile(r"<(/?)span(?=[\s/>])([^<>]*+)>", re.IGNORECASE)
 _ANNOTATION = re.compile(r"<annotation(?=[\s>])([^<>]*+)>([^<]*+)", re.IGNORECASE)
 
@@ -56,3 +59,32 @@ def _tex(found: re.Match[str]) -> str:
 
 def _code(words: str) -> str:
     return f"<code>{html.escape(words, quote=False)}</code>" if words else ""
+
+
+def source(markup: str) -> str:
+    """Return the HTML with what old pages show code in as <pre>: nothing in there is markup."""
+    markup = tags.replace("textarea", markup, lambda found: _pre(found[2]))
+    # Other than in the one above no reference counts in this one.
+    return tags.replace("xmp", markup, lambda found: _pre(found[2].replace("&", "&amp;")))
+
+
+def _pre(words: str) -> str:
+    escaped = words.replace("<", "&lt;").replace(">", "&gt;")
+    return f"<pre>{escaped}</pre>" if words.strip() else ""
+
+
+def controls(markup: str) -> str:
+    """Return the HTML with open dialogs as what is in them, and the boxes of lists of tasks as signs."""
+    markup = tags.replace("dialog", markup, _dialog)
+    return _INPUT.sub(_box, markup)
+
+
+def _dialog(found: re.Match[str]) -> str:
+    return f"<div>{found[2]}</div>" if "open" in tags.attributes(found[1]) else ""
+
+
+def _box(found: re.Match[str]) -> str:
+    given = tags.attributes(found[2])
+    if given.get("type", "").lower() != "checkbox":
+        return found[0]
+    return "☑" if "checked" in given else "☐"

@@ -451,6 +451,26 @@ def test_images_that_a_script_would_load_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<textarea name=code>if a &lt; b:\n  <b>&amp;</b></textarea>",
+         "<pre>if a &lt; b:\n  &lt;b&gt;&amp;&lt;/b&gt;</pre>"),
+        ("<XMP><p>&lt;<iframe src=x></xmp>", "<pre>&lt;p&gt;&amp;lt;&lt;iframe src=x&gt;</pre>"),
+        ("<textarea> </textarea>", ""),
+        ("<button onclick='a>b'>Run <i>it</i></button>", "Run <i>it</i>"),
+        ("<dialog open><p>t</p></dialog>", "<div><p>t</p></div>"),
+        ("<dialog><p>t</p></dialog>", ""),
+        ("<ul><li><input type=checkbox checked disabled> a</li><li><INPUT type='checkbox'/> b</li></ul>",
+         "<ul><li>☑ a</li><li>☐ b</li></ul>"),
+        ("<input type=text value=x>", ""),
+    ],
+)  # fmt: skip
+def test_H01_text_in_forms_and_old_code_stays(markup: str, expected: str) -> None:
+    assert clean(markup, BASE) == expected
+    assert clean(expected, BASE) == expected
+
+
+@pytest.mark.parametrize(
     ("markup", "addresses"),
     [
         ("<img data-lazy-src=a.jpg src='data:image/gif;base64,R0'>"
@@ -619,6 +639,9 @@ UNITS = [
     "<math><annotation ",
     "<noscript><img data-src=",
     " data-src ",
+    "<textarea></xmp>",
+    "<dialog open>",
+    "<input type=checkbox ",
     "<math></math ",
     "<script type=math/tex>",
     "<span class=katex-html><math>",
