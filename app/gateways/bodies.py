@@ -8,6 +8,7 @@ the version that cleaned it, and an entry of an older version is cleaned when it
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -19,6 +20,9 @@ Sanitize = Callable[[str, str], str]
 
 #: Characters of plain text kept for lists.
 EXCERPT: Final = 300
+
+#: Clean HTML in which nothing is to be seen: no text, picture, link or line. It ends at the first of these.
+_BLANK: Final = re.compile(r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff]++|&nbsp;|<(?!img |a |hr[ >])[^<>]*+>)*+")
 
 
 class Body(NamedTuple):
@@ -54,8 +58,8 @@ def clean(
     """
     # A summary that only repeats the content would be stored, sent and shown twice.
     summary = "" if summary == content else summary
-    cleaned = sanitize(content, base_url) if content else ""
-    cleaned_summary = sanitize(summary, base_url) if summary else ""
+    cleaned = _seen(sanitize(content, base_url)) if content else ""
+    cleaned_summary = _seen(sanitize(summary, base_url)) if summary else ""
     excerpt = text.excerpt(cleaned_summary or cleaned, EXCERPT)
     same = cleaned == content and cleaned_summary == summary
     raw = b"" if same else _published(content, summary, base_url)
@@ -68,6 +72,11 @@ def recleaned(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZE
         return clean(body.content, body.summary, "", sanitize, version)
     base_url, summary, content = body.raw.decode().split("\0", 2)
     return clean(content, summary, base_url, sanitize, version)
+
+
+def _seen(markup: str) -> str:
+    # An editor's empty paragraphs would be shown in the place of the summary.
+    return "" if _BLANK.fullmatch(markup) else markup
 
 
 def _published(content: str, summary: str, base_url: str) -> bytes:

@@ -52,6 +52,25 @@ def test_summary_that_repeats_the_content_is_dropped() -> None:
 
 
 @pytest.mark.parametrize(
+    "blank",
+    ["<p></p><p>&nbsp;</p>", " \u200b<br>", "<div><a name=x></a></div>", "<script>x</script>", "\xa0"],
+)
+def test_content_in_which_nothing_is_to_be_seen_hides_no_summary(blank: str) -> None:
+    body = bodies.clean(blank, "Real text", "https://a.example/")
+
+    assert (body.content, body.summary, body.excerpt) == ("", "Real text", "Real text")
+    assert bodies.recleaned(body) == body
+    assert bodies.clean("Real text", blank, "https://a.example/").excerpt == "Real text"
+
+
+@pytest.mark.parametrize(
+    "seen", ["<p>.</p>", "<img src=a>", "<p><a href=x></a></p>", "<hr>", "<p>&amp;</p>", "<audio src=a>"]
+)
+def test_content_in_which_anything_is_to_be_seen_stays(seen: str) -> None:
+    assert bodies.clean(seen, "Real text", "https://a.example/").content
+
+
+@pytest.mark.parametrize(
     ("content", "summary", "raw"),
     [("<p>ä</p>" * 9, "", b""), ("", "\0", b"\xff"), ("a\0b", "c\0", b"d\0e"), ("x", "😀", "😀".encode())],
 )
