@@ -285,7 +285,7 @@ _NOT_INSIDE: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "li": (frozenset(["li", "p"]), _LIST_OWNERS),
     "dd": (frozenset(["dd", "dt", "p"]), _LIST_OWNERS),
     "dt": (frozenset(["dd", "dt", "p"]), _LIST_OWNERS),
-    "table": (frozenset(["table"]), frozenset(["caption", "td", "th"])),
+    "table": (frozenset(["p", "table"]), frozenset(["caption", "td", "th"])),
 }
 
 

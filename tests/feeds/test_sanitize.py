@@ -120,6 +120,7 @@ def test_H02_mixed_up_markup_is_stable_too(markup: str) -> None:
         "<p><marquee><p>a</marquee>b",
         "<a href=/x><table><tr><td>a</table><object><a href=/y>b</a></object></a>",
         "<dl><dt>a<object><dd>b</object></dl>",
+        "<p>a<button><table><tr><td>b</table></button>",
         "<pre>\n\n a</pre>",
     ],
 )
