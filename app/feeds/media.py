@@ -44,5 +44,6 @@ def as_links(markup: str) -> str:
 
 def _name(url: str) -> str:
     parts = urlsplit(url)
-    name = unquote(parts.path.rstrip("/").rpartition("/")[2])
+    # Whole addresses stand escaped in those of caches.
+    name = unquote(parts.path).rstrip("/").rpartition("/")[2]
     return "".join(c for c in name if c.isprintable())[:_LABEL] or parts.hostname or ""
