@@ -23,7 +23,6 @@ from app.feeds.parse import parse
 from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.limits import Limits
-from app.feeds.parse.markup import text_kept
 from app.feeds.parse.repair import without_prolog
 from app.feeds.text import plain
 from app.models.parsed import ParsedEntry, ParsedFeed, ParserPath
@@ -173,12 +172,6 @@ def _is_nested_item(d: Difference) -> bool:
     return len(theirs(d.row).entries) == 2 * len(ours(d.row).entries) and b"<item />" in d.row.read()
 
 
-def _is_cut_at_less(d: Difference) -> bool:
-    """It keeps "<" of plain text as it is, so that what follows is taken for a tag."""
-    content = (d.item.get("content") or [{}])[0].get("value") or d.item.get("summary")
-    return d.field == "content" and bool(content) and _norm(text_kept(content)) == d.ours
-
-
 FAULTS: tuple[Callable[[Difference], bool], ...] = (
     _is_original_link,
     _is_spaced_link,
@@ -193,7 +186,6 @@ FAULTS: tuple[Callable[[Difference], bool], ...] = (
     _is_named_zone,
     _is_slashed_date,
     _is_nested_item,
-    _is_cut_at_less,
 )
 
 

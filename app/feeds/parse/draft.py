@@ -235,6 +235,7 @@ class EntryDraft:
                 title = ctx.line(title)
         if self.pictures and not _PICTURE.search(self.content or self.summary):
             self._show_pictures()
+        base = self.content_base or self.base
         return ParsedEntry(
             guid=self.guid,
             url=link,
@@ -244,20 +245,17 @@ class EntryDraft:
             updated=parse_date(self.updated) if self.updated else None,
             content=ctx.html(self.content) if self.content else "",
             summary=ctx.html(self.summary) if self.summary else "",
-            base_url=self._base_url(link),
+            base_url=link or ctx.base if base == ctx.base else self._base_told(base, link),
             categories=tuple(self.categories),
             enclosures=tuple(self.enclosures.values()),
             image=self.image,
             chain=self.chain,
         )
 
-    def _base_url(self, link: str | None) -> str:
-        """Return what the text's addresses are relative to: the entry's page, unless xml:base says else."""
-        base = self.content_base or self.base
-        if base == self.ctx.base:
-            return link or base
+    def _base_told(self, base: str, link: str | None) -> str:
+        """Return what the text's addresses are relative to where xml:base says that."""
         text = self.content or self.summary
-        # Notes at the foot are on the entry's page, also where a base for all entries is told.
+        # Notes at the foot are on the entry's page also then.
         if link and ('="#' in text or "='#" in text):
             return f"{base.partition('#')[0]}#{link}"
         return base
