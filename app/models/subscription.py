@@ -197,7 +197,7 @@ class Subscribed:
 
     Attributes:
         existed: it was there already and was left as it is.
-        ticket: id of the pull job that brings the first entries, None when they are there.
+        ticket: id of the pull job that brings the first entries, or what a feed in error has now; else None.
     """
 
     subscription: Subscription

@@ -228,7 +228,7 @@ def _row(who: Actor, row: ManagerRow) -> Subscription:
 def subscribe(who: Actor, body: NewSubscription) -> Reply[Subscribed]:
     """The address of the feed itself; `/discoveries` finds those of a site. Twice is the same as once (200).
 
-    202: the feed is fetched for the first time.
+    202: the feed is fetched now: for the first time, or because it failed the last time.
     """
     if handle_in(body.url):
         raise InvalidError("This is a person of this server. Follow him by his name.", field="url")
