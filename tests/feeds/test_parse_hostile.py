@@ -298,6 +298,7 @@ EXPRESSIONS = dict(_expressions())
 #: Only ever tried at the start of a text, or on an address of at most 2,048 characters.
 ANCHORED = {
     "app.feeds.allowed._LOOPBACK",
+    "app.feeds.embeds._INNER_IMAGE",  # from one <object> to the next
     "app.feeds.fetch.refresh._TARGET",
     "app.feeds.net._HOST",
     "app.feeds.net._SCHEME",
