@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from app import clock, logs
 from app.config import Settings
 from app.errors import NO_ROOM, EventrError, ExistsError, StoreError, TooLargeError
+from app.gateways.digest import CUT
 from app.gateways.erasing import ErasingGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.imports import ImportGateway
@@ -360,6 +361,8 @@ class _Work:
         end = ends.get(asked.feed_id)
         if end is None:
             return ItemChange(ItemState.FAILED, "gone", asked.feed_id)
+        if end.error == CUT:
+            return self._added(asked.item, asked.feed_id, end)  # what came of it as a whole is there
         if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
             return _failed(asked.feed_id, end)
         if (
