@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import threading
 import time
 from typing import Any
 
@@ -20,6 +19,7 @@ from app import logs
 from app.errors import StoreError
 from app.models.workers import Began, Ended, Leaving, Tick, WorkerSpec
 from workers import endings
+from workers.bell import Bell
 from workers.desk import Desk, UnregisteredError
 from workers.endings import Ending, Report
 from workers.lifeline import Link
@@ -46,16 +46,16 @@ class SoloWorker:
         self._last = ""  # the job that ran last
         self._ticked = 0.0
         self._reason: str | None = None
-        self._kick = threading.Event()
+        self._bell = Bell()
 
     def kick(self) -> None:
         """Look for jobs now; from any thread."""
-        self._kick.set()
+        self._bell.ring()
 
     def leave(self, reason: str) -> None:
         """Take no more jobs; safe in a signal handler."""
         self._reason = self._reason or reason
-        self._kick.set()
+        self._bell.ring()
 
     def follow(self, spec: WorkerSpec) -> None:
         """Work by new orders from the next job on."""
@@ -75,7 +75,7 @@ class SoloWorker:
         with asyncio.Runner() as owner:
             loop = owner.get_loop()  # its own run() sets and restores signal handlers for each job
             while self._reason is None:
-                self._kick.clear()
+                self._bell.wait(0)  # what it rang for is looked for now
                 self._tick()
                 if (orders := self._link.receive()) is not None:
                     self.follow(orders)
@@ -83,7 +83,7 @@ class SoloWorker:
                 if self._hand or self._take():
                     self._send(self._run(self._hand.popleft(), runner, loop))
                 else:
-                    self._kick.wait(IDLE)
+                    self._bell.wait(IDLE)
                 self._retire()
         self._settle(wait=True)
         # Backwards: each goes to the front of its queue, so the first taken is the first again.

@@ -13,7 +13,6 @@ import json
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -30,6 +29,7 @@ from app.models import keys
 from app.models.feed import DueFeed
 from app.models.hosts import HostRates
 from workers import herd, watch
+from workers.bell import Bell
 from workers.hand import Count, Hand, pull_of
 from workers.herd import Choice, Host, Look, Pace
 from workers.lease import Held, Lease, LostLeaseError
@@ -234,9 +234,9 @@ class Updater:
 
 def run(settings: Settings) -> int:
     """Work until SIGTERM or SIGINT; returns the exit code."""
-    stop = threading.Event()
+    stop = Bell()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.ring())
     client = redis.Redis.from_url(settings.redis_url, retry=Retry(NoBackoff(), 0))
     with contextlib.closing(bootstrap.build(settings)) as services, client:
         updater = Updater(settings, client, services.pull, services.jobs)
@@ -257,7 +257,7 @@ def run(settings: Settings) -> int:
 
 def _work(
     settings: Settings,
-    stop: threading.Event,
+    stop: Bell,
     updater: Updater,
     sign: Callable[[], None],
     queue_more: Callable[[], None],
@@ -266,7 +266,7 @@ def _work(
     # A standby tries often, so that it takes over as soon as the lease has run out.
     tick = min(TICK, settings.updater_interval, settings.updater_lease / 3)
     due = reported = time.monotonic()
-    while not stop.is_set():
+    while True:
         try:
             sign()
             if not ready:
@@ -284,7 +284,8 @@ def _work(
                     _log.info("updater_sight", **dataclasses.asdict(sight))
         except (StoreError, *_OUTAGE) as e:
             _log.warning("store_silent", error=type(e).__name__)
-        stop.wait(tick)
+        if stop.wait(tick):
+            return
 
 
 def queue_more(services: bootstrap.Services) -> None:
