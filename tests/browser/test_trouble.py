@@ -266,20 +266,26 @@ def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit:
     assert f"={one}&" in (marked.value.post_data or "").replace("feed%2F", "")
 
 
-@pytest.mark.parametrize("keys", [("Shift+A",), ("j", "Shift+S"), ("j", "y"), ("m",)])
-def test_keys_for_a_list_that_is_refused_change_nothing(
-    site: Site, visit: Visit, ann: Actor, keys: tuple[str, ...]
-) -> None:
+def _next_list_held(site: Site, visit: Visit, ann: Actor, trouble: str) -> tuple[Page, list[Route]]:
+    """Open an entry of a feed, ask for the list of the next one and hold the answer back."""
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann", expect="503")
+    page = visit(login="ann", expect=trouble)
     page.locator(f".tree a[data-feed='{one}']").click()
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
-    posts: list[str] = []
     held: list[Route] = []
     page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
     with page.expect_request(f"**/read/feed/{other}*"):
         page.keyboard.press("Shift+J")
+    return page, held
+
+
+@pytest.mark.parametrize("keys", [("Shift+A",), ("j", "Shift+S"), ("j", "y"), ("m",)])
+def test_keys_for_a_list_that_is_refused_change_nothing(
+    site: Site, visit: Visit, ann: Actor, keys: tuple[str, ...]
+) -> None:
+    page, held = _next_list_held(site, visit, ann, "503")
+    posts: list[str] = []
     page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
     for key in keys:
         page.keyboard.press(key)
@@ -294,15 +300,7 @@ def test_keys_for_a_list_that_is_refused_change_nothing(
 def test_a_key_whose_script_comes_later_than_the_loss_of_its_list_changes_nothing(
     site: Site, visit: Visit, ann: Actor, key: str
 ) -> None:
-    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann", expect="Failed to fetch")
-    page.locator(f".tree a[data-feed='{one}']").click()
-    page.keyboard.press("j")
-    expect(page.locator("#entry-title")).to_have_text("one 0")
-    held: list[Route] = []
-    page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
-    with page.expect_request(f"**/read/feed/{other}*"):
-        page.keyboard.press("Shift+J")
+    page, held = _next_list_held(site, visit, ann, "Failed to fetch")
     scripts: list[str] = []
     page.on("request", lambda request: scripts.append(request.url) if "/static/" in request.url else None)
     page.keyboard.press("j")

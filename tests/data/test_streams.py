@@ -317,15 +317,21 @@ def test_feeds_that_prove_to_be_one_take_their_readers_along(world: World, alice
     assert feeds.get_or_create("https://old.example.org/feed", now=NOW).id == new
 
 
+def _old_and_new(world: World, *readers: Actor) -> tuple[int, int]:
+    """Two feeds, each with a reader of its own."""
+    old, new = world.feed("old"), world.feed("new")
+    for who, name in zip(readers, ("old", "new"), strict=True):
+        world.services.subscriptions.subscribe(who, f"https://{name}.example.org/feed")
+    return old, new
+
+
 @pytest.mark.parametrize("how", ["moved", "chosen"])
 def test_a_twin_with_other_guids_is_read_where_the_old_feed_was(
     world: World, alice: Actor, bob: Actor, how: str
 ) -> None:
     """As the RSS and the Atom feed of a blog: the same links and titles."""
     services, feeds = world.services, world.feeds
-    old, new = world.feed("old"), world.feed("new")
-    for who, name in ((alice, "old"), (bob, "new")):
-        services.subscriptions.subscribe(who, f"https://{name}.example.org/feed")
+    old, new = _old_and_new(world, alice, bob)
     posts = [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(10)]
     world.store(old, posts)
     world.store(new, [post._replace(guid_hash=guid(100 + n)) for n, post in enumerate(posts)])
@@ -344,9 +350,7 @@ def test_what_a_twin_calls_by_other_names_is_unread_if_it_may_be_what_was(
     world: World, alice: Actor, bob: Actor
 ) -> None:
     services, feeds = world.services, world.feeds
-    old, new = world.feed("old"), world.feed("new")
-    for who, name in ((alice, "old"), (bob, "new")):
-        services.subscriptions.subscribe(who, f"https://{name}.example.org/feed")
+    old, new = _old_and_new(world, alice, bob)
     posts = [new_entry(n, NOW - dt.timedelta(minutes=n)) for n in range(6)]
     world.store(old, posts)
     renamed = [
