@@ -13,7 +13,7 @@ from app.mappers.subscriptions import Replace, SubscriptionMapper
 from app.models.entry import EntryKey
 from app.models.feed import FeedCard
 from app.models.stream import MassMarked
-from app.models.subscription import Subscription
+from app.models.subscription import ReadState, Subscription
 
 #: Rounds in which single marks from elsewhere may come between reading and replacing states.
 ROUNDS = 20
@@ -35,6 +35,13 @@ class ReadGateway:
         counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
         changed = sum(before.is_read(s) is not read for s in counted)
         return -changed if read else changed
+
+    def states(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, bool]:
+        """Return by id whether the user has read it; what is not of his feeds is left out."""
+        feed_ids = list({key.feed_id for key in keys})
+        states = {s.feed_id: s.state for s in self._subscriptions.of_user(user_id, feed_ids)}
+        cards = self._feeds.cards(list(states))
+        return {key.id: not _is_unread(key, cards, states) for key in keys if key.feed_id in states}
 
     def mark_all(
         self,
@@ -80,8 +87,7 @@ class ReadGateway:
         cards = self._feeds.cards(list(states))
         unread: dict[int, list[int]] = {}
         for key in keys:
-            card = cards.get(key.feed_id)
-            if card and card.first_seq <= key.seq and not states[key.feed_id].is_read(key.seq):
+            if _is_unread(key, cards, states):
                 unread.setdefault(key.feed_id, []).append(key.seq)
         token = secrets.token_urlsafe(16)
         self._undos.add_found(user_id, token, unread, expires)
@@ -135,6 +141,11 @@ class ReadGateway:
     def _changed_by(self, undo: Undo) -> list[Subscription]:
         found = self._subscriptions.of_user(undo.user_id, list(undo.before))
         return [k for k in found if k.mass == undo.token]
+
+
+def _is_unread(key: EntryKey, cards: Mapping[int, FeedCard], states: Mapping[int, ReadState]) -> bool:
+    card = cards.get(key.feed_id)
+    return card is not None and card.first_seq <= key.seq and not states[key.feed_id].is_read(key.seq)
 
 
 def _marked(

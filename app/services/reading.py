@@ -292,6 +292,12 @@ class ReadingService:
         # Nobody is told by numbers what is in a stream that was closed.
         return Marked({f: delta for f, delta in deltas.items() if not cards[f].hidden})
 
+    def states(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, bool]:
+        """Return by id whether he has read them; those that are gone or not of his feeds are left out."""
+        require(actor, Permission.ENTRY_READ)
+        wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
+        return self._reads.states(actor.user_id, self._entries.placed(actor.user_id, wanted))
+
     def check_marks(self, actor: Actor, entry_id: int, *, unread: bool) -> None:
         """Refuse what cannot be starred, liked or (``unread``) kept unread, before any of it is done.
 

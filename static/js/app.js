@@ -38,6 +38,7 @@ register({
 });
 later("help", ["help"], failed);
 later("jump", ["jump"], failed);
+later("chip", ["chip"], () => {});
 
 document.documentElement.classList.add("js");
 toasts.start();
@@ -51,6 +52,7 @@ if (document.querySelector(".reader")) {
   later("tags", ["tag-send"], failed);
   later("entry", ["original-background", "mail", "copy-link"], failed, whenOpen);
   later("entry", ["full-screen", "text-larger", "text-smaller"], failed);
+  later("agree", ["agree"], () => {});
   focus.start();
   reader.start();
 } else if (document.getElementById("import-chip") && !document.getElementById("job")) {

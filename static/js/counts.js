@@ -1,9 +1,14 @@
 // Unread counts in the tree, the title and the list's head: moved at once by what is done here, and
 // set right by the server: when it says so, else once a minute.
+import { act } from "./actions.js";
 import * as live from "./live.js";
 import { get } from "./net.js";
 import { t, tn } from "./words.js";
 
+// Feeds whose count was not the one that is shown here; the rows of the list are still to follow.
+export const others = new Set();
+// Where the import is that every page tells of.
+export const job = {};
 const EVERY = 60000;
 let etag = null;
 let moves = 0;
@@ -86,12 +91,17 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
   const before = moves;
   await reshape(shape);
   if (moves !== before) return forget();
-  for (const link of document.querySelectorAll(".tree a[data-feed]")) write(link, feeds[link.dataset.feed] ?? 0);
+  for (const link of document.querySelectorAll(".tree a[data-feed]")) {
+    const count = feeds[link.dataset.feed] ?? 0;
+    if (Number(link.dataset.unread ?? 0) !== count) others.add(link.dataset.feed);
+    write(link, count);
+  }
   for (const link of document.querySelectorAll("a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
   for (const link of document.querySelectorAll(".bell")) write(link, notes);
   title();
   onNewer(newer);
+  if (others.size) act("agree");
 }
 
 // One after the other: "unchanged" is true of the answer before, which must be shown by then.
@@ -126,13 +136,7 @@ export function forget() {
   title();
 }
 
-// The import that every page tells of.
-function chip({ id, state, done, goal }) {
-  const link = document.getElementById("import-chip");
-  if (Number(link?.dataset.id) !== id) return;
-  if (state === "queued" || state === "running") link.lastChild.textContent = t("Import {done} of {goal}", { done, goal });
-  else link.remove();
-}
+const chip = (data) => (Object.assign(job, data), act("chip"));
 
 // Beside the reader the import is all that is told; its own page listens by itself.
 export const follow = () => live.start((kind, data) => kind === "import" && chip(data));

@@ -162,6 +162,40 @@ def test_what_is_read_here_is_read_there(
         _quiet(page)
 
 
+def test_rows_follow_what_another_tab_or_device_does(
+    server: Settings, controller: list[live.Part], device: Device, eventually: Eventually
+) -> None:
+    desk, phone = device(), device()
+    first = _open(desk)
+    _listens(first)
+    others = [_open(desk, first=False), _open(phone)]
+    _listens(others[1])
+
+    def shows(read: list[int]) -> None:
+        for page in others:
+            expect(page.locator("#rows .row.is-read")).to_have_count(len(read))
+            for n in read:
+                expect(page.locator("#rows .row").nth(n)).to_have_class(re.compile("is-read"))
+            _unread(page, 10 - len(read))
+
+    first.keyboard.press("j")
+    first.keyboard.press("j")
+    shows([0, 1])
+    first.keyboard.press("m")
+    shows([0])
+    first.keyboard.press("Shift+A")
+    shows(list(range(10)))
+    first.keyboard.press("z")
+    shows([0])
+    # A row that is marked here is not asked for again by what the server knew before.
+    others[0].keyboard.press("j")
+    others[0].keyboard.press("j")
+    _unread(first, 8)
+    expect(first.locator("#rows .row.is-read")).to_have_count(2)
+    for page in (first, *others):
+        _quiet(page)
+
+
 def test_new_entries_are_announced_at_once(
     server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
 ) -> None:

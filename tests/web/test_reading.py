@@ -105,6 +105,18 @@ def test_unread_is_on_top_and_read_below_a_heading(services: Services, ann: Visi
     assert [t for t, _ in newest] == [f"Entry {n}" for n in range(10)]
 
 
+def test_a_list_may_ask_what_of_it_is_read_by_now(services: Services, ann: Visitor, reader: Actor) -> None:
+    _feed(services, reader, 10)
+    ids = list(dict.fromkeys(re.findall(r'data-id="(\d+)"', ann.get("/read/all").text)))
+    ann.post("/entries/mark", {"entry": ids[:2], "read": "1"})
+    asked = {"entry": [*ids[:4], "1"]}
+    assert ann.post("/entries/states", asked).get_json() == {
+        "read": {id: n < 2 for n, id in enumerate(ids[:4])}
+    }
+    refused = ann.post("/entries/states", {"entry": "x"}, headers={"Accept": "application/json"})
+    assert refused.status_code == 400
+
+
 def test_counts_have_an_etag_and_tell_what_is_newer(services: Services, ann: Visitor, reader: Actor) -> None:
     feed_id = _feed(services, reader, 10)
     page = ann.get("/read/all").text

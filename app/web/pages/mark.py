@@ -33,6 +33,11 @@ class Mark:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    entry: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Star:
     entry: int
     on: bool
@@ -70,6 +75,13 @@ def mark() -> Response:
     form = schemas.form(request, Mark)
     done = services().reading.mark(actor(), form.entry[:AT_ONCE], form.read)
     return _done(form.next, moved=done.total)
+
+
+@bp.post("/entries/states")
+def states() -> Response:
+    """Tell by id which entries of a list are read by now."""
+    form = schemas.form(request, Entries)
+    return jsonify(read=services().reading.states(actor(), form.entry[:AT_ONCE]))
 
 
 @bp.post("/entries/star")
