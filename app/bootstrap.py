@@ -31,6 +31,7 @@ from app.models.hub import Document
 from app.notify import AppriseNotifier
 from app.once import once
 from app.services.accounts import AccountService
+from app.services.asking import Asking
 from app.services.contacts import ContactService
 from app.services.discovery import DiscoveryService
 from app.services.erasing import ErasingService
@@ -201,6 +202,11 @@ class Services:
         return StreamViewService(self.gateways.streamviews)
 
     @once
+    def asking(self) -> Asking:
+        """Pulls that users ask for."""
+        return Asking(self.gateways.feeds, self.jobs, self.limiter, self.settings.pulls_per_minute)
+
+    @once
     def subscriptions(self) -> SubscriptionService:
         """Subscribe, edit, refresh, unsubscribe."""
         g, s = self.gateways, self.settings
@@ -208,7 +214,7 @@ class Services:
             g.subscriptions,
             g.feeds,
             g.folders,
-            self.jobs,
+            self.asking,
             self.events,
             g.websubs,
             self.notifier,
@@ -241,7 +247,7 @@ class Services:
             g.folders,
             g.streams,
             g.websubs,
-            self.jobs,
+            self.asking,
             self.events,
             self.notifier,
             undo_ttl=undo_ttl,

@@ -258,6 +258,11 @@ class Settings:
     addresses_per_hour: int = _row(
         60, "Feeds to which one user may give another address per hour", _between(1, 10_000)
     )
+    pulls_per_minute: int = _row(
+        20,
+        "Feeds that one user may have fetched at once per minute; the updater fetches further new ones",
+        _between(1, 10_000),
+    )
     imports_per_hour: int = _row(60, "Files that one user may send per hour", _between(1, 10_000))
     import_window: int = _row(200, "Feeds of one import that are fetched at once", _between(1, 10_000))
     import_patience: float = _row(

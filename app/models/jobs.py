@@ -83,6 +83,14 @@ class Ticket:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Refreshed:
+    """How many feeds are fetched now, and the jobs of those that do not wait for the updater."""
+
+    count: int
+    tickets: list[Ticket]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """The end of a job as a waiter sees it.
 

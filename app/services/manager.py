@@ -15,13 +15,13 @@ from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
-from app.models.jobs import Job, Queue, Task
 from app.models.manager import LOOSE, Condition, ManagerPage, ManagerQuery, ManagerRow, Order, parse_cursor
 from app.models.removal import Returned
 from app.models.stream import MassMarked
 from app.models.subscription import Subscription
-from app.ports import EventPort, JobPort
+from app.ports import EventPort
 from app.services.access import require
+from app.services.asking import Asking
 from app.services.checks import a_text, an_id, some_ids
 from app.services.notifying import Notifier
 
@@ -47,7 +47,7 @@ class ManagerService:
         folders: FolderGateway,
         streams: StreamGateway,
         websubs: WebsubGateway,
-        jobs: JobPort,
+        asking: Asking,
         events: EventPort,
         notifier: Notifier,
         *,
@@ -59,7 +59,7 @@ class ManagerService:
         self._folders = folders
         self._streams = streams
         self._websubs = websubs
-        self._jobs = jobs
+        self._asking = asking
         self._events = events
         self._notifier = notifier
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -180,11 +180,12 @@ class ManagerService:
 
         Raises:
             InvalidError: too many, or not ids.
+            RateLimitedError: he asked too often.
         """
         require(actor, Permission.FEED_REFRESH)
         feeds = some_ids(feed_ids, "feed", FEEDS_MAX)
         mine = [s.feed_id for s in self._subscriptions.of_user(actor.user_id, feeds) if not s.person]
-        self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [f]}, Queue.PULL) for f in mine])
+        self._asking.again(actor, mine)
         return len(mine)
 
 

@@ -15,10 +15,11 @@ from app.gateways.websubs import WebsubGateway
 from app.models.actor import Actor, Permission
 from app.models.feed import Feed, FeedHealth
 from app.models.hosts import host_of
-from app.models.jobs import Job, Queue, Task, Ticket
+from app.models.jobs import Refreshed
 from app.models.subscription import Exchanged, ReadState, Subscribed, Subscription
-from app.ports import EventPort, HostBudget, JobPort
+from app.ports import EventPort, HostBudget
 from app.services.access import Limiter, require, throttle
+from app.services.asking import Asking
 from app.services.checks import a_text, an_id, some_ids
 from app.services.notifying import Notifier
 
@@ -46,7 +47,7 @@ class SubscriptionService:
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
         folders: FolderGateway,
-        jobs: JobPort,
+        asking: Asking,
         events: EventPort,
         websubs: WebsubGateway,
         notifier: Notifier,
@@ -59,7 +60,7 @@ class SubscriptionService:
         self._subscriptions = subscriptions
         self._feeds = feeds
         self._folders = folders
-        self._jobs = jobs
+        self._asking = asking
         self._events = events
         self._websubs = websubs
         self._notifier = notifier
@@ -73,7 +74,8 @@ class SubscriptionService:
     ) -> Subscribed:
         """Subscribe to a feed's address; twice is the same as once.
 
-        A feed without entries, or one that was not well, is pulled at once, by the job of the ticket.
+        A feed without entries, or one that was not well, is pulled at once, by the job of the ticket; without
+        one the updater pulls it, within seconds.
 
         Raises:
             InvalidError: the address is too long, empty, or none of the web.
@@ -95,10 +97,10 @@ class SubscriptionService:
         except ExistsError:
             subscription, existed = self._subscriptions.get(actor.user_id, feed.id), True
         wanting = not feed.last_seq or (not existed and _is_ill(feed))
-        ticket = self._pull([feed.id])[0].id if wanting else None
+        ticket = self._asking.first(actor, feed.id) if wanting else None
         self._events.follows(actor.user_id, added=[feed.id])
         log.info("subscribed", user_id=actor.user_id, feed_id=feed.id, existed=existed)
-        return Subscribed(subscription, existed, ticket)
+        return Subscribed(subscription, existed, ticket.id if ticket else None)
 
     def get(self, actor: Actor, feed_id: int) -> Subscription:
         """Return one subscription.
@@ -236,21 +238,24 @@ class SubscriptionService:
         self._websubs.leave_if_unread(source.id, now)
         self._events.follows(actor.user_id, added=[target.id], removed=[source.id])
         if not target.last_seq or _is_ill(target):
-            self._pull([target.id])
+            self._asking.first(actor, target.id)
         log.info("address_changed", user_id=actor.user_id, feed_id=source.id, into=target.id)
         return Exchanged(target.id, undo, known=bool(target.last_seq))
 
-    def refresh(self, actor: Actor, feed_id: int | None = None) -> list[Ticket]:
-        """Pull one feed now, or all; one job per feed, so that each result comes as early as it can.
+    def refresh(self, actor: Actor, feed_id: int | None = None) -> Refreshed:
+        """Pull one feed now, or all.
 
         Raises:
             NotFoundError: he is not subscribed to this feed.
             InvalidError: it is a person.
+            RateLimitedError: he asked too often.
         """
         require(actor, Permission.FEED_REFRESH)
         if feed_id is None:
-            return self._pull(self._subscriptions.fetched(actor.user_id))
-        return self._pull([self._fetched(actor, feed_id).feed_id])
+            feeds = self._subscriptions.fetched(actor.user_id)
+        else:
+            feeds = [self._fetched(actor, feed_id).feed_id]
+        return Refreshed(len(feeds), self._asking.again(actor, feeds))
 
     def resting(self, actor: Actor, feed_ids: Collection[int] | None = None) -> list[dt.datetime]:
         """Return the ends of the rests that sites of his feeds asked for: a refresh waits for them.
@@ -273,9 +278,6 @@ class SubscriptionService:
         if found.person:
             raise InvalidError("This is a person. What he shares is here at once; nothing is fetched.")
         return found
-
-    def _pull(self, feed_ids: Sequence[int]) -> list[Ticket]:
-        return self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": [f]}, Queue.PULL) for f in feed_ids])
 
     def health(self, actor: Actor, feed_id: int) -> FeedHealth:
         """Return a feed's state, its last fetches and its error in words.

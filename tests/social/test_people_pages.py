@@ -341,7 +341,7 @@ def test_a_person_is_no_feed_that_is_fetched(people: People, doors: Doors, ann: 
         answer = visitor.post(f"/feeds/{feed_id}/{path}", form)
         assert answer.status_code == 400
         assert "This is a person" in answer.text
-    assert len(services.subscriptions.refresh(bob)) == 1
+    assert services.subscriptions.refresh(bob).count == 1
     assert services.manager.refresh(bob, [feed_id]) == 0
     rows = {r.title: r for r in services.manager.page(bob, ManagerQuery()).rows}
     assert (rows["ann"].person, rows["blog"].person) == (True, False)

@@ -151,7 +151,7 @@ def refresh() -> Response:
     form = schemas.form(request, Refresh)
     ref = StreamRef.parse(form.stream)
     one = ref.id if ref.kind is StreamKind.FEED else None
-    count = len(services().subscriptions.refresh(actor(), one))
+    count = services().subscriptions.refresh(actor(), one).count
     rests = services().subscriptions.resting(actor(), None if one is None else (one,))
     words = checking(count, rests)
     if wants_json():

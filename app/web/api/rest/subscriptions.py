@@ -88,7 +88,7 @@ class NewSubscription(Body, frozen=True):
 
 
 class Subscribed(Shape, frozen=True):
-    """`existed`: you had it already. `ticket`: its first entries are on their way."""
+    """`existed`: you had it already. `ticket`: its first entries are on their way, by a job of their own."""
 
     feed_id: Id
     existed: bool
@@ -286,14 +286,14 @@ def move_feed(who: Actor, feed_id: int, body: FeedMove) -> Undo:
            status=202)  # fmt: skip
 def refresh_feed(who: Actor, feed_id: int) -> Tickets:
     """The answer does not wait for it."""
-    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who, feed_id)))
+    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who, feed_id).tickets))
 
 
 @operation("POST", "/subscriptions/refresh", "Fetch all feeds now", scope=Scope.SUBSCRIBE, tag=TAG,
            status=202)  # fmt: skip
 def refresh_all(who: Actor) -> Tickets:
-    """The answer does not wait for it."""
-    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who)))
+    """The answer does not wait for it. What is beyond the first hundred is fetched without a ticket."""
+    return Tickets(tickets=tuple(t.id for t in services().subscriptions.refresh(who).tickets))
 
 
 @operation("POST", "/subscriptions/bulk", "Change many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,

@@ -1,0 +1,91 @@
+"""Pulls that users ask for: whoever has many slow feeds holds few of the workers (X06, F13)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+import redis
+
+from app import clock
+from app.bootstrap import Services
+from app.errors import RateLimitedError
+from app.models import keys
+from app.models.actor import Actor
+from app.models.jobs import Queue
+from app.services.asking import BATCH, BATCHES
+from tests.data.conftest import World
+
+MONTH = dt.timedelta(days=30)
+
+
+@pytest.fixture
+def share(services: Services) -> int:
+    return services.settings.pulls_per_minute
+
+
+def _waiting(client: redis.Redis) -> int:
+    length: Any = client.llen(keys.queue(Queue.PULL))
+    return int(length)
+
+
+def _follow(services: Services, actor: Actor, name: str, count: int) -> list[str | None]:
+    return [
+        services.subscriptions.subscribe(actor, f"https://{name}{n}.example.org/feed").ticket
+        for n in range(count)
+    ]
+
+
+def test_X06_first_pulls_beyond_a_share_are_left_to_the_updater(
+    services: Services, alice: Actor, bob: Actor, redis_client: redis.Redis, share: int
+) -> None:
+    tickets = _follow(services, alice, "slow", share + 10)
+    assert [ticket is not None for ticket in tickets] == [True] * share + [False] * 10
+    assert _waiting(redis_client) == share
+    # None is forgotten: those without a job are due, like all the others.
+    assert len(services.pull.due(clock.now(), 100)) == share + 10
+    # Whoever else subscribes does not wait behind them.
+    assert _follow(services, bob, "good", 1) != [None]
+
+
+def test_what_was_in_error_is_due_at_once_for_whom_has_no_pull_left(
+    services: Services, world: World, alice: Actor, bob: Actor, db: Any, share: int
+) -> None:
+    feed_id = services.subscriptions.subscribe(bob, "https://ill.example.org/feed").subscription.feed_id
+    ill = {"next_check_at": clock.now() + MONTH, "errors": 9, "error": "http_503"}
+    db.feeds.update_one({"_id": feed_id}, {"$set": ill})
+    _follow(services, alice, "slow", share)
+    assert services.subscriptions.subscribe(alice, "https://ill.example.org/feed").ticket is None
+    assert feed_id in {feed.id for feed in services.pull.due(clock.now(), 100)}
+
+
+def test_many_feeds_are_checked_by_few_jobs(
+    services: Services, alice: Actor, redis_client: redis.Redis, db: Any
+) -> None:
+    count = BATCH * BATCHES + 30
+    _follow(services, alice, "feed", count)
+    redis_client.delete(keys.queue(Queue.PULL))
+    db.feeds.update_many({}, {"$set": {"next_check_at": clock.now() + MONTH}})
+    asked = services.subscriptions.refresh(alice)
+    assert (asked.count, len(asked.tickets)) == (count, BATCHES)
+    assert len(services.pull.due(clock.now(), 1000)) == 30
+
+
+def test_a_few_feeds_are_checked_each_by_its_own_job(services: Services, alice: Actor) -> None:
+    _follow(services, alice, "feed", 5)
+    asked = services.subscriptions.refresh(alice)
+    assert (asked.count, len(asked.tickets)) == (5, 5)
+
+
+def test_X06_who_checks_again_and_again_is_told_to_wait(services: Services, alice: Actor, share: int) -> None:
+    feed_id = services.subscriptions.subscribe(alice, "https://a.example.org/feed").subscription.feed_id
+    for _ in range(share):
+        services.subscriptions.refresh(alice, feed_id)
+    for ask in (
+        lambda: services.subscriptions.refresh(alice, feed_id),
+        lambda: services.subscriptions.refresh(alice),
+        lambda: services.manager.refresh(alice, [feed_id]),
+    ):
+        with pytest.raises(RateLimitedError, match="Wait"):
+            ask()
