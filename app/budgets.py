@@ -6,6 +6,7 @@ one of its 304s, so polls without news stay cheap.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -29,13 +30,20 @@ STOP_MAX = 86400
 #: Redis answers in under a millisecond; a pull must not wait long for leave to start.
 _PATIENCE = 2.0
 
+#: One address says only so much about its host: what one asks for stops all of it for ARGV[3] at most, and
+#: each further address that asks doubles that, until no doubling is missing.
 _STOP = """
+local asked, most = tonumber(ARGV[1]), tonumber(ARGV[3])
+if redis.call('SCARD', KEYS[2]) < 20 then redis.call('SADD', KEYS[2], ARGV[2]) end
+redis.call('PEXPIRE', KEYS[2], math.max(1, asked, redis.call('PTTL', KEYS[2])))
+local ms = math.min(asked, most * 2 ^ (redis.call('SCARD', KEYS[2]) - 1))
 local time = redis.call('TIME')
-local till = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[1])
+local till = time[1] * 1000 + math.floor(time[2] / 1000) + ms
 local known = redis.call('GET', KEYS[1])
 if not known or till > tonumber(string.match(known, '^%S+')) then
-  redis.call('SET', KEYS[1], string.format('%.0f', till), 'PX', math.max(1, tonumber(ARGV[1])))
+  redis.call('SET', KEYS[1], string.format('%.0f', till), 'PX', math.max(1, ms))
 end
+return ms
 """
 
 
@@ -45,6 +53,7 @@ class RedisBudget:
     def __init__(self, settings: Settings) -> None:
         self._url = settings.redis_url
         self._rates = HostRates.of(settings)
+        self._rest = settings.fetch_host_rest
 
     @once
     def _client(self) -> redis.Redis:
@@ -91,15 +100,17 @@ class RedisBudget:
         answers = {host: iter(queue) for host, queue in queues.items()}
         return [next(answers[host]) for host in hosts]
 
-    def punish(self, host: str, seconds: float) -> None:
+    def punish(self, host: str, seconds: float, url: str) -> None:
         """Leave a host alone; see :class:`app.ports.HostBudget`."""
-        ms = int(min(max(seconds, 0), STOP_MAX) * 1000)
+        asked = int(min(max(seconds, 0), STOP_MAX) * 1000)
+        who = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        names = [keys.HOST_STOP + host, keys.HOST_ASKS + host]
         try:
-            self._stop(keys=[keys.HOST_STOP + host], args=[ms])
+            ms: Any = self._stop(keys=names, args=[asked, who, int(self._rest * 1000)])
         except redis.RedisError as e:
             log.warning("budget_without_redis", error=type(e).__name__)
         else:
-            log.info("host_stopped", host=host, seconds=ms // 1000)
+            log.info("host_stopped", host=host, seconds=ms // 1000, asked=asked // 1000)
 
     def stops(self, hosts: Sequence[str]) -> list[float]:
         """Return how long hosts are left alone; see :class:`app.ports.HostBudget`."""

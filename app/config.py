@@ -217,6 +217,11 @@ class Settings:
     fetch_host_burst: int = _row(
         20, "… and so many at once after a pause; people may have as many again", _between(1, 10000)
     )
+    fetch_host_rest: float = _row(
+        900.0,
+        "A host rests for at most so long when one of its feeds asks for it, twice as long for each more",
+        _between(1, 86400),
+    )
     fetch_host_rates: tuple[str, ...] = _row(
         (
             "*.wordpress.com=20",

@@ -60,8 +60,12 @@ class HostBudget(Protocol):
         """
         ...
 
-    def punish(self, host: str, seconds: float) -> None:
-        """Leave a host alone for so long, with all its feeds: it said so (429, 503)."""
+    def punish(self, host: str, seconds: float, url: str) -> None:
+        """Leave a host alone, with all its feeds: it said so (429, 503), at this address, for so long.
+
+        One address does not speak for a host that many share: of a long rest the host gets
+        ``fetch_host_rest`` seconds, twice as much for each further address that asks.
+        """
         ...
 
     def stops(self, hosts: Sequence[str]) -> list[float]:

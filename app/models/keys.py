@@ -96,6 +96,8 @@ HOST_RATE = "eventr:rate:"
 #: string · ``eventr:stop:<host>``: ms until which the host wants to be left alone, and promised as above ·
 #: then.
 HOST_STOP = "eventr:stop:"
+#: set · ``eventr:asks:<host>``: hashes of the addresses that asked for it, 20 at most · as long as asked.
+HOST_ASKS = "eventr:asks:"
 
 #: string · how often something was tried: ``eventr:try:<what>:<who>`` · with its window. With ``:gate``
 #: at its end: exists while no further try is let in · seconds to minutes.

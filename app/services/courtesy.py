@@ -40,9 +40,9 @@ class Courtesy:
         return {i: poll for (i, poll), wait in zip(polls.items(), waits, strict=True) if not wait}
 
     def heed(self, fetched: Fetched) -> None:
-        """Leave the host alone that answered 429 or 503, for as long as it asks. Blocking."""
+        """Leave the host alone that answered 429 or 503; the feed itself rests for all it asks. Blocking."""
         if seconds := fetched.retry_after if fetched.retry_after is not None else PAUSE:
-            self._budget.punish(host_of(fetched.url), seconds)
+            self._budget.punish(host_of(fetched.url), seconds, fetched.url)
 
 
 def asks_for_rest(fetched: Fetched) -> bool:

@@ -95,12 +95,12 @@ def test_people_run_ahead_and_the_updater_pays_back(budget: RedisBudget) -> None
 
 
 def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_client: redis.Redis) -> None:
-    budget.punish("a.example", 600)
+    budget.punish("a.example", 600, "https://a.example/feed")
     waits = budget.take(["a.example"] * 3)
     assert waits == [_about(600 + 100 * n) for n in range(3)]
     assert budget.take(["a.example"], urgent=True)[0] > 600
     # A shorter stop does not end a longer one, and other hosts go on.
-    budget.punish("a.example", 1)
+    budget.punish("a.example", 1, "https://a.example/feed")
     assert budget.take(["a.example"])[0] > 600
     assert budget.take(["b.example"]) == [0]
     ms: Any = redis_client.pttl(keys.HOST_STOP + "a.example")
@@ -110,17 +110,36 @@ def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_clien
 
 
 def test_a_stop_holds_for_hosts_without_a_rate_and_spares_the_rest_of_a_group(budget: RedisBudget) -> None:
-    budget.punish("free.example", 60)
+    budget.punish("free.example", 60, "https://free.example/feed")
     assert budget.take(["free.example"]) == [_about(60)]
     # Whoever runs one name below a shared one must not silence all the others.
-    budget.punish("a.big.example", 60)
+    budget.punish("a.big.example", 60, "https://a.big.example/feed")
     assert budget.take(["a.big.example"]) == [_about(60)]
     assert budget.take(["b.big.example"]) == [0]
 
 
-def test_V08_a_host_is_silent_for_a_day_at_most(budget: RedisBudget) -> None:
-    budget.punish("a.example", 10**9)
-    assert budget.take(["a.example"])[0] <= 86_400
+def test_V08_one_address_does_not_silence_its_host(budget: RedisBudget, redis_client: redis.Redis) -> None:
+    """Whoever runs one path of a host that many share asks for a day, again and again."""
+    for _ in range(30):
+        budget.punish("a.example", 86_400, "https://a.example/mine")
+    assert budget.stops(["a.example"]) == [_about(900)]
+    # What one address asks for within that is its host's wish as before.
+    budget.punish("b.example", 60, "https://b.example/mine")
+    assert budget.stops(["b.example"]) == [_about(60)]
+
+
+def test_V08_a_host_whose_feeds_all_ask_rests_for_a_day_at_most(
+    budget: RedisBudget, redis_client: redis.Redis
+) -> None:
+    rests = []
+    for n in range(30):
+        budget.punish("a.example", 10**9, f"https://a.example/{n}")
+        rests += budget.stops(["a.example"])
+    assert rests[:4] == [_about(900), _about(1800), _about(3600), _about(7200)]
+    assert rests[-1] == _about(86_400)
+    assert redis_client.scard(keys.HOST_ASKS + "a.example") == 20
+    # It is forgotten when the rest that was asked for is over.
+    assert redis_client.ttl(keys.HOST_ASKS + "a.example") <= 86_400
 
 
 def test_many_workers_get_together_what_one_would(budget: RedisBudget, settings: Settings) -> None:
@@ -147,7 +166,7 @@ def test_without_redis_everything_goes(settings: Settings) -> None:
     with contextlib.closing(RedisBudget(away)) as budget:
         assert budget.take(["a.example"] * 9) == [0] * 9
         assert budget.stops(["a.example"]) == [0]
-        budget.punish("a.example", 5)
+        budget.punish("a.example", 5, "https://a.example/feed")
 
 
 def test_the_closest_row_counts() -> None:
@@ -188,7 +207,7 @@ def test_the_default_rows_can_be_read() -> None:
 
 
 def test_how_long_hosts_are_left_alone_is_told(budget: RedisBudget) -> None:
-    budget.punish("a.example", 900)
+    budget.punish("a.example", 900, "https://a.example/feed")
     budget.take(["a.example", "b.example"])
     assert budget.stops(["a.example", "b.example", "a.example"]) == [_about(900), 0, _about(900)]
     assert budget.stops([]) == []
