@@ -50,8 +50,12 @@ _ESCAPED_PAIR = re.compile(
 )
 _ESCAPED_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-#: Controls, lone surrogates (no UTF-8, so no store takes them), the byte order mark and non-characters.
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
+#: Controls, lone surrogates (no UTF-8, so no store takes them), the byte order mark, non-characters, and what
+#: turns the direction of all that follows, in the line around it too (UAX #9, 2.1 to 2.4).
+_CONTROL = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+_LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,35}")
 #: windows-1252 bytes that a wrong label left in the C1 range (WHATWG Encoding, index windows-1252).
 _C1 = {chr(n): bytes([n]).decode("cp1252", "ignore") for n in range(0x80, 0xA0)}
 
@@ -164,4 +168,12 @@ def _tidy(text: str) -> str:
         text = text.replace("\n", " ").replace("\r", " ").replace("\t", " ").replace("\xa0", " ")
         if not text.isprintable():
             text = _CONTROL.sub(lambda m: _C1.get(m[0], ""), text)
+            if not any(c.isprintable() and c != " " for c in text):
+                return ""  # nobody sees any of it
     return " ".join(text.split())
+
+
+def language(text: str) -> str | None:
+    """Return a language tag (RFC 5646, and "en_US") as far as its form goes; None: it is none."""
+    tag = text.strip()
+    return tag if _LANGUAGE.fullmatch(tag) else None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.text import excerpt, plain
+from app.feeds.text import excerpt, language, plain
 
 CASES = [
     ("a < b", "a < b"),
@@ -66,6 +66,42 @@ def test_text_without_markup_only_loses_controls_and_doubled_spaces(words: str) 
 def test_every_white_space_is_one_space_and_hides_no_control(space: str) -> None:
     assert plain(f"one{space}two") == "one two"
     assert plain(f"one\x93{space}two\x85\x07") == "one“ two…"
+
+
+@pytest.mark.parametrize("turn", [*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"])
+def test_H05_nothing_turns_the_text_around_a_title(turn: str) -> None:
+    """An unclosed one would use up the end of its <bdi>, and turn what follows in the line."""
+    for markup in (f"one{turn}two", f"&#{ord(turn)};one<b>two</b>"):
+        assert plain(markup) == "onetwo"
+    assert excerpt(f"<p>one{turn}two</p>", 50) == "onetwo"
+
+
+def test_marks_that_scripts_and_emoji_need_stay() -> None:
+    for text in ("\u200fשלום\u200e", "می\u200cخواهم", "👩\u200d💻", "\u061cنص"):
+        assert plain(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["\u200b", "\u2060 \u200b", "\U000e0041\U000e0042", "\u200e\u200f", "\u202e \xa0"]
+)
+def test_a_title_that_nobody_sees_is_none(text: str) -> None:
+    assert plain(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("en", "en"),
+        (" de-CH-1996 ", "de-CH-1996"),
+        ("en_US", "en_US"),
+        ("", None),
+        ('"><img src=x onerror=alert(1)>', None),
+        ("en us", None),
+        ("x" * 36, None),
+    ],
+)
+def test_H05_a_language_is_a_tag_or_nothing(text: str, tag: str | None) -> None:
+    assert language(text) == tag
 
 
 def test_excerpt_ends_at_a_word() -> None:

@@ -28,6 +28,7 @@ from app.feeds.parse.names import (
     known,
     split,
 )
+from app.feeds.text import language
 from app.models.parsed import Format
 
 Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
@@ -52,7 +53,7 @@ class Reader:
     def read(self, draft: FeedDraft, el: _Element) -> None:
         """Read a channel or feed element with all its entries."""
         draft.base = draft.ctx.join(draft.base, el.get(XML_BASE)) or draft.base
-        draft.language = draft.language or _language(el.get(XML_LANG))
+        draft.language = draft.language or language(el.get(XML_LANG, ""))
         table, left_out = self.feed, self._left_out(draft, el)
         for child in el:
             handler = table[child.tag]
@@ -131,7 +132,7 @@ def _read_rss(draft: FeedDraft, root: _Element, space: str, name: str) -> None:
         return
     draft.format = _rdf_format(root) if name == "rdf" else _rss_format(root.get("version"))
     draft.base = draft.ctx.join(draft.base, root.get(XML_BASE)) or draft.base
-    draft.language = _language(root.get(XML_LANG))
+    draft.language = language(root.get(XML_LANG, ""))
     channels = 0
     for child in root:
         found = reader.name(child)
@@ -174,11 +175,6 @@ def _atom_format(space: str, version: str | None) -> Format:
 
 def _reader(home: str, space: str) -> Reader:
     return _READERS[home] if not space or known(space) else Reader(home, space)
-
-
-def _language(text: str | None) -> str | None:
-    text = (text or "").strip()
-    return text[:35] or None
 
 
 # -- handlers
@@ -233,7 +229,7 @@ def _atom_subtitle(draft: FeedDraft, el: _Element) -> None:
 
 
 def _language_element(draft: FeedDraft, el: _Element) -> None:
-    draft.language = _language(el.text) or draft.language
+    draft.language = language(el.text or "") or draft.language
 
 
 def _author(draft: FeedDraft, el: _Element) -> None:

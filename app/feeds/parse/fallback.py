@@ -19,6 +19,7 @@ from app.feeds.parse.guard import guard
 from app.feeds.parse.markup import escape, lines_kept
 from app.feeds.parse.media import is_face
 from app.feeds.parse.repair import repair, without_prolog
+from app.feeds.text import language
 from app.models.parsed import Format
 
 _FORMATS = {
@@ -77,7 +78,7 @@ def _feed(draft: FeedDraft, feed: Any) -> None:
     draft.offer_title(9, _text(feed, "title") or "")
     draft.offer_link(9, _text(feed, "link"))
     draft.offer_description(9, _text(feed, "subtitle") or "")
-    draft.language = (_text(feed, "language") or "")[:35].strip() or None
+    draft.language = language(_text(feed, "language") or "")
     draft.author = draft.ctx.person(_text(feed, "author") or "")
     for link in _parts(feed, "links"):
         if link.get("rel") == "self":

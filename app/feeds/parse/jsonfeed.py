@@ -14,6 +14,7 @@ from app.errors import ParseError
 from app.feeds.parse import chain
 from app.feeds.parse.draft import Context, EntryDraft, FeedDraft
 from app.feeds.parse.markup import escape
+from app.feeds.text import language
 from app.models.chain import JSON_NAME
 from app.models.parsed import Format
 
@@ -40,7 +41,7 @@ def read_json(draft: FeedDraft, text: str) -> None:
     draft.offer_link(9, _text(document.get("home_page_url")))
     draft.offer_title(9, _text(document.get("title")))
     draft.offer_description(9, _text(document.get("description")))
-    draft.language = _text(document.get("language"))[:35].strip() or None
+    draft.language = language(_text(document.get("language")))
     draft.offer_icon(9, _text(document.get("favicon")))
     draft.offer_icon(8, _text(document.get("icon")))
     draft.author = _authors(draft.ctx, document)
