@@ -110,7 +110,8 @@ def normalise_address(text: str) -> list[str]:
     """Return the addresses to try, in order, for what a person typed or pasted; empty: none is in it.
 
     ``example.org`` gives https first, then http; ``feed:`` addresses lose that scheme; of a pasted text the
-    first address counts; ``@user@host`` and ``r/name`` are known by :mod:`app.feeds.sites`.
+    first address counts; ``@user@host`` and ``r/name`` are known by :mod:`app.feeds.sites`. What only tells
+    who came from where is left out: a feed that many read has one address (W22).
     """
     text = text.strip().strip("<>\"'“”«»").strip()
     if not text or len(text) > 64 * MAX_LENGTH:
@@ -132,7 +133,7 @@ def _tries(word: str) -> list[str]:
         found = [_checked(f"{s}://{_slashes(place)}") for s in ("https", "http")]
     else:
         return []
-    return [_with_path(u.partition("#")[0]) for u in found if u and len(u) <= MAX_LENGTH]
+    return [_with_path(without_tracking(u.partition("#")[0])) for u in found if u and len(u) <= MAX_LENGTH]
 
 
 def _with_path(url: str) -> str:

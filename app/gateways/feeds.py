@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from app import logs
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import is_secret, normalise_address, url_key
+from app.feeds.urls import is_secret, normalise_address, url_key, without_tracking
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.websubs import WebsubGateway
@@ -78,11 +78,14 @@ class FeedGateway:
         return text if whole and text.isprintable() and " " not in text else self.address(text)
 
     def get_or_create(self, url: str, *, now: dt.datetime, title: str | None = None) -> Feed:
-        """Return the feed of an address; a new one is due at ``now`` once someone subscribes."""
+        """Return the feed of an address; a new one is due at ``now`` once someone subscribes.
+
+        Its address is everybody's: it says nothing of how the first of them came to it (W22).
+        """
         key = url_key(url)
         while (feed := self._feeds.by_key(key)) is None:
             try:
-                return self._feeds.add(url, key, title or "", now)
+                return self._feeds.add(without_tracking(url), key, title or "", now)
             except ExistsError:
                 continue  # somebody else was faster; his is there now
         return self._followed(feed)

@@ -61,7 +61,8 @@ class Fetched:
     Attributes:
         status: the last HTTP status, 0 when there was no answer.
         url: the address that answered in the end, after redirects.
-        permanent_url: where an unbroken chain of 301/308 led, else None.
+        permanent_url: where an unbroken chain of 301/308 led, without tracking parameters; None: nowhere
+            else.
         body: decoded body; None when unchanged or on an error.
         unchanged: 304, or the same body hash as in the request's validators.
         headers: of the last answer, names in lower case, values of equal names joined by ", ".

@@ -14,6 +14,7 @@ import redis
 from app import clock
 from app.bootstrap import Services
 from app.errors import InvalidError, NotFoundError
+from app.feeds.urls import url_key
 from app.models.actor import Actor, Role
 from app.models.discovery import Discovered, Discovery, FoundFeed
 from app.models.jobs import Job, Queue, State, Task
@@ -64,6 +65,29 @@ def test_a_search_is_waited_for_then_answered_from_the_cache(services: Any, worl
     assert [(f.url, f.title, f.entries) for f in found.feeds] == [("http://blog.example/rss", "Blog", 1)]
     assert services.discovery.look(READER, asked.key) == found
     assert found.to_json()["feeds"][0]["site_url"] == "http://blog.example/"
+
+
+def test_W22_H13_what_tells_who_came_from_where_is_neither_fetched_nor_told(
+    services: Any, world: World
+) -> None:
+    typed = "http://blog.example/rss?fbclid=SECRET&utm_campaign=alice"
+    asked = services.discovery.discover(READER, typed, wait=0)
+    work(services, world, asked.key)
+    assert [request.path for request in world.server.requests] == ["/rss"]
+    other = services.discovery.discover(ADMIN, "http://blog.example/rss", wait=0)
+    assert other.key == asked.key
+    assert [f.url for f in other.feeds] == ["http://blog.example/rss"]
+    feed_id = services.subscriptions.subscribe(READER, typed).subscription.feed_id
+    feed = services.gateways.feeds.get(feed_id)
+    assert feed.url == "http://blog.example/rss"
+    assert services.gateways.feeds.find(typed).id == feed_id
+
+
+def test_a_feed_that_exists_keeps_its_address(services: Any) -> None:
+    url = "http://blog.example/rss?utm_source=old"
+    feed = services.mappers.feeds.add(url, url_key(url), "", clock.now())
+    assert services.subscriptions.subscribe(READER, "http://blog.example/rss").subscription.feed_id == feed.id
+    assert services.gateways.feeds.get(feed.id).url == url
 
 
 def test_asking_twice_is_one_job(services: Any) -> None:

@@ -329,6 +329,14 @@ def test_two_addresses_of_one_feed_both_come_to_an_end(services: Services, alice
     assert services.imports.preview(alice, body, "again").counts == {"already": 2}
 
 
+def test_W22_H13_an_address_of_a_file_leaves_its_tracking_there(services: Services, alice: Actor) -> None:
+    kept = services.imports.preview(alice, listed(("a?utm_campaign=alice", ("News",))), "x")
+    pulling = Pulling(services, feeds("a"))
+    run(services, services.imports.start(alice, kept.id), pulling)
+    assert services.imports.get(alice, kept.id).counts == {"added": 1}
+    assert [services.gateways.feeds.get(feed_id).url for feed_id in pulling.pulled] == [f"{HOST}/a"]
+
+
 def test_a_feed_that_is_moved_while_an_import_adds_folders_stays_moved(
     services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,22 @@ def test_ways_to_announce_a_feed(html: str) -> None:
     assert candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r"
 
 
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<link rel=alternate type=application/rss+xml href='/r?utm_source=page&amp;sig=a%2Bb'>",
+        "<a href='/r?sig=a%2Bb&amp;fbclid=x'>RSS</a>",
+    ],
+)
+def test_H13_what_a_page_names_comes_without_tracking(html: str) -> None:
+    assert candidates(html.encode(), PAGE)[0].url == "http://www.example.org/r?sig=a%2Bb"
+
+
+def test_H13_rules_for_sites_do_not_take_tracking_along() -> None:
+    found = candidates(b"", "https://www.reddit.com/r/python/?sort=new&utm_source=share")
+    assert found[0].url == "https://www.reddit.com/r/python/.rss?sort=new"
+
+
 @pytest.mark.parametrize("path", ["feed.xml", "blog.rss", "?feed=rss2"])
 def test_a_link_without_a_type_is_announced_where_it_looks_like_a_feed(path: str) -> None:
     found = candidates(f"<link rel=alternate href='/{path}'>".encode(), PAGE)[0]

@@ -234,6 +234,17 @@ def test_S09_other_3xx_are_not_followed(world: World, status: int) -> None:
     assert world.server.seen("/f") == []
 
 
+def test_H13_the_address_to_keep_has_no_tracking(world: World) -> None:
+    world.server.set("/short", redirect("/f?id=1&utm_campaign=alice", 301))
+    world.server.set("/f?id=1&utm_campaign=alice", Reply(body=FEED))
+    got = go(world, "http://pub.example/short")
+    # Followed as told: the site may ask for it on each visit.
+    assert got.url == "http://pub.example/f?id=1&utm_campaign=alice"
+    assert got.permanent_url == "http://pub.example/f?id=1"
+    world.server.set("/f?id=1", redirect("/f?id=1&utm_campaign=alice", 301))
+    assert go(world, "http://pub.example/f?id=1").permanent_url is None, "it would move to where it is"
+
+
 def chain(world: World, hops: int, status: int = 302) -> str:
     for n in range(hops):
         world.server.set(f"/{n}", redirect(f"/{n + 1}" if n + 1 < hops else "/f", status))

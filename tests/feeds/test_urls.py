@@ -37,6 +37,8 @@ BARE = ["https://example.org/", "http://example.org/"]
         ("http://[::1]:8080/x", ["http://[::1]:8080/x"]),
         ("https://example.org\\a", ["https://example.org/a"]),
         ("https://example.org?feed=rss2", ["https://example.org/?feed=rss2"]),
+        ("https://example.org?fbclid=x", ["https://example.org/"]),
+        ("https://example.org/f?utm_source=me&sig=a%2Bb&id=1#x", ["https://example.org/f?sig=a%2Bb&id=1"]),
         ("@user@social.example", ["https://social.example/@user"]),
         ("r/python", ["https://www.reddit.com/r/python/"]),
         ("someone@gmail.com", []),

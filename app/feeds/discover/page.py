@@ -126,7 +126,7 @@ class Page:
         # A rule's address that the page announces too keeps the page's title and type.
         ruled = [
             by_key.get(urls.url_key(url), Candidate(url, "", None, Source.SITE))
-            for url in sites.feeds_of(self.url)
+            for url in sites.feeds_of(urls.without_tracking(self.url))
         ]
         return _distinct([*ruled, *links])
 
@@ -177,7 +177,8 @@ class Page:
             rest = href[scheme.end() :]
             href = rest if rest.lower().startswith("http") else "http:" + rest
         url = urls.resolve(href, self._base) if href else None
-        return url if url and url.startswith("http") and len(url) <= urls.MAX_LENGTH else None
+        fits = url and url.startswith("http") and len(url) <= urls.MAX_LENGTH
+        return urls.without_tracking(url) if url and fits else None
 
     def _links(self) -> Iterator[Candidate]:
         found = [] if self._tree is None else self._tree.iter("link")

@@ -19,6 +19,7 @@ from app.feeds.fetch.body import decode
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import meta_refresh
 from app.feeds.net import Endpoint, Policy, check_headers
+from app.feeds.urls import without_tracking
 from app.models.fetched import Fetched, FetchRequest, Target, Validators
 
 Done = Callable[[Fetched], None]
@@ -212,7 +213,9 @@ class Transfer:
         self._own_headers = self._own_headers and there.origin == here.origin
         self._chain_is_permanent = self._chain_is_permanent and permanent
         if self._chain_is_permanent:
-            self._permanent_url = there.url
+            # A redirect is followed as it is told, but what tracks a visitor is nothing to keep (H13).
+            lasting = without_tracking(there.url)
+            self._permanent_url = lasting if lasting != self.request.url else None
 
     def _end(
         self,
