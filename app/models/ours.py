@@ -15,6 +15,8 @@ _USUAL = {"http": ":80", "https": ":443"}
 def handle_at(text: str, hosts: Collection[str]) -> str | None:
     """Return whose page or feed is meant by ``@name``, or by an address of one of these hosts; None: neither.
 
+    ``@name@host`` is somebody of that host.
+
     Args:
         hosts: those of this server, as :func:`plain` gives them.
 
@@ -23,7 +25,10 @@ def handle_at(text: str, hosts: Collection[str]) -> str | None:
     """
     text = text.strip()
     if text.startswith("@"):
-        return _handle(f"/{text}")
+        name, away, place = text[1:].partition("@")
+        if away and plain(place.partition("/")[0].lower(), "") not in hosts:
+            return None
+        return _handle(f"/@{name}")
     scheme, found, rest = text.partition("://")
     if not found:
         scheme, rest = "", text

@@ -9,7 +9,7 @@ from app.web.context import web
 
 
 def handle_in(text: str) -> str | None:
-    """Return whose page is meant by ``@name``, or by an address of this server; None: neither.
+    """Return whose page is meant by ``@name``, ``@name@host`` or an address of this server; None: none here.
 
     Raises:
         InvalidError: it is an address of this server, and of nobody's page.

@@ -7,9 +7,11 @@ import threading
 
 import pytest
 
+from app import clock
 from app.bootstrap import Services
 from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.models.actor import Actor, Role
+from app.models.discovery import Discovered, FoundFeed
 from app.models.feedlist import FeedFilter, FeedQuery
 from app.models.manager import ManagerQuery
 from app.models.sharing import Audience
@@ -289,6 +291,8 @@ def test_another_name_reaches_page_and_lists(
     "typed",
     [
         "@ann",
+        "@ann@{h}",
+        "@Ann@localhost",
         "{o}/@ann",
         "{o}/@ANN/atom.xml",
         "{h}/@ann",
@@ -317,7 +321,26 @@ def test_other_addresses_of_this_server_are_never_fetched(people: People, doors:
     assert visitor.post("/add", {"address": f"{origin}/@nobody"}).status_code == 404
     assert visitor.post("/add", {"address": "@bob"}).status_code == 404
     assert visitor.post("/add", {"address": f"{origin}/read/all"}).status_code == 400
+    nobody = f"@nobody@{origin.partition('//')[2]}"
+    assert visitor.post("/add", {"address": nobody}).status_code == 404
+    assert visitor.post("/add", {"address": nobody + "/atom.xml"}).status_code == 404
     assert people.services.store.database["discoveries"].count_documents({}) == 0
+
+
+def test_a_person_of_another_server_is_looked_for_there(
+    people: People, doors: Doors, ann: Actor, bob: Actor
+) -> None:
+    _edit(people, ann)
+    feed = FoundFeed("https://social.example/@ann.rss", "Ann elsewhere", None, "rss20", 3, None, None)
+    row = people.services.gateways.discoveries.ask("@ann@social.example", clock.now())
+    found = Discovered(row.address, (feed,))
+    people.services.gateways.discoveries.end(row.key, found, clock.now())
+    visitor = doors(bob)
+    shown = visitor.post("/add", {"address": " @ann@Social.example"}).text
+    assert "Ann elsewhere" in shown
+    assert 'value="https://social.example/@ann.rss"' in shown
+    assert visitor.post("/people/follow", {"name": "@ann@social.example"}).status_code == 400
+    assert people.rows(bob, FOLLOWING) == ()
 
 
 # -- a person among feeds

@@ -99,7 +99,7 @@ def follow() -> Response | tuple[str, int]:
 def _handle(typed: str) -> str:
     """Return the name in what was typed, which may be the address of a page."""
     found = handle_in(typed)
-    if found is None and ("/" in typed or ":" in typed):
+    if found is None and any(mark in typed for mark in "/:@"):
         raise InvalidError("This is no address of this server. Add sites under “Add”.", field="name")
     return found or typed.strip()
 
