@@ -331,6 +331,37 @@ def test_other_pages_of_the_site_are_read_when_nothing_else_helps(world: World, 
     assert "pub.example" not in world.lookups
 
 
+@pytest.mark.parametrize("deep", [html("<a href='/'>Home</a>"), html("<p>Gone", status=404)])
+def test_the_home_page_is_read_when_a_page_deep_in_the_site_names_no_feed(
+    world: World, server: RawServer, deep: Reply
+) -> None:
+    server.set("/article/1", deep)
+    server.set("/", page("/custom/thing-stream"))
+    server.set("/custom/thing-stream", Reply(body=rss("Blog")))
+    (feed,) = search(world, "http://blog.example/article/1").feeds
+    assert feed.url == "http://blog.example/custom/thing-stream"
+    assert len(server.seen("/")) == 1
+
+
+def test_what_a_deep_page_names_wins_over_the_home_page(world: World, server: RawServer) -> None:
+    server.set("/article/1", page("/mine"))
+    server.set("/mine", Reply(body=rss("Mine")))
+    server.set("/", page("/custom/thing-stream"))
+    (feed,) = search(world, "http://blog.example/article/1").feeds
+    assert feed.url == "http://blog.example/mine"
+    assert not server.seen("/")
+
+
+def test_what_other_pages_announce_comes_before_what_they_link_to(world: World, server: RawServer) -> None:
+    links = "".join(f"<a href=/a{n}.rss>RSS</a>" for n in range(20))
+    server.set("/article/1", html("<a href=/blog/>Blog</a>"))
+    server.set("/", html(links))
+    server.set("/blog/", page("/custom/thing-stream"))
+    server.set("/custom/thing-stream", Reply(body=rss("Blog")))
+    (feed,) = search(world, "http://blog.example/article/1").feeds
+    assert feed.url == "http://blog.example/custom/thing-stream"
+
+
 def test_a_page_that_refuses_us_may_still_have_a_known_feed(world: World, server: RawServer) -> None:
     world.add("me.blogspot.com", "93.184.215.21")
     server.set("/2009/post.html", Reply(status=403))

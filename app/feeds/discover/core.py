@@ -5,7 +5,7 @@ address → page (https, then http) ─ is a feed → done
             ├─ announced: site rules and <link>         ┐
             ├─ anchors: links that look like feeds      │ each step only when the ones
             ├─ guesses: the usual places                │ before gave no feed to want
-            └─ other pages of the site, their announced ┘
+            └─ home page and others: what they name     ┘
 """
 
 from __future__ import annotations
@@ -125,18 +125,20 @@ class _Search:
         return any(rank.wanted(proof) for proof in self._proofs)
 
     async def _look_around(self, page: Page) -> None:
-        """Read pages of the same site that are likely to announce its feed."""
+        """Read the home page and others of the same site that are likely to announce its feed."""
         others = page.pages()
         if not others:
             return
         self._report(N_("Looking at other pages of the site"))
         requests = [FetchRequest(url, Target.PAGE, referred_by=page.url) for url in others]
-        found: list[Candidate] = []
+        announced: list[Candidate] = []
+        anchors: list[Candidate] = []
         async for fetched in self._fetcher.stream(requests):
             if fetched.body:
                 other = Page(fetched.body, fetched.url, fetched.content_type)
-                found += [*other.announced(), *other.anchors()]
-        await self._prove(found, page.url, N_("Checking the feeds of other pages"))
+                announced += other.announced()
+                anchors += other.anchors()
+        await self._prove([*announced, *anchors], page.url, N_("Checking the feeds of other pages"))
 
     async def _prove(self, found: list[Candidate], page_url: str, words: str, *, stop: bool = False) -> None:
         """Fetch candidates and keep those that are feeds; with ``stop`` only until there is one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from lxml import etree
 
@@ -147,23 +147,22 @@ class Page:
             return []
         if parts.scheme not in ("http", "https") or not parts.netloc:
             return []
-        root = f"{parts.scheme}://{parts.netloc}/"
+        root = _root(parts)
         path = parts.path if parts.path.endswith("/") else parts.path.rpartition("/")[0] + "/"
         folders = dict.fromkeys([root, root + path.lstrip("/")])
         places = (urljoin(folder, name) for name in GUESSES for folder in folders)
         return _distinct(Candidate(place, "", None, Source.GUESS) for place in places)
 
     def pages(self) -> list[str]:
-        """Return links to pages of the same site that are likely to know its feed."""
-        host = urlsplit(self.url).hostname
-        found = (
+        """Return pages of the same site that are likely to know its feed: its home page, and such links."""
+        parts = urlsplit(self.url)
+        links = (
             url.partition("#")[0]
             for url, _ in self._hrefs()
-            if urlsplit(url).hostname == host and _PAGES.search(urlsplit(url).path)
+            if urlsplit(url).hostname == parts.hostname and _PAGES.search(urlsplit(url).path)
         )
-        return [url for url in dict.fromkeys(found) if urls.url_key(url) != urls.url_key(self.url)][
-            :MAX_PAGES
-        ]
+        found = dict.fromkeys([_root(parts), *links])
+        return [url for url in found if urls.url_key(url) != urls.url_key(self.url)][:MAX_PAGES]
 
     def _find_base(self) -> str:
         for base in [] if self._tree is None else self._tree.iter("base"):
@@ -222,6 +221,10 @@ def is_comments(candidate_url: str, title: str) -> bool:
             r"\b(?:comments?|kommentar(?:e|-feed)?|commentaires|comentarios|commenti)\b", title.lower()
         )
     )
+
+
+def _root(parts: SplitResult) -> str:
+    return f"{parts.scheme}://{parts.netloc}/"
 
 
 def _announces(rel: str | None) -> bool:
