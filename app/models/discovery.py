@@ -41,7 +41,8 @@ class FoundFeed:
         format: a word of :class:`app.models.parsed.Format`; None for a feed that is stored already.
         entries: how many entries it shows now.
         last_published: of its newest entry, None when it gives no dates.
-        per_week: entries a week since the oldest one shown, None when it cannot be told.
+        per_week: entries a week since the oldest one shown, or of late for a feed that is stored already;
+            None when it cannot be told.
         feed_id: the stored feed, when it is known here already.
         readers: how many read it here; mine: whether who asks is one of them. Known in answers only.
     """

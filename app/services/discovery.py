@@ -59,7 +59,8 @@ class DiscoveryService:
             known = self._feeds.find(url)
             # What is in error is looked at anew: the site may have mended it, or may have gone.
             if known is not None and known.last_seq and not known.error:
-                return Discovery(0, address, feeds=self._offered(actor, [_known(known)]))
+                rate = self._feeds.rates([known.id], now).get(known.id)
+                return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
         row = self._discoveries.ask(address, now)
         if row.result is not None:
             return self._answer(actor, row.key, row.result)
@@ -135,7 +136,7 @@ class DiscoveryService:
         return str(self._jobs.status(ticket.id).progress.get("step", ""))
 
 
-def _known(feed: Feed) -> FoundFeed:
+def _known(feed: Feed, rate: float | None) -> FoundFeed:
     """Return a stored feed as a find."""
     return FoundFeed(
         url=feed.url,
@@ -144,6 +145,6 @@ def _known(feed: Feed) -> FoundFeed:
         format=None,
         entries=feed.last_seq - feed.first_seq + 1,
         last_published=feed.last_entry_at,
-        per_week=None,
+        per_week=rate,
         feed_id=feed.id,
     )

@@ -14,6 +14,7 @@ import redis
 from app import clock
 from app.bootstrap import Services
 from app.errors import InvalidError, NotFoundError
+from app.feeds import schedule
 from app.feeds.urls import url_key
 from app.models.actor import Actor, Role
 from app.models.discovery import Discovered, Discovery, FoundFeed
@@ -169,6 +170,15 @@ def test_a_feed_that_is_known_needs_no_search(services: Any, redis_client: Any) 
     services.mappers.feeds._feeds.update_one({"_id": feed.id}, {"$set": {"last_seq": 7, "first_seq": 3}})
     found = services.discovery.discover(READER, "blog.example/rss", wait=0)
     assert [(f.feed_id, f.url, f.entries) for f in found.feeds] == [(feed.id, "https://blog.example/rss", 5)]
+
+
+def test_a_feed_that_is_known_comes_with_its_rate(services: Any) -> None:
+    feed = services.gateways.feeds.get_or_create("https://blog.example/rss", now=clock.now(), title="Blog")
+    daily = schedule.seed([clock.now() - dt.timedelta(days=n) for n in range(10)], clock.now())
+    stored = {"last_seq": 10, "history": daily.pack()}
+    services.mappers.feeds._feeds.update_one({"_id": feed.id}, {"$set": stored})
+    (found,) = services.discovery.discover(READER, "blog.example/rss", wait=0).feeds
+    assert found.per_week == 7.0
 
 
 def test_a_feed_in_error_is_looked_for_anew(services: Any, world: World) -> None:
