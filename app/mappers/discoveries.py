@@ -58,6 +58,7 @@ class DiscoveryMapper:
         change = {
             "feeds": [feed.to_json() for feed in result.feeds],
             "error": result.error,
+            "more": result.more,
             "address": result.address,
             "expires": expires,
         }
@@ -69,4 +70,5 @@ def _row(doc: Doc) -> StoredDiscovery:
     if doc.get("feeds") is None and doc.get("error") is None:
         return StoredDiscovery(doc["_id"], address, None)
     feeds = tuple(FoundFeed.from_json(feed) for feed in doc.get("feeds") or ())
-    return StoredDiscovery(doc["_id"], address, Discovered(address, feeds, doc.get("error")))
+    found = Discovered(address, feeds, doc.get("error"), more=doc.get("more", False))
+    return StoredDiscovery(doc["_id"], address, found)

@@ -72,11 +72,16 @@ class FoundFeed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Discovered:
-    """The end of a discovery: feeds, best first, or an error word of ``app.errors.FEED_MESSAGES``."""
+    """The end of a discovery: feeds, best first, or an error word of ``app.errors.FEED_MESSAGES``.
+
+    Attributes:
+        more: there were more candidates than are fetched.
+    """
 
     address: str
     feeds: tuple[FoundFeed, ...] = ()
     error: str | None = None
+    more: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,6 +101,7 @@ class Discovery:
         key: its number; ask again with it while ``wait`` is true.
         wait: it still runs; ``step`` says in words what it is at.
         error, message: the error word and its sentence, when it ended without a feed.
+        more: there were more candidates than are fetched.
     """
 
     key: int
@@ -105,6 +111,7 @@ class Discovery:
     feeds: tuple[FoundFeed, ...] = ()
     error: str | None = None
     message: str | None = None
+    more: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return what a client is told: ``{"wait": true, …}``, feeds, or an error with its sentence."""

@@ -115,7 +115,8 @@ class DiscoveryService:
 
     def _answer(self, actor: Actor, key: int, result: Discovered) -> Discovery:
         if result.error is None:
-            return Discovery(key, result.address, feeds=self._offered(actor, result.feeds))
+            feeds = self._offered(actor, result.feeds)
+            return Discovery(key, result.address, feeds=feeds, more=result.more)
         # Who is no administrator learns nothing about what listens where (S13).
         word = outside_word(result.error, admin=actor.may(Permission.ADMIN_SEE))
         return Discovery(key, result.address, error=word, message=feed_message(word))

@@ -214,6 +214,14 @@ def test_an_unknown_key_is_not_found(services: Any) -> None:
         services.discovery.look(READER, 4711)
 
 
+def test_that_there_is_more_survives_the_store(services: Any) -> None:
+    feeds = (FoundFeed("http://a.example/", "a", None, "rss20", 3, None, None),)
+    gateway = services.gateways.discoveries
+    row = gateway.ask("a.example", clock.now())
+    gateway.end(row.key, Discovered("a.example", feeds, more=True), clock.now())
+    assert services.discovery.look(READER, row.key).more
+
+
 def test_a_find_survives_the_store_as_it_is(services: Any) -> None:
     when = dt.datetime(2026, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
     feeds = (

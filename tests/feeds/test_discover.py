@@ -430,6 +430,17 @@ def test_X02_a_page_full_of_candidates_costs_a_bounded_number_of_fetches(
     assert len(server.requests) < 80
 
 
+def test_all_feeds_that_were_proven_are_shown(world: World, server: RawServer) -> None:
+    for n in range(20):
+        server.set(f"/f{n}", Reply(body=rss(f"Feed {n}", path=f"p{n}-")))
+    server.set("/", page(*(f"/f{n}" for n in range(15))))
+    found = search(world, "http://blog.example/")
+    assert (len(found.feeds), found.more) == (15, False)
+    server.set("/", page(*(f"/f{n}" for n in range(20))))
+    found = search(world, "http://blog.example/")
+    assert (len(found.feeds), found.more) == (18, True)
+
+
 def test_at_most_six_candidates_are_asked_at_once() -> None:
     class Counting:
         running = most = 0

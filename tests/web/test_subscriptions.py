@@ -12,6 +12,7 @@ import pytest
 from app import clock, errors
 from app.bootstrap import Services
 from app.models.actor import Actor
+from app.models.discovery import Discovered, FoundFeed
 from app.models.feed import FetchRecord
 from tests.support.reader import add_user, pull, rss
 from tests.web.conftest import Visitor
@@ -206,6 +207,14 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     assert "You read it already." not in found
     assert lxml.html.fromstring(found).xpath("//input[@name='url' and @checked]")
     assert ">Subscribe<" in found
+
+
+def test_a_search_says_what_it_left_out(services: Services, ann: Visitor) -> None:
+    gateway = services.gateways.discoveries
+    feed = FoundFeed("https://many.example/1", "One", None, "rss20", 3, None, None)
+    row = gateway.ask("https://many.example/", clock.now())
+    gateway.end(row.key, Discovered(row.address, (feed,), more=True), clock.now())
+    assert "names more addresses" in ann.post("/add", {"address": "https://many.example/"}).text
 
 
 def test_a_new_folder_comes_with_what_is_new_and_the_top_one_is_meant(

@@ -28,8 +28,6 @@ Report = Callable[[str], None]
 #: Candidates fetched in one step, in steps of so many at once.
 MAX_PROBES = 18
 AT_ONCE = 6
-#: Feeds shown to a person.
-MAX_FOUND = 12
 
 
 class Fetching(Protocol):
@@ -74,7 +72,7 @@ class Discoverer:
         )
         if not feeds:
             return Discovered(address, error=error or "no_feed_found")
-        return Discovered(address, tuple(feeds[:MAX_FOUND]))
+        return Discovered(address, tuple(feeds), more=search.more)
 
     async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None]:
         """Return the first answer of the addresses, https before http, and the feed it may be."""
@@ -107,6 +105,7 @@ class _Search:
         self._report = report
         self._proofs: list[rank.Proof] = []
         self._tried: set[str] = set()
+        self.more = False  #: whether candidates were left out
 
     async def feeds_of(self, page: Page) -> list[FoundFeed]:
         """Return the feeds of a page, best first."""
@@ -147,7 +146,9 @@ class _Search:
         self._tried |= fresh.keys()
         # Comment feeds come last, so that the limit never hits what is wanted.
         probes = sorted(reversed(fresh.values()), key=lambda c: is_comments(c.url, c.title))
-        probes = probes if stop else probes[:MAX_PROBES]
+        if not stop:
+            self.more = self.more or len(probes) > MAX_PROBES
+            probes = probes[:MAX_PROBES]
         if not probes:
             return
         self._report(words)

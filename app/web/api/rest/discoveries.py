@@ -40,12 +40,16 @@ class FoundFeed(Shape, frozen=True):
 
 
 class Discovery(Shape, frozen=True):
-    """What was found so far. `wait`: ask again with `id`; it is 0 where all is known at once."""
+    """What was found so far. `wait`: ask again with `id`; it is 0 where all is known at once.
+
+    `more`: the site names more addresses than were checked.
+    """
 
     id: Id0
     wait: bool
     step: str
     feeds: tuple[FoundFeed, ...]
+    more: bool
     error: str | None
     message: str | None
 
@@ -64,7 +68,7 @@ _FOUND = example(
         mine=True,
     )
 )
-example(Discovery(id=DISCOVERY, wait=False, step="", feeds=(_FOUND,), error=None, message=None))
+example(Discovery(id=DISCOVERY, wait=False, step="", feeds=(_FOUND,), more=False, error=None, message=None))
 
 
 @operation("POST", "/discoveries", "Find feeds", scope=Scope.SUBSCRIBE, tag=TAG, status=(200, 202))
@@ -97,6 +101,12 @@ def _reply(found: Stored) -> Reply[Discovery]:
     )
     message = i18n.feed_said(found.error) if found.error else None
     answer = Discovery(
-        id=found.key, wait=found.wait, step=found.step, feeds=feeds, error=found.error, message=message
+        id=found.key,
+        wait=found.wait,
+        step=found.step,
+        feeds=feeds,
+        more=found.more,
+        error=found.error,
+        message=message,
     )
     return Reply(answer, 202 if found.wait else 200, f"/discoveries/{found.key}" if found.key else "")
