@@ -20,7 +20,8 @@
     ├── UnsentError               a message could not be delivered (503)
     └── FeedError                 a foreign server, page or feed is at fault; ``code`` is the error word
         ├── FetchError            it could not be fetched
-        └── ParseError            it was fetched and cannot be read
+        ├── ParseError            it was fetched and cannot be read
+        └── SearchError           no feed was found there
 
 A mapper turns driver errors into these (cause chained), a service lets them pass, and one handler
 per outside (web, command line, worker) renders them. ``message`` is a sentence for people and never
@@ -292,6 +293,22 @@ def feed_sentence(code: str) -> tuple[str, dict[str, str]]:
     return _status_sentence(status), {"status": status}
 
 
+def search_message(code: str) -> str:
+    """Return the sentence for the error word of a search for feeds."""
+    return filled(*search_sentence(code))
+
+
+def search_sentence(code: str) -> tuple[str, dict[str, str]]:
+    """Return the same as :func:`feed_sentence` for a search: only who asked for it tries that again."""
+    status = code.removeprefix("http_")
+    if status == "429":
+        return N_("The site asks for fewer requests (HTTP 429). Try again in a few minutes."), {}
+    if status.startswith("5"):
+        sentence = N_("The site has a fault of its own (HTTP %(status)s). Try again in a minute.")
+        return sentence, {"status": status}
+    return feed_sentence(code)
+
+
 def _status_sentence(status: str) -> str:
     match status:
         case "304":
@@ -349,9 +366,10 @@ class FeedError(EventrError):
     """
 
     http_status = 422
+    said = staticmethod(feed_message)
 
     def __init__(self, code: str, detail: str = "", **ids: Any) -> None:
-        super().__init__(feed_message(code), **ids)
+        super().__init__(self.said(code), **ids)
         self._word = code
         self.detail = detail
 
@@ -366,3 +384,9 @@ class FetchError(FeedError):
 
 class ParseError(FeedError):
     """A body was fetched and cannot be read as what it should be."""
+
+
+class SearchError(FeedError):
+    """A search for feeds ended without one."""
+
+    said = staticmethod(search_message)

@@ -9,7 +9,7 @@ from typing import Any
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import NotFoundError, feed_message, outside_word
+from app.errors import NotFoundError, outside_word, search_message
 from app.gateways.discoveries import DiscoveryGateway, addresses
 from app.gateways.feeds import FeedGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -119,7 +119,7 @@ class DiscoveryService:
             return Discovery(key, result.address, feeds=feeds, more=result.more)
         # Who is no administrator learns nothing about what listens where (S13).
         word = outside_word(result.error, admin=actor.may(Permission.ADMIN_SEE))
-        return Discovery(key, result.address, error=word, message=feed_message(word))
+        return Discovery(key, result.address, error=word, message=search_message(word))
 
     def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
         """Say of each feed who reads it here: what was found may be older than the answer."""

@@ -19,7 +19,7 @@ from flask_babel import Babel, Domain, gettext
 
 from app import catalogues
 from app.catalogues import FOLDER, LANGUAGES, PSEUDO, pseudo
-from app.errors import EventrError, feed_sentence, filled
+from app.errors import EventrError, feed_sentence, filled, search_sentence
 from app.models.preferences import time_zones
 from app.web import problems
 from app.web.context import user
@@ -97,6 +97,12 @@ def said(error: EventrError) -> str:
 def feed_said(word: str) -> str:
     """Return the sentence for a feed's error word in the page's language."""
     sentence, values = feed_sentence(word)
+    return filled(gettext(sentence), values)
+
+
+def search_said(word: str) -> str:
+    """Return the sentence for the error word of a search for feeds in the page's language."""
+    sentence, values = search_sentence(word)
     return filled(gettext(sentence), values)
 
 

@@ -67,6 +67,7 @@ def install(app: Flask) -> None:
         key_labels=keynames.labels,
         key_name=key_name,
         feed_message=feed_words,
+        search_message=lambda word: i18n.search_said(seen_word(word)),
         feed_fix=lambda word: _(feed_fix(seen_word(word))),
         lost=lost,
         nested_tree=nested_tree,

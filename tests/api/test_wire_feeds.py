@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app import create_app
+from app import clock, create_app
 from app.bootstrap import Services
 from app.models.actor import Actor
+from app.models.discovery import Discovered
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People
 from tests.support.rawserver import RawServer, Reply
@@ -151,6 +152,13 @@ def test_what_is_no_feed_is_said_to_be_none(
     assert len(feeds(reader)) == 2
     answer = reader.post("subscription/edit", ac="subscribe", s="feed/http://blog.example/none")
     assert (answer.status_code, answer.mimetype) == (400, "text/plain")
+
+
+def test_a_site_that_is_ill_is_to_be_tried_again_by_who_asked(reader: Reader, services: Services) -> None:
+    gateway = services.gateways.discoveries
+    row = gateway.ask("http://ill.example/", clock.now())
+    gateway.end(row.key, Discovered(row.address, error="http_503"), clock.now())
+    assert "Try again in a minute" in quickadd(reader, "http://ill.example/")["error"]
 
 
 # -- subscription/edit

@@ -125,6 +125,24 @@ def test_nothing_found_is_a_sentence_and_is_forgotten_soon(services: Any, world:
         assert services.discovery.discover(READER, "http://blog.example/none", wait=0).wait is True
 
 
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (500, "The site has a fault of its own (HTTP 500). Try again in a minute."),
+        (503, "The site has a fault of its own (HTTP 503). Try again in a minute."),
+        (429, "The site asks for fewer requests (HTTP 429). Try again in a few minutes."),
+    ],
+)
+def test_a_search_that_failed_promises_nothing_that_nobody_does(
+    services: Any, world: World, status: int, says: str
+) -> None:
+    world.server.set("/ill", Reply(status=status))
+    key = services.discovery.discover(READER, "http://blog.example/ill", wait=0).key
+    world.server.set("/", Reply(status=status))
+    work(services, world, key)
+    assert services.discovery.look(READER, key).message == says
+
+
 def test_an_answer_says_who_reads_a_feed_now_however_old_the_search(services: Any, world: World) -> None:
     key = services.discovery.discover(READER, "http://blog.example/", wait=0).key
     work(services, world, key)

@@ -209,12 +209,20 @@ def test_what_was_found_says_who_reads_it_and_whether_one_does_oneself(
     assert ">Subscribe<" in found
 
 
-def test_a_search_says_what_it_left_out(services: Services, ann: Visitor) -> None:
+def test_a_search_says_what_it_left_out_and_when_it_may_be_made_again(
+    services: Services, ann: Visitor
+) -> None:
     gateway = services.gateways.discoveries
     feed = FoundFeed("https://many.example/1", "One", None, "rss20", 3, None, None)
     row = gateway.ask("https://many.example/", clock.now())
     gateway.end(row.key, Discovered(row.address, (feed,), more=True), clock.now())
     assert "names more addresses" in ann.post("/add", {"address": "https://many.example/"}).text
+    row = gateway.ask("https://ill.example/", clock.now())
+    gateway.end(row.key, Discovered(row.address, error="http_503"), clock.now())
+    failed = ann.post("/add", {"address": "https://ill.example/"}).text
+    assert "Try again in a minute" in failed
+    assert "asked anew" in failed
+    assert "asked again later" not in failed
 
 
 def test_a_new_folder_comes_with_what_is_new_and_the_top_one_is_meant(

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, request
 
-from app.errors import ConflictError, EventrError, ExistsError, FeedError, InvalidError, NotFoundError
+from app.errors import ConflictError, EventrError, ExistsError, InvalidError, NotFoundError, SearchError
 from app.models.actor import Actor
 from app.models.sync import PartKind, called
 from app.web.api.greader import names, shapes, streams
@@ -105,7 +105,7 @@ def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, b
     """
     found = services().discovery.discover(who, address)
     if found.error:
-        raise FeedError(found.error)
+        raise SearchError(found.error)
     if found.wait and (mine := services().sync.feed_of(who, address)) is not None:
         return mine, services().sync.title_of(who, mine), True
     if found.wait and not is_feed:

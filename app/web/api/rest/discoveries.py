@@ -42,7 +42,7 @@ class FoundFeed(Shape, frozen=True):
 class Discovery(Shape, frozen=True):
     """What was found so far. `wait`: ask again with `id`; it is 0 where all is known at once.
 
-    `more`: the site names more addresses than were checked.
+    `more`: the site names more addresses than were checked. An `error` counts for a minute.
     """
 
     id: Id0
@@ -99,7 +99,7 @@ def _reply(found: Stored) -> Reply[Discovery]:
         )
         for f in found.feeds
     )
-    message = i18n.feed_said(found.error) if found.error else None
+    message = i18n.search_said(found.error) if found.error else None
     answer = Discovery(
         id=found.key,
         wait=found.wait,
