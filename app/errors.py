@@ -268,6 +268,8 @@ _WITHOUT_A_FEED = {
 }
 #: With the number behind it: he had as many subscriptions as he may.
 NO_ROOM = "no_room_"
+#: A search that came to no end: whatever it was, it is not the site's.
+SEARCH_FAILED = "search_failed"
 
 
 def outside_word(code: str, *, admin: bool = False) -> str:
@@ -300,7 +302,12 @@ def search_message(code: str) -> str:
 
 def search_sentence(code: str) -> tuple[str, dict[str, str]]:
     """Return the same as :func:`feed_sentence` for a search: only who asked for it tries that again."""
+    if code == SEARCH_FAILED:
+        return N_("Looking for feeds failed on our side. Try again in a minute."), {}
     status = code.removeprefix("http_")
+    if status in ("404", "410"):
+        sentence = N_("There is nothing at this address (HTTP %(status)s). Look how it is written.")
+        return sentence, {"status": status}
     if status == "429":
         return N_("The site asks for fewer requests (HTTP 429). Try again in a few minutes."), {}
     if status.startswith("5"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import NotFoundError, outside_word, search_message
+from app.errors import SEARCH_FAILED, NotFoundError, outside_word, search_message
 from app.gateways.discoveries import DiscoveryGateway, addresses
 from app.gateways.feeds import FeedGateway
 from app.gateways.subscriptions import SubscriptionGateway
@@ -109,9 +109,8 @@ class DiscoveryService:
         if stored is not None and stored.result is not None:
             return self._answer(actor, row.key, stored.result)
         # The job itself failed (crash, time limit): nothing is stored, so the next try searches anew.
-        word = outcome.error or "timeout"
-        message = outcome.message or "Looking for feeds failed on our side. Try again in a minute."
-        return Discovery(row.key, row.address, error=word, message=message)
+        log.warning("discovery_failed", error=outcome.error)
+        return Discovery(row.key, row.address, error=SEARCH_FAILED, message=search_message(SEARCH_FAILED))
 
     def _answer(self, actor: Actor, key: int, result: Discovered) -> Discovery:
         if result.error is None:

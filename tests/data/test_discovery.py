@@ -131,6 +131,7 @@ def test_nothing_found_is_a_sentence_and_is_forgotten_soon(services: Any, world:
         (500, "The site has a fault of its own (HTTP 500). Try again in a minute."),
         (503, "The site has a fault of its own (HTTP 503). Try again in a minute."),
         (429, "The site asks for fewer requests (HTTP 429). Try again in a few minutes."),
+        (404, "There is nothing at this address (HTTP 404). Look how it is written."),
     ],
 )
 def test_a_search_that_failed_promises_nothing_that_nobody_does(
@@ -288,5 +289,6 @@ def test_a_search_that_failed_on_our_side_is_said_and_tried_anew(services: Any, 
         return endings.failed(job, InvalidError("It broke."), services.settings)
 
     failed = awaited(services, ending, redis_client)
-    assert (failed.wait, failed.error, failed.message) == (False, "invalid", "It broke.")
+    assert (failed.wait, failed.error) == (False, "search_failed")
+    assert failed.message == "Looking for feeds failed on our side. Try again in a minute."
     assert services.discovery.discover(READER, "http://blog.example/", wait=0).wait is True
