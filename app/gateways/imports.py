@@ -13,8 +13,10 @@ from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, 
 from app.feeds import opml
 from app.feeds.net import Policy
 from app.feeds.opmlfile import check_is_list
+from app.feeds.urls import url_key
 from app.gateways.folders import DEPTH, MOST, FolderGateway
 from app.gateways.importplan import NAME_MAX, TITLE_MAX, counts_of, line, plan
+from app.gateways.importrules import again, as_it_stands, in_turn, tick
 from app.mappers.feedends import FeedEndMapper
 from app.mappers.imports import ImportMapper
 from app.mappers.store import Session, Store
@@ -23,6 +25,8 @@ from app.models import ours
 from app.models.imports import (
     ACTIVE,
     ENDED,
+    OPEN,
+    UNDER_WAY,
     ActiveImport,
     FeedEnd,
     Import,
@@ -42,6 +46,7 @@ TRIES = 25
 SILENT = 10.0
 _AT_ONCE = 1000
 _PREVIEW, _CANCELLED = (ImportState.PREVIEW,), (ImportState.CANCELLED,)
+_STOPPED = (ImportState.CANCELLED, ImportState.QUEUED)
 
 
 class ImportGateway:
@@ -112,7 +117,7 @@ class ImportGateway:
         def work(session: Session) -> Import:
             found = self._in_state((user_id, import_id), _PREVIEW, refusal, session)
             items = self._imports.items(user_id, import_id, first, count, session)
-            changes = {i.index: c for i in items if (c := _chosen(i, ticked=i.index in chosen))}
+            changes = {i.index: c for i in items if (c := tick(i, ticked=i.index in chosen))}
             self._imports.change_items(user_id, import_id, changes, session)
             before = Counter(item.state for item in items if item.index in changes)
             after = Counter(change.state for change in changes.values())
@@ -168,9 +173,10 @@ class ImportGateway:
     ) -> Import:
         counts = values["counts"]
         fresh = {"state": ImportState.QUEUED.value, "queued": now, "started": None, "touched": None}
-        goal = sum(counts.get(s, 0) for s in (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING))
+        goal = sum(counts.get(s, 0) for s in OPEN)
+        failed = counts.get(ItemState.FAILED, 0)
         self._imports.keep_until(user_id, import_id, None, session)
-        values = {**fresh, **values, "goal": goal, "tries": 0, "ended": None}
+        values = {**fresh, **values, "goal": goal, "failed_before": failed, "tries": 0, "ended": None}
         return self._set(user_id, import_id, states, values, session)
 
     # -- afterwards
@@ -234,7 +240,7 @@ class ImportGateway:
         def work(session: Session) -> Import:
             found = self._in_state((user_id, import_id), ENDED, refusal, session)
             items = self._imports.items(user_id, import_id, session=session)
-            chosen = {i.index: _again(i) for i in items if i.can_retry and index in (None, i.index)}
+            chosen = {i.index: again(i) for i in items if i.can_retry and index in (None, i.index)}
             if not chosen:
                 raise NotFoundError("There is nothing to try again.", import_id=import_id)
             self._imports.change_items(user_id, import_id, chosen, session)
@@ -262,16 +268,45 @@ class ImportGateway:
         return self._store.transaction(work)
 
     def cancel(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
-        """Stop an import; what is subscribed stays.
+        """Stop an import; what is subscribed stays, and is fetched by itself.
 
         Raises:
             NotFoundError: he has no such import.
             ConflictError: it has ended.
         """
-        values = {"state": ImportState.CANCELLED.value, "ended": now}
-        found = self._set(user_id, import_id, ACTIVE, values)
+
+        def work(session: Session) -> Import:
+            values = {"state": ImportState.CANCELLED.value, "ended": now}
+            found = self._set(user_id, import_id, ACTIVE, values, session)
+            counts = self._settle(found, session)
+            return self._set(user_id, import_id, _CANCELLED, {"counts": counts}, session)
+
+        found = self._store.transaction(work)
         self._let_go(found, now)
         return found
+
+    def _settle(self, one: Import, session: Session) -> dict[str, int]:
+        """Let what is under way end as its feeds stand now, and return the counts."""
+        items = self._imports.items(one.user_id, one.id, session=session)
+        asked = {i.index: i.feed_id for i in items if i.state in UNDER_WAY and i.feed_id}
+        asked |= self._unnoted(one, items)
+        ends = self.feed_ends(list(asked.values()))
+        changes = {index: as_it_stands(feed_id, ends.get(feed_id)) for index, feed_id in asked.items()}
+        self._imports.change_items(one.user_id, one.id, changes, session)
+        states = {item.index: item.state for item in items}
+        states |= {index: change.state for index, change in changes.items()}
+        return dict(Counter(state.value for state in states.values()))
+
+    def _unnoted(self, one: Import, items: Sequence[ImportItem]) -> dict[int, int]:
+        """Return outline → feed of what this run subscribed to in a step that it has not written (yet)."""
+        if one.started is None:
+            return {}
+        since = one.started.timestamp() * 1_000_000
+        new = {mine.feed_id for mine in self._subscriptions.of_user(one.user_id) if mine.id >= since}
+        new.difference_update(item.feed_id for item in items if item.feed_id)
+        waiting = {url_key(i.url): i.index for i in items if i.state is ItemState.WAITING} if new else {}
+        have = self._have(one.user_id, list(waiting))
+        return {waiting[key]: feed_id for key, feed_id in have.items() if feed_id in new}
 
     def remove(self, user_id: int, import_id: int) -> None:
         """Forget a preview or an import that has ended.
@@ -310,7 +345,7 @@ class ImportGateway:
         held = set(slots.values()) - gone
         late = now - dt.timedelta(seconds=SILENT)
         silent = [a for a in active if a.id in held and (a.touched is None or a.touched < late)]
-        waiting = _in_turn(active, held)
+        waiting = in_turn(active, held)
         return silent + waiting[: max(0, self._places - len(held))]
 
     def begin(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
@@ -333,31 +368,62 @@ class ImportGateway:
         return found
 
     def note(
-        self, running: Import, run: str, counts: Mapping[str, int], now: dt.datetime, *, moved: bool
+        self,
+        running: Import,
+        run: str,
+        counts: Mapping[str, int],
+        changes: Mapping[int, ItemChange],
+        now: dt.datetime,
+        *,
+        moved: bool,
     ) -> Import | None:
-        """Write how far it is; None: it was cancelled, or somebody else works on it."""
+        """Write how far it is and what came of outlines; None: it was cancelled, or is not his any more."""
         values: dict[str, Any] = {"counts": dict(counts), "touched": now}
         if moved:
             values["tries"] = 0
-        return self._imports.change(running.user_id, running.id, (ImportState.RUNNING,), values, run=run)
+        one = (running.user_id, running.id)
 
-    def note_cancelled(
-        self, running: Import, run: str, counts: Mapping[str, int], changes: Mapping[int, ItemChange]
-    ) -> None:
-        """Write what the step did during which it was cancelled, if nobody has begun it again."""
-        values = {"counts": dict(counts)}
-        if self._imports.change(running.user_id, running.id, _CANCELLED, values, run=run):
-            self.change_items(running, changes)
+        def work(session: Session) -> Import | None:
+            found = self._imports.change(*one, (ImportState.RUNNING,), values, run=run, session=session)
+            if found is not None:
+                self._imports.change_items(*one, changes, session)
+            return found
 
-    def change_items(self, running: Import, changes: Mapping[int, ItemChange]) -> None:
-        """Write what has become of outlines."""
-        self._imports.change_items(running.user_id, running.id, changes)
+        return self._store.transaction(work)
+
+    def note_late(
+        self, running: Import, run: str, changes: Mapping[int, ItemChange], now: dt.datetime
+    ) -> Import | None:
+        """Write what the step did during which it was cancelled; None: somebody has begun it again."""
+        one = (running.user_id, running.id)
+
+        def work(session: Session) -> Import | None:
+            # Written first: of this and a run that begins meanwhile one has to wait for the other.
+            found = self._imports.change(*one, _STOPPED, {"touched": now}, run=run, session=session)
+            if found is None:
+                return None
+            self._imports.change_items(*one, changes, session)
+            if found.state is ImportState.CANCELLED:
+                counts = self._settle(found, session)
+            else:  # it is to go on, and awaits what was asked for
+                counts = counts_of(self._imports.items(*one, session=session))
+            return self._imports.change(*one, _STOPPED, {"counts": counts}, run=run, session=session)
+
+        return self._store.transaction(work)
 
     def end(self, running: Import, run: str, now: dt.datetime) -> Import | None:
         """Note that all is done, by what is stored of each outline; None: it is not his any more."""
-        counts = counts_of(self._imports.items(running.user_id, running.id))
-        values = {"state": ImportState.DONE.value, "ended": now, "counts": counts}
-        found = self._imports.change(running.user_id, running.id, (ImportState.RUNNING,), values, run=run)
+        one = (running.user_id, running.id)
+
+        def work(session: Session) -> Import | None:
+            values = {"state": ImportState.DONE.value, "ended": now}
+            found = self._imports.change(*one, (ImportState.RUNNING,), values, run=run, session=session)
+            if found is None:
+                return None
+            counts = self._settle(found, session)  # who is given up may have left some under way
+            return self._imports.change(*one, ENDED, {"counts": counts}, run=run, session=session)
+
+        found = self._store.transaction(work)
         if found is not None:
             self._let_go(found, now)
         return found
@@ -414,28 +480,3 @@ class ImportGateway:
             except InvalidError:
                 return parent  # he has as many as he may; his feeds come all the same
         return mine[key]
-
-
-def _in_turn(active: Sequence[ActiveImport], held: Collection[int]) -> list[ActiveImport]:
-    """Return what waits, first that of people who have the fewest: one with ten holds nobody up."""
-    running = Counter(a.user_id for a in active if a.id in held)
-    waiting = [a for a in active if a.id not in held]
-    rounds: dict[int, int] = {}
-    for one in waiting:
-        rounds[one.id] = running[one.user_id]
-        running[one.user_id] += 1
-    return sorted(waiting, key=lambda one: rounds[one.id])
-
-
-def _chosen(item: ImportItem, *, ticked: bool) -> ItemChange | None:
-    """Return what a tick makes of an outline, None where it says nothing new."""
-    if item.state not in (ItemState.WAITING, ItemState.SKIPPED, ItemState.ALREADY):
-        return None
-    unticked = ItemState.ALREADY if item.feed_id else ItemState.SKIPPED
-    state = ItemState.WAITING if ticked else unticked
-    return ItemChange(state, None, item.feed_id) if state is not item.state else None
-
-
-def _again(item: ImportItem) -> ItemChange:
-    """Return what becomes of a failure that is tried again: a feed is subscribed already, a person is not."""
-    return ItemChange(ItemState.RETRY if item.feed_id else ItemState.WAITING, None, item.feed_id)

@@ -34,7 +34,7 @@ PART = 250
 _ACTIVE = [state.value for state in ACTIVE]
 _PLAIN = (
     *("user_id", "name", "created", "title", "keep_folders", "into", "note", "counts", "goal"),
-    *("started", "touched", "ended", "run", "tries"),
+    *("failed_before", "started", "touched", "ended", "run", "tries"),
 )
 #: All but the folders, of which there may be a thousand.
 _HEAD = dict.fromkeys((*_PLAIN, "state"), 1)
@@ -255,5 +255,5 @@ def _import(doc: Doc) -> Import:
         state=ImportState(doc["state"]),
         folders=tuple(ImportFolder(name, parent) for name, parent in doc.get("folders", ())),
         empty=tuple(doc.get("empty", ())),
-        **{name: doc[name] for name in _PLAIN},
+        **{name: doc[name] for name in _PLAIN if name in doc},
     )

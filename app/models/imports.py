@@ -38,7 +38,8 @@ class ItemState(enum.StrEnum):
     SKIPPED = "skipped"  # not chosen
 
 
-OPEN = (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING)
+UNDER_WAY = (ItemState.RETRY, ItemState.FETCHING)
+OPEN = (ItemState.WAITING, *UNDER_WAY)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Import:
         keep_folders: else all go to the one folder ``into``, or to none when that is empty.
         note: what was wrong with the file and could be mended.
         counts: state → outlines.
-        goal: outlines of this run; a retry is a run of its own.
+        goal: outlines of this run; a retry is a run of its own. failed_before: failures it began with.
         started: when this run began to work.
         run: who works on it. tries: how often somebody began without getting on.
     """
@@ -115,6 +116,7 @@ class Import:
     note: str | None = None
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     goal: int = 0
+    failed_before: int = 0
     started: dt.datetime | None = None
     touched: dt.datetime | None = None
     ended: dt.datetime | None = None
@@ -139,6 +141,11 @@ class Import:
     def done(self) -> int:
         """Outlines of this run that have."""
         return max(0, self.goal - self.left)
+
+    @property
+    def failed(self) -> int:
+        """Outlines of this run that failed."""
+        return max(0, self.count(ItemState.FAILED) - self.failed_before)
 
     @property
     def is_active(self) -> bool:
@@ -168,8 +175,9 @@ class Import:
             "done": self.done,
             "added": self.count(ItemState.ADDED),
             "already": self.count(ItemState.ALREADY),
-            "fetching": self.count(ItemState.FETCHING, ItemState.RETRY),
+            "fetching": self.count(*UNDER_WAY),
             "failed": self.count(ItemState.FAILED),
+            "failed_now": self.failed,
             "seconds": self.seconds_left(now),
         }
 

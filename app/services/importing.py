@@ -20,6 +20,7 @@ from app.errors import NO_ROOM, EventrError, ExistsError, StoreError, TooLargeEr
 from app.gateways.digest import CUT
 from app.gateways.erasing import ErasingGateway
 from app.gateways.feeds import FeedGateway
+from app.gateways.importrules import as_it_stands
 from app.gateways.imports import ImportGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.models import ours
@@ -364,7 +365,7 @@ class _Work:
         if end.error == CUT:
             return self._added(asked.item, asked.feed_id, end)  # what came of it as a whole is there
         if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
-            return _failed(asked.feed_id, end)
+            return as_it_stands(asked.feed_id, end)
         if (
             end.read
             and not end.error
@@ -374,7 +375,7 @@ class _Work:
         if now - asked.since < self._patience:
             return None
         # Its host lets nobody ask that often, or is stopped: it comes by itself, later.
-        return _failed(asked.feed_id, end) if end.error else ItemChange(ItemState.ADDED, None, asked.feed_id)
+        return as_it_stands(asked.feed_id, end)
 
     def _ask_again(self, now: float) -> None:
         """Queue once more what nobody has told anything of: its job was lost, or put off by its host."""
@@ -399,12 +400,12 @@ class _Work:
         """Write how far it is, first of all to learn whether it is ours still."""
         self._states |= {index: change.state for index, change in changes.items()}
         counts = Counter(state.value for state in self._states.values())
-        found = self._imports.note(self.running, self.run, counts, clock.now(), moved=moved)
+        found = self._imports.note(self.running, self.run, counts, changes, clock.now(), moved=moved)
         if found is None:
             self.lost = True
-            self._imports.note_cancelled(self.running, self.run, counts, changes)
+            if found := self._imports.note_late(self.running, self.run, changes, clock.now()):
+                self._events.progress(found.user_id, found.id, found.report(clock.now()))
             return
-        self._imports.change_items(self.running, changes)
         if changes and time.monotonic() - self._told >= TELL:
             self._told = time.monotonic()
             self._events.progress(found.user_id, found.id, found.report(clock.now()))
@@ -414,7 +415,3 @@ def _word(error: EventrError) -> str:
     """Return why an outline came to no feed, as one word; a list that is full is no fault of the feed's."""
     limit = error.ids.get("limit") if isinstance(error, TooLargeError) else None
     return error.word if limit is None else f"{NO_ROOM}{limit}"
-
-
-def _failed(feed_id: int, end: FeedEnd) -> ItemChange:
-    return ItemChange(ItemState.FAILED, end.error, feed_id)

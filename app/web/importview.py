@@ -55,8 +55,8 @@ def groups(one: Import, items: Sequence[ImportItem]) -> list[Group]:
 def progress_words(one: Import, seconds: int | None) -> str:
     """Return "312 of 480, 9 failed, about 2 min"."""
     words = [_("%(done)s of %(goal)s", done=one.done, goal=one.goal)]
-    if failed := one.count(ItemState.FAILED):
-        words.append(_("%(num)s failed", num=failed))
+    if one.failed:
+        words.append(_("%(num)s failed", num=one.failed))
     if seconds is not None:
         words.append(left_words(seconds))
     return ", ".join(words)

@@ -160,10 +160,11 @@ def use_imports(world: World, alice: Actor) -> None:
     services.importing.due()
     begun = gateway.begin(alice.user_id, kept.id, "run", NOW)
     assert begun is not None
-    gateway.note(begun, "run", begun.counts, NOW, moved=True)
-    gateway.change_items(begun, {0: ItemChange(ItemState.FAILED, "timeout", 1)})
+    failed = {0: ItemChange(ItemState.FAILED, "timeout", 1)}
+    gateway.note(begun, "run", begun.counts, failed, NOW, moved=True)
     gateway.feed_ends([1])
     services.imports.cancel(alice, kept.id)
+    gateway.note_late(begun, "run", failed, NOW)
     services.imports.retry(alice, kept.id, 0)
     services.imports.recent(alice)
     services.imports.failed_list(alice, kept.id)

@@ -31,6 +31,7 @@ from app.errors import (
 )
 from app.feeds import opml
 from app.gateways.erasing import STRAGGLERS
+from app.gateways.imports import TRIES
 from app.models import keys
 from app.models.actor import Actor
 from app.models.fetched import Fetched, FetchRequest
@@ -232,8 +233,106 @@ def test_a_cancelled_import_is_taken_back_whole(services: Services, alice: Actor
     run(services, started, Cancelling(services, feeds(*names)))
     mine = services.gateways.subscriptions.feed_ids
     assert len(mine(alice.user_id)) == 80, "two steps"
+    cancelled = services.imports.get(alice, kept.id)
+    assert cancelled.counts == {"added": 80, "waiting": 10}, "what is being fetched comes by itself"
+    assert (cancelled.done, cancelled.goal) == (80, 90)
     assert services.imports.unsubscribe(alice, kept.id)[1] == 80
     assert list(mine(alice.user_id)) == []
+    run(services, services.imports.go_on(alice, kept.id), Pulling(services, feeds(*names)), "again")
+    assert services.imports.get(alice, kept.id).counts == {"added": 90}
+    assert len(mine(alice.user_id)) == 10, "what was left stays so"
+
+
+def test_a_cancel_tells_failures_from_the_rest_and_the_next_run_counts_its_own(
+    services: Services, alice: Actor
+) -> None:
+    names = [f"n{number}" for number in range(90)]
+    kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    class Cancelling(Pulling):
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            async for _ in super().await_many(tickets, timeout):
+                pass  # all were fetched, and nobody has heard of it
+            services.imports.cancel(alice, kept.id)
+            return
+            yield
+
+    run(services, started, Cancelling(services, feeds(*names[4:])))
+    found = services.imports.get(alice, kept.id)
+    assert found.counts == {"added": 76, "failed": 4, "waiting": 10}
+    assert sum(found.count(s) for s in (ItemState.ADDED, ItemState.FAILED)) == len(
+        services.gateways.subscriptions.feed_ids(alice.user_id)
+    )
+    assert (found.done, found.failed) == (80, 4)
+    again = services.imports.go_on(alice, kept.id)
+    assert (again.done, again.goal, again.failed) == (0, 10, 0)
+    run(services, again, Pulling(services, feeds(*names[4:-1])), "again")
+    done = services.imports.get(alice, kept.id)
+    assert done.counts == {"added": 85, "failed": 5}
+    assert (done.done, done.failed) == (10, 1)
+    again = services.imports.retry(alice, kept.id, 0)
+    assert (again.done, again.goal, again.failed) == (0, 1, 0)
+    services.imports.cancel(alice, kept.id)
+    assert services.imports.get(alice, kept.id).counts == {"added": 85, "failed": 5}
+
+
+def test_what_a_run_does_after_a_cancel_that_was_taken_back_is_its_imports(
+    services: Services, alice: Actor
+) -> None:
+    names = [f"n{number}" for number in range(90)]
+    kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    class Wavering(Pulling):
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            services.imports.cancel(alice, kept.id)
+            services.imports.go_on(alice, kept.id)
+            async for outcome in super().await_many(tickets, timeout):
+                yield outcome
+
+    run(services, started, Wavering(services, feeds(*names)))
+    waits = services.imports.get(alice, kept.id)
+    assert (waits.state, waits.left) == (ImportState.QUEUED, 50)
+    run(services, waits, Pulling(services, feeds(*names)), "again")
+    assert services.imports.get(alice, kept.id).counts == {"added": 90}
+
+
+def test_what_a_run_had_no_time_to_write_counts_when_it_is_cancelled(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.subscriptions.subscribe(alice, f"{HOST}/other")
+    names = [f"n{number}" for number in range(50)]
+    kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    def killed(*_: Any) -> Any:
+        raise Killed
+
+    monkeypatch.setattr(services.jobs, "enqueue_many", killed)
+    with pytest.raises(Killed):
+        run(services, started, Pulling(services, {}))
+    assert services.imports.get(alice, kept.id).counts == {"waiting": 50}
+    assert services.imports.cancel(alice, kept.id).counts == {"added": 40, "waiting": 10}
+    assert services.imports.unsubscribe(alice, kept.id)[1] == 40
+
+
+def test_an_import_that_is_given_up_leaves_nothing_under_way(services: Services, alice: Actor) -> None:
+    names = [f"n{number}" for number in range(50)]
+    kept = services.imports.preview(alice, listed(*((name, ()) for name in names)), "x")
+    started = services.imports.start(alice, kept.id)
+
+    class Dying(Pulling):
+        async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+            raise Killed
+            yield
+
+    with pytest.raises(Killed):
+        run(services, started, Dying(services, {}))
+    for turn in range(TRIES + 1):
+        services.gateways.imports.begin(alice.user_id, kept.id, f"run {turn}", clock.now())
+    given_up = services.imports.get(alice, kept.id)
+    assert (given_up.state, given_up.counts) == (ImportState.DONE, {"added": 40, "waiting": 10})
 
 
 def test_an_import_is_taken_back_with_what_its_feeds_were_merged_into(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 
 from app import clock
 from app.bootstrap import Services
@@ -44,12 +45,10 @@ def running(services: Services, who: Actor, done: int = 9) -> Import:
     assert begun is not None
     items = [i for i in services.imports.items(who, kept.id) if i.state is ItemState.WAITING]
     changes = {item.index: _fate(item.title, item.index) for item in items[:done]}
-    services.gateways.imports.change_items(begun, changes)
     states = {i.index: i.state for i in services.imports.items(who, kept.id)}
-    counts: dict[str, int] = {}
-    for state in states.values():
-        counts[state.value] = counts.get(state.value, 0) + 1
-    noted = services.gateways.imports.note(begun, "demo", counts, clock.now(), moved=True)
+    states |= {index: change.state for index, change in changes.items()}
+    counts = Counter(state.value for state in states.values())
+    noted = services.gateways.imports.note(begun, "demo", counts, changes, clock.now(), moved=True)
     assert noted is not None
     return noted
 

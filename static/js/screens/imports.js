@@ -53,7 +53,7 @@ function left(seconds) {
   return seconds < 60 ? t("less than a minute") : tn("about {n} min", "about {n} min", Math.round(seconds / 60));
 }
 
-function words({ done, goal, failed, seconds }) {
+function words({ done, goal, failed_now: failed, seconds }) {
   const parts = [t("{done} of {goal}", { done, goal })];
   if (failed) parts.push(t("{n} failed", { n: failed }));
   if (seconds !== null) parts.push(left(seconds));
