@@ -28,6 +28,7 @@ from app.models.imports import (
     OPEN,
     UNDER_WAY,
     ActiveImport,
+    Brought,
     FeedEnd,
     Import,
     ImportItem,
@@ -210,23 +211,23 @@ class ImportGateway:
         """Return outlines in their order."""
         return self._imports.items(user_id, import_id, first, count)
 
-    def brought(self, one: Import) -> list[int]:
-        """Return the feeds that its owner follows by it, fetched or not."""
-        ours = (ItemState.ADDED, ItemState.FAILED, ItemState.FETCHING, ItemState.RETRY)
+    def brought(self, one: Import) -> Brought:
+        """Return the feeds that its owner followed by it, fetched or not, as they are named now."""
+        ours = (ItemState.ADDED, ItemState.FAILED, *UNDER_WAY)
         items = self._imports.items(one.user_id, one.id)
         wanted = [i.feed_id for i in items if i.state in ours and i.feed_id]
         mine = set(self._subscriptions.feed_ids(one.user_id))
-        heirs = self._heirs(one, [feed_id for feed_id in wanted if feed_id not in mine])
-        found = (feed_id if feed_id in mine else heirs.get(feed_id) for feed_id in wanted)
-        return list(dict.fromkeys(feed_id for feed_id in found if feed_id))
+        into = self._ends.successors([feed_id for feed_id in wanted if feed_id not in mine])
+        before = self._before(one, into.values())
+        heirs = [into.get(feed_id, feed_id) for feed_id in wanted]
+        feeds = dict.fromkeys(feed_id for feed_id in heirs if feed_id in mine - before)
+        return Brought(tuple(feeds), frozenset(f for f in wanted if into.get(f, f) not in mine))
 
-    def _heirs(self, one: Import, feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return feed → the one it was merged into, without those that he followed before the import."""
-        into = self._ends.successors(feed_ids)
+    def _before(self, one: Import, feed_ids: Iterable[int]) -> set[int]:
+        """Return those of these feeds that its owner followed before it."""
         since = one.created.timestamp() * 1_000_000
-        mine = self._subscriptions.of_user(one.user_id, list(set(into.values())))
-        new = {subscription.feed_id for subscription in mine if subscription.id >= since}
-        return {old: heir for old, heir in into.items() if heir in new}
+        mine = self._subscriptions.of_user(one.user_id, list(set(feed_ids)))
+        return {subscription.feed_id for subscription in mine if subscription.id < since}
 
     def retry(self, user_id: int, import_id: int, index: int | None, now: dt.datetime) -> Import:
         """Let failed outlines be tried again: one, or all.

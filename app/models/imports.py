@@ -191,6 +191,13 @@ def paths(folders: Sequence[ImportFolder]) -> list[tuple[str, ...]]:
     return found
 
 
+class Brought(NamedTuple):
+    """Feeds that an import subscribed to: ``feeds`` are followed still, ``left`` are not."""
+
+    feeds: tuple[int, ...] = ()
+    left: frozenset[int] = frozenset()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pack:
     """A starter pack: feeds to begin with.

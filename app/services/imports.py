@@ -11,7 +11,7 @@ from app.errors import ConflictError, EventrError, outside_word
 from app.gateways.exports import ExportGateway, list_of
 from app.gateways.imports import ImportGateway
 from app.models.actor import Actor, Permission
-from app.models.imports import ENDED, Import, ImportItem, ItemState
+from app.models.imports import ENDED, Brought, Import, ImportItem, ItemState
 from app.models.opml import SubscriptionList
 from app.ports import EventPort, JobPort
 from app.services.access import Limiter, require, throttle
@@ -212,8 +212,8 @@ class ImportService:
         require(actor, Permission.SUBSCRIPTION_EDIT)
         self._imports.remove(actor.user_id, an_id(import_id, "import_id"))
 
-    def brought(self, actor: Actor, import_id: int) -> list[int]:
-        """Return the feeds that an import subscribed him to, and that he has not left since.
+    def brought(self, actor: Actor, import_id: int) -> Brought:
+        """Return the feeds that an import subscribed him to: those he follows still, and those he has left.
 
         Raises:
             NotFoundError: he has no such import.
@@ -236,7 +236,7 @@ class ImportService:
         found = self._imports.get(actor.user_id, an_id(import_id, "import_id"))
         if found.state not in ENDED:
             raise ConflictError("Cancel this import first.")
-        feed_ids = self._imports.brought(found)
+        feed_ids = self._imports.brought(found).feeds
         if not feed_ids:
             raise ConflictError("You are subscribed to nothing that this import has added.")
         log.info("import_taken_back", user_id=actor.user_id, import_id=found.id, count=len(feed_ids))

@@ -353,9 +353,10 @@ def test_an_import_is_taken_back_with_what_its_feeds_were_merged_into(
     move(other, f"{HOST}/last")
     move(c, f"{HOST}/mine")
     assert set(services.gateways.subscriptions.feed_ids(alice.user_id)) == {a, mine, last}
-    assert services.imports.brought(alice, kept.id) == [a, last]
+    assert services.imports.brought(alice, kept.id) == ((a, last), frozenset())
     services.imports.unsubscribe(alice, kept.id)
     assert list(services.gateways.subscriptions.feed_ids(alice.user_id)) == [mine]
+    assert services.imports.brought(alice, kept.id) == ((), {a, b})
 
 
 def test_ten_imports_run_at_once_and_the_others_wait_for_their_turn(services: Services) -> None:
@@ -409,8 +410,8 @@ def test_what_failed_and_was_merged_meanwhile_is_tried_again_there(services: Ser
     services.gateways.feeds.move(failed, f"{HOST}/there")
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("there")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 1}
-    brought = services.imports.brought(alice, kept.id)
-    assert brought == list(services.gateways.subscriptions.feed_ids(alice.user_id)) != [failed]
+    brought = services.imports.brought(alice, kept.id).feeds
+    assert list(brought) == list(services.gateways.subscriptions.feed_ids(alice.user_id)) != [failed]
 
 
 def test_two_addresses_of_one_feed_both_come_to_an_end(services: Services, alice: Actor) -> None:
@@ -792,7 +793,7 @@ def test_what_found_no_room_says_so_and_is_tried_again(services: Services, alice
     run(services, services.imports.retry(alice, kept.id), Pulling(services, feeds("c")), "second")
     assert services.imports.get(alice, kept.id).counts == {"added": 3}
     [news] = services.folders.list(alice)
-    feed_id = services.imports.brought(alice, kept.id)[-1]
+    feed_id = services.imports.brought(alice, kept.id).feeds[-1]
     assert services.subscriptions.get(alice, feed_id).folder_ids == (news.id,)
 
 

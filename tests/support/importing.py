@@ -44,7 +44,9 @@ def running(services: Services, who: Actor, done: int = 9) -> Import:
     begun = services.gateways.imports.begin(who.user_id, kept.id, "demo", clock.now())
     assert begun is not None
     items = [i for i in services.imports.items(who, kept.id) if i.state is ItemState.WAITING]
-    changes = {item.index: _fate(item.title, item.index) for item in items[:done]}
+    # Feeds that he follows, as after an import; ids of none lead nowhere.
+    mine = services.gateways.subscriptions.feed_ids(who.user_id) or [1_700_000_000_000_000]
+    changes = {i.index: _fate(i.title, mine[i.index % len(mine)]) for i in items[:done]}
     states = {i.index: i.state for i in services.imports.items(who, kept.id)}
     states |= {index: change.state for index, change in changes.items()}
     counts = Counter(state.value for state in states.values())
@@ -61,7 +63,6 @@ def ended(services: Services, who: Actor) -> Import:
     return done
 
 
-def _fate(title: str, index: int) -> ItemChange:
+def _fate(title: str, feed_id: int) -> ItemChange:
     word = _FATES.get(title)
-    # Ids of feeds that nobody follows: a page links to them and no more.
-    return ItemChange(ItemState.FAILED if word else ItemState.ADDED, word, 1_700_000_000_000_000 + index)
+    return ItemChange(ItemState.FAILED if word else ItemState.ADDED, word, feed_id)

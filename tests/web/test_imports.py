@@ -223,18 +223,35 @@ def test_what_an_import_added_is_left_again_and_that_is_taken_back(services: Ser
     run(services, stored(services, number), Pulling(services, feeds("known", "a", "b", "later")))
     mine = services.gateways.subscriptions.feed_ids
     assert len(mine(actor.user_id)) == 5
-    assert "Unsubscribe from the 3 feeds it added" in ann.get(f"/imports/{number}").text
+    done = ann.get(f"/imports/{number}").text
+    for words in (
+        "3 feeds are in your list now.",
+        "Unsubscribe from the 3 feeds it added",
+        "in your list all the same",
+        "Retry all that failed",
+        'btn primary" href="/read/all">Read',
+    ):
+        assert words in done, words
+    assert "You have unsubscribed" not in done
 
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 303
     assert len(mine(actor.user_id)) == 2, "those stay that the import has not brought"
     page = ann.get(f"/imports/{number}").text
     assert "Unsubscribed from 3 feeds" in page
-    assert f"/imports/{number}/unsubscribe" not in page
+    assert "You have unsubscribed from 3 feeds that it added." in page
+    for words in (
+        "in your list",
+        "/unsubscribe",
+        f"/imports/{number}/retry",
+        'btn primary" href="/read/all">Read',
+    ):
+        assert words not in page, words
     assert ann.post(f"/imports/{number}/unsubscribe").status_code == 409, "nothing is left of it"
     token = re.search(r'name="token" value="(feeds[.][^"]+)"', page)
     assert token
     ann.post("/undo", {"token": token[1], "next": "/read/all"})
     assert len(mine(actor.user_id)) == 5
+    assert ann.get(f"/imports/{number}").text.count(f"/imports/{number}/retry") == 2
     [folder] = services.reading.tree(actor).folders
     assert len(folder.feeds) == 1
 

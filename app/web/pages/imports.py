@@ -13,7 +13,7 @@ from flask_babel import ngettext
 
 from app import clock
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
-from app.models.imports import Import, ImportItem, ImportState
+from app.models.imports import Brought, Import, ImportItem, ImportState
 from app.models.user import Notice
 from app.services.imports import PAGE
 from app.web import importview, schemas
@@ -109,7 +109,8 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
             "pages/import_preview.html", one=found, groups=groups, page=page, pages=pages, error=error
         )
     failures = [] if found.is_active else services().imports.failures(actor(), import_id)
-    brought = 0 if found.is_active else len(services().imports.brought(actor(), import_id))
+    brought = Brought() if found.is_active else services().imports.brought(actor(), import_id)
+    mine = [item for item in failures if item.feed_id not in brought.left]
     shown = failures[page * PAGE : (page + 1) * PAGE]
     name = "parts/import_body.html" if fragment_for() == "import-body" else "pages/import.html"
     return template(
@@ -119,6 +120,8 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
         failures=shown,
         page=page,
         all_failures=len(failures),
+        can_retry=any(item.can_retry for item in mine),
+        asked_again=any(item.feed_id for item in mine),
         brought=brought,
         error=error,
     )
