@@ -19,6 +19,7 @@ from app.feeds.charset import to_utf8
 from app.feeds.net import Policy
 from app.feeds.parse.repair import repair, without_prolog
 from app.feeds.text import plain
+from app.feeds.urls import normalise_address
 from app.models.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
@@ -104,6 +105,27 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
     return document
 
 
+def address(text: str, policy: Policy) -> tuple[str, str | None]:
+    """Return the address that an outline names, and why it can never be fetched: a word of a FetchError.
+
+    What is no web address as it stands is read as if somebody had typed it: ``feed://…``, or a bare host.
+    That one is asked by http, as nothing asks twice here: nearly all sites send on from there to https.
+    """
+    found, word = [text], _word(text, policy)
+    if word and not text.lower().startswith(("http:", "https:")):
+        found = normalise_address(text) or found
+        word = _word(found[-1], policy)
+    return found[-1], word
+
+
+def _word(url: str, policy: Policy) -> str | None:
+    try:
+        policy.check_url(url)
+    except FetchError as e:
+        return e.word
+    return None
+
+
 class _Reader:
     def __init__(self, limits: Limits, policy: Policy | None) -> None:
         self._limits = limits
@@ -158,10 +180,8 @@ class _Reader:
     ) -> Outline:
         problem = None
         if self._policy is not None:
-            try:
-                self._policy.check_url(url)
-            except FetchError as e:
-                problem = e.message
+            url, word = address(url, self._policy)
+            problem = FetchError(word).message if word else None
         site = fields.get("htmlurl", "").strip() or None
         return Outline(url, title, site, path, line, problem)
 

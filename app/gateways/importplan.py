@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from app.errors import FetchError, InvalidError
+from app.errors import InvalidError
+from app.feeds import opml
 from app.feeds.net import Policy
 from app.feeds.urls import url_key
 from app.models import ours
@@ -52,6 +54,8 @@ class _Planner:
 
     def items(self, feeds: Sequence[Outline], have: Have) -> list[ImportItem]:
         ordered = sorted(feeds, key=lambda feed: self._folders.place(feed.folders))
+        addresses = [self._address(feed.url) for feed in ordered]
+        ordered = [dataclasses.replace(f, url=url) for f, (url, _) in zip(ordered, addresses, strict=True)]
         # What is too long to be an address is not taken apart like one.
         keys = [url_key(feed.url) if len(feed.url) <= URL_MAX else feed.url for feed in ordered]
         first: dict[str, int] = {}
@@ -62,31 +66,30 @@ class _Planner:
                 places.setdefault(key, {})[place] = None
         mine = have(list(first))
         return [
-            self._item(index, feed, tuple(places.get(key, ())), mine.get(key))
+            _item(index, feed, tuple(places.get(key, ())), addresses[index][1], mine.get(key))
             if first[key] == index
             else _double(index, feed, self._folders.place(feed.folders))
             for index, (key, feed) in enumerate(zip(keys, ordered, strict=True))
         ]
 
-    def _item(self, index: int, feed: Outline, places: tuple[int, ...], mine: int | None) -> ImportItem:
-        problem = self._problem(feed.url)
-        mine = None if problem else mine
-        state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
-        title = line(feed.title, TITLE_MAX)
-        return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)
-
-    def _problem(self, url: str) -> str | None:
-        if len(url) > URL_MAX:
-            return "invalid_url"
+    def _address(self, text: str) -> tuple[str, str | None]:
+        """Return the address that an outline names, and why it can never be subscribed to."""
+        if len(text) > URL_MAX:
+            return text, "invalid_url"
+        url, problem = opml.address(text, self._policy)
         try:
-            if ours.handle_at(url, (self._own,)):
-                return None
-            self._policy.check_url(url)
+            return url, None if ours.handle_at(url, (self._own,)) else problem
         except InvalidError:
-            return "invalid_url"
-        except FetchError as e:
-            return e.word
-        return None
+            return url, "invalid_url"
+
+
+def _item(
+    index: int, feed: Outline, places: tuple[int, ...], problem: str | None, mine: int | None
+) -> ImportItem:
+    mine = None if problem else mine
+    state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
+    title = line(feed.title, TITLE_MAX)
+    return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)
 
 
 def _double(index: int, feed: Outline, place: int) -> ImportItem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from itertools import groupby
+from urllib.parse import urlsplit
 
 import flask_babel
 
@@ -87,7 +88,8 @@ def reason(word: str) -> str:
 
 
 #: Error words of a page where a feed was expected, or of an address that has moved.
-_LOOK_AGAIN = {"not_a_feed", "html_page", "gone", "http_404", "http_410", "no_feed_found", "dns_failed"}
+_PAGES = {"not_a_feed", "html_page", "no_feed_found"}
+_LOOK_AGAIN = {*_PAGES, "gone", "http_404", "http_410", "dns_failed"}
 _PASSING = {"timeout", "connect_failed", "unreachable", "http_429", "empty", "bad_response", "cut_off"}
 
 
@@ -109,7 +111,16 @@ def fix(item: ImportItem) -> str:
     return _("It is asked again by itself. Unsubscribe if the site is gone for good.")
 
 
-def site_of(url: str) -> str:
-    """Return the address of the site that a feed is of, to look for feeds there."""
-    scheme, _sep, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('/')[0]}/" if rest else url
+def look_at(item: ImportItem) -> str:
+    """Return the address at which to look for a failure's feed; empty: it names no place of the web.
+
+    A page may announce a feed of its own; of what is not there only its site can know.
+    """
+    try:
+        parts = urlsplit(item.url)
+    except ValueError:
+        return ""
+    place = parts.netloc.rpartition("@")[2]
+    if parts.scheme not in ("http", "https") or not place:
+        return ""
+    return parts._replace(netloc=place).geturl() if item.error in _PAGES else f"{parts.scheme}://{place}/"

@@ -689,6 +689,26 @@ def test_addresses_that_can_never_be_fetched_fail_at_once(services: Services, al
         services.imports.start(alice, kept.id)
 
 
+def test_addresses_without_the_scheme_of_the_web_are_read_as_if_they_were_typed(
+    services: Services, alice: Actor
+) -> None:
+    urls = {
+        "feed://feeds.example/a": "http://feeds.example/a",
+        "feed:https://feeds.example/b": f"{HOST}/b",
+        "feeds.example/c": "http://feeds.example/c",
+        f"{HOST}/a": f"{HOST}/a",
+        f"{HOST}/Feeds_(all)": f"{HOST}/Feeds_(all)",
+        "gopher://feeds.example/d": "gopher://feeds.example/d",
+        "feed://127.0.0.1/e": "http://127.0.0.1/e",
+    }
+    kept = services.imports.preview(alice, opml.write("x", [Outline(url) for url in urls]), "x")
+    items = services.imports.items(alice, kept.id)
+    assert {i.url for i in items} == set(urls.values())
+    assert kept.counts == {"waiting": 4, "double": 1, "failed": 2}
+    words = [item.error for item in services.imports.failures(alice, kept.id)]
+    assert words == ["invalid_url", "unreachable"], "S13"
+
+
 def test_what_is_exported_can_be_imported_and_is_the_same(
     services: Services, alice: Actor, bob: Actor
 ) -> None:

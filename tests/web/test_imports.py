@@ -264,3 +264,19 @@ def test_pasted_text_is_all_there_again_after_an_error(ann: Visitor) -> None:
     assert shown
     # A browser leaves out the first line break.
     assert html.unescape(shown[1]).removeprefix("\n") == text
+
+
+def test_feeds_of_failures_are_looked_for_where_they_may_be(services: Services, ann: Visitor) -> None:
+    words = b"xmlUrl='https://feeds.example/%s'/><outline "
+    body = b"<opml><body><outline " + words % b"site/" + words % b"old.xml"
+    body += b"xmlUrl='http://me:pw@walled.example/f'/><outline xmlUrl='gopher://x.example/'/></body></opml>"
+    number = the_import(send(ann, "/imports", body))
+    ann.post(f"/imports/{number}/choose", {"pick": ["0", "1"], "do": "start"})
+    pages = {"https://feeds.example/site/": b"<!doctype html><title>Site</title>"}
+    run(services, stored(services, number), Pulling(services, pages))
+    page = ann.get(f"/imports/{number}").text
+    assert re.findall(r'/add\?address=([^"]*)"', page) == [
+        "https%3A//feeds.example/site/",
+        "https%3A//feeds.example/",
+        "http%3A//walled.example/",
+    ]

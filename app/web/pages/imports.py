@@ -28,7 +28,7 @@ bp.add_app_template_global(importview.state_words)
 bp.add_app_template_global(importview.progress_words)
 bp.add_app_template_global(importview.reason)
 bp.add_app_template_global(importview.fix)
-bp.add_app_template_global(importview.site_of)
+bp.add_app_template_global(importview.look_at)
 
 #: What a person may do something about.
 _SHOWN = (InvalidError, TooLargeError, RateLimitedError, ConflictError)
