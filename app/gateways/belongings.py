@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from app.gateways.accounts import AccountGateway
 from app.gateways.entries import EntryGateway
-from app.gateways.exports import ExportGateway, folder_paths
+from app.gateways.exports import ExportGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.follows import FollowGateway
@@ -27,6 +27,7 @@ from app.mappers.belongings import BelongingsMapper, Kept, Liked, Said
 from app.mappers.shares import ShareMapper
 from app.models.entry import EntryKey
 from app.models.feed import FeedCard
+from app.models.folder import folder_paths
 from app.models.sharing import Share, TieKind
 from app.models.subscription import Subscription
 from app.models.user import User

@@ -11,7 +11,7 @@ from app.gateways.profiles import ProfileGateway
 from app.mappers.feeds import FeedMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.models.feed import FeedCard
-from app.models.folder import Folder
+from app.models.folder import folder_paths
 from app.models.imports import Import, ImportItem, paths
 from app.models.opml import Outline
 from app.models.order import rank
@@ -73,16 +73,3 @@ def list_of(one: Import, items: Sequence[ImportItem]) -> bytes:
         inside = [places[f] for f in item.folders] or [()]
         outlines += [Outline(item.url, item.title, None, place) for place in inside]
     return opml.write(one.title or one.name or "Subscriptions", outlines)
-
-
-def folder_paths(folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
-    """Return folder → names from the outermost down to it, in the order of the folders."""
-    by_id = {folder.id: folder for folder in folders}
-
-    def path(folder: Folder, seen: frozenset[int] = frozenset()) -> tuple[str, ...]:
-        above = by_id.get(folder.parent) if folder.parent is not None else None
-        if above is None or above.id in seen:
-            return (folder.name,)
-        return (*path(above, seen | {folder.id}), folder.name)
-
-    return {folder.id: path(folder) for folder in folders}

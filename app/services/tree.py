@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.gateways.streams import Sources
-from app.models.folder import Folder
+from app.models.folder import Folder, parents
 from app.models.order import rank
 from app.models.stream import Tree, TreeFeed, TreeFolder
 from app.models.subscription import TOP
@@ -20,8 +20,8 @@ def build_tree(
         counts: unread entries by feed. following: unread rows of what people share.
     """
     feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
-    parents = _parents(folders)
-    known = set(parents)
+    above = parents(folders)
+    known = set(above)
     orders = {feed_id: mine.orders for feed_id, mine in sources.subscriptions.items() if mine.orders}
     inside: dict[int, list[TreeFeed]] = {f: [] for f in known}
     loose: list[TreeFeed] = []
@@ -35,7 +35,7 @@ def build_tree(
         _sort(line, folder_id, orders)
     children: dict[int | None, list[Folder]] = {}
     for folder in folders:
-        children.setdefault(parents[folder.id], []).append(folder)
+        children.setdefault(above[folder.id], []).append(folder)
     tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
     # Who is muted has his count beside him, and is in no list of several feeds.
     muted = {feed_id for feed_id, mine in sources.subscriptions.items() if mine.muted}
@@ -49,19 +49,6 @@ def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int
     keys = {f.feed_id: own[folder_id] for f in line if folder_id in (own := orders.get(f.feed_id, {}))}
     if keys:
         line.sort(key=lambda f: rank(keys.get(f.feed_id, ""), f.title, f.feed_id))
-
-
-def _parents(folders: Sequence[Folder]) -> dict[int, int | None]:
-    """Return folder → the one it lies in; None for those whose own is gone, or lies in them itself."""
-    parents = {f.id: f.parent for f in folders}
-    for folder_id in parents:
-        seen, above = {folder_id}, parents[folder_id]
-        while above in parents and above not in seen:
-            seen.add(above)
-            above = parents[above]
-        if above == folder_id or parents[folder_id] not in parents:
-            parents[folder_id] = None
-    return parents
 
 
 def _folder(

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from app.errors import N_, feed_fix, outside_word
 from app.models.actor import Permission
 from app.models.feed import FetchRecord
+from app.models.folder import folder_paths
 from app.models.imports import Import
 from app.models.preferences import Preferences
 from app.models.sharing import Link
@@ -79,6 +80,7 @@ def install(app: Flask) -> None:
     )
     env.filters.update(
         ago=present.ago,
+        folder_paths=folder_paths,
         relative=present.relative,
         minutes=present.minutes,
         number=present.number,

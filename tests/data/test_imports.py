@@ -741,6 +741,17 @@ def test_what_is_exported_can_be_imported_and_is_the_same(
     assert titles[f"{HOST}/c?x=1&y=2"] == "日本語"
 
 
+def test_what_is_exported_stands_in_the_order_of_the_tree(services: Services, alice: Actor) -> None:
+    zoo, music, books = (services.folders.create(alice, name).id for name in ("Zoo", "Music", "Books"))
+    for name, parent in (("Apes", zoo), ("Live", music), ("Live", books), ("Early", music)):
+        services.folders.create(alice, name, parent=parent)
+    paths = [("Books",), ("Books", "Live"), ("Music",), ("Music", "Early"), ("Music", "Live")]
+    found = opml.read(services.imports.export(alice)).folders
+    assert found == (*paths, ("Zoo",), ("Zoo", "Apes"))
+    services.folders.move(alice, zoo, parent=None, after=0)
+    assert opml.read(services.imports.export(alice)).folders == (("Zoo",), ("Zoo", "Apes"), *paths)
+
+
 def test_people_of_this_server_are_followed_not_fetched(services: Services) -> None:
     own = services.settings.own_origin
     alice, bob, carl = (

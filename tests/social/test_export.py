@@ -156,7 +156,7 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     assert (feed["title"], feed["own_title"], feed["paused"]) == ("My title", "My title", False)
     assert feed["folders"] == [["Outer", "Inner"]]
     assert (feed["unread"], feed["entries"]) == (4, 5)
-    assert [f["path"] for f in found.json("folders")] == [["Empty"], ["Outer", "Inner"], ["Outer"]]
+    assert [f["path"] for f in found.json("folders")] == [["Empty"], ["Outer"], ["Outer", "Inner"]]
     starred = found.json("starred")
     assert [(s["title"], sorted(s["tags"])) for s in starred] == [
         ("blog 5", []),

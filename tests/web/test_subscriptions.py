@@ -169,6 +169,25 @@ def test_pause_and_address_by_forms(
     assert {f.feed_id for f in services.reading.tree(reader).feeds} == set(feeds)
 
 
+def test_choices_of_folders_show_where_each_lies_in_the_order_of_the_tree(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int]
+) -> None:
+    for name in ("Music", "Books"):
+        above = services.folders.create(reader, name).id
+        services.folders.create(reader, "Live", parent=above)
+    names = ["Books", "Books › Live", "Music", "Music › Live"]
+    manager = lxml.html.fromstring(ann.get("/subscriptions").text)
+    assert manager.xpath("//select[@id='in']/option/text()")[2:] == names
+    assert manager.xpath("//select[@id='into']/option/text()")[1:] == names
+    feed = lxml.html.fromstring(ann.get(f"/feeds/{feeds[0]}").text)
+    assert feed.xpath("//input[@name='folder']/../strong/text()") == names
+    url = "https://new.example/feed"
+    new = services.subscriptions.subscribe(Actor(reader.user_id + 1), url).subscription.feed_id
+    pull(services, [new], {url: rss("New", [("One", "x")])})
+    found = lxml.html.fromstring(ann.post("/add", {"address": url}).text)
+    assert found.xpath("//select[@id='f-folder']/option/text()")[1:] == names
+
+
 def test_the_history_says_in_words_what_was_moved_and_left(
     services: Services, ann: Visitor, reader: Actor, feeds: list[int]
 ) -> None:
