@@ -24,8 +24,9 @@ from app.models.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 _READ = ("text", "title", "xmlurl", "htmlurl", "url", "type")
+_ADDRESSES = ("xmlurl", "htmlurl", "url")
 #: What tells of something else than a folder.
-_NO_FOLDER = frozenset(("xmlurl", "htmlurl", "url", "type"))
+_NO_FOLDER = frozenset((*_ADDRESSES, "type"))
 _ATTRIBUTE = re.compile(
     rb"\s(text|title|description|type|xmlUrl|htmlUrl|url|language|version|category|created|comment)\s?=\s?\""
 )
@@ -133,15 +134,20 @@ class _Reader:
         self.feeds: list[Outline] = []
         self.folders: list[tuple[str, ...]] = []
         self.hollow: list[tuple[int, tuple[str, ...]]] = []
+        self.telling: set[tuple[str, ...]] = set()
         self.outlines = 0
 
     def all_folders(self) -> tuple[tuple[str, ...], ...]:
-        """Return the folders in the order of the document; empty ones as far as there is room for them."""
-        room = max(self._limits.max_folders - len(self.folders), 0)
-        found = list(self.folders)
+        """Return the folders in the order of the document; empty ones as far as there is room for them.
+
+        What holds only outlines without name and address is none: so programs put settings into their lists.
+        """
+        told = {path[:depth] for path in self.telling for depth in range(1, len(path) + 1)}
+        room = max(self._limits.max_folders - sum(path in told for path in self.folders), 0)
+        found = [path if path in told else None for path in self.folders]
         for place, path in reversed(self.hollow[:room]):
             found.insert(place, path)
-        return tuple(found)
+        return tuple(path for path in found if path is not None)
 
     def walk(self, body: etree._Element) -> None:
         """Collect all outlines, in the order of the document."""
@@ -161,6 +167,8 @@ class _Reader:
         fields = _fields(element)
         title = plain(fields.get("text") or "") or plain(fields.get("title") or "")
         url = fields.get("xmlurl", "").strip()
+        if title or any(fields.get(name, "").strip() for name in _ADDRESSES):
+            self.telling.add(path)
         if url:
             self.feeds.append(self._feed(url, title, fields, path, _line(element)))
         if not any(_name(child) == "outline" for child in element):

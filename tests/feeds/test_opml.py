@@ -199,3 +199,21 @@ def test_what_has_a_title_and_nothing_in_it_is_a_folder_as_far_as_there_is_room(
     found = opml.read(body)
     assert found.folders == (("e0",), ("full",), ("e1",), ("top",), ("top", "e3"), ("e2",))
     assert opml.read(body, opml.Limits(max_folders=3)).folders == (("e0",), ("full",), ("top",))
+
+
+def test_settings_that_programs_put_into_their_lists_are_no_folders() -> None:
+    body = b"""<opml><body><outline text="News"><outline text="a" xmlUrl="https://example.org/a"/></outline>
+      <outline text="tt-rss-prefs" schema-version="139"><outline pref-name="DIGEST">true</outline></outline>
+      <outline text="tt-rss-labels"><outline label-name="Later" label-fg-color=""/></outline>
+      <outline text="tt-rss-filters"><outline><outline filter-type="2">{}</outline></outline></outline>
+      <outline text="Notes"><outline text="remember"/></outline>
+      <outline text="Saved" title="Saved"/>
+      <outline text="Outer"><outline text="Inner" title="Inner"/></outline>
+      <outline text="Deep"><outline text="Down"><outline xmlUrl="https://example.org/b"/></outline></outline>
+    </body></opml>"""
+    expected = (
+        *(("News",), ("Notes",), ("Saved",), ("Outer",), ("Outer", "Inner")),
+        *(("Deep",), ("Deep", "Down")),
+    )
+    assert opml.read(body).folders == expected
+    assert opml.read(body, opml.Limits(max_folders=6)).folders == expected[:4] + expected[5:]

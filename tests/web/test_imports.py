@@ -91,6 +91,8 @@ def test_text_can_be_pasted_and_wrong_text_is_refused_and_kept(ann: Visitor) -> 
     assert "Line 1: this is no OPML file but JSON" in wrong.text
     assert "&#34;opml&#34;" in wrong.text, "what was pasted is still there"
     assert "Choose a file first" in ann.post("/imports").text
+    empty = send(ann, "/imports", b"")
+    assert (empty.status_code, "The file is empty." in empty.text) == (400, True)
 
 
 def test_W16_only_routes_that_take_a_file_take_one_and_none_a_longer_one(

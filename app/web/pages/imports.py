@@ -79,9 +79,9 @@ def send() -> Response | tuple[str, int]:
     file = request.files.get("file")
     # The limits of the body hold for both (W16); the file lies on disk when it is long.
     body = file.read() if file else b""
-    name = file.filename or "" if file and body else _("Pasted text")
+    name = file.filename or "" if file and (body or not form.pasted.strip()) else _("Pasted text")
     try:
-        if not (body or form.pasted.strip()):
+        if not (file or form.pasted.strip()):
             raise InvalidError("Choose a file first, or paste its text.", field="file")
         found = services().imports.preview(actor(), body or form.pasted.encode(), name)
     except _SHOWN as e:
