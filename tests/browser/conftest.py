@@ -72,7 +72,7 @@ def serve(services: Services) -> Iterator[Site]:
 
 @pytest.fixture
 def visit(chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
-    """``visit(size=, scheme=, js=, login=, language=, zone=)``: a page of a new browser.
+    """``visit(size=, touch=, scheme=, js=, login=, language=, zone=)``: a page of a new browser.
 
     Logged in when ``login`` names a user;
     ``expect``: part of a console error that belongs to the test.
@@ -89,6 +89,7 @@ def _page(
     site: Site,
     *,
     size: tuple[int, int] = WIDE,
+    touch: bool | None = None,
     scheme: str = "light",
     js: bool = True,
     login: str = "",
@@ -96,7 +97,7 @@ def _page(
     zone: str = "UTC",
     expect: str = "",
 ) -> Page:
-    touch = size[0] < 700
+    touch = size[0] < 700 if touch is None else touch
     context = browser.new_context(
         base_url=site.url,
         viewport={"width": size[0], "height": size[1]},

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from app import clock
 from app.bootstrap import Services
 from app.models.actor import Role
-from tests.browser.conftest import Site
+from tests.browser.conftest import PHONE, Site
 from tests.browser.test_keys import stop_clock
 from tests.support import operations
 from tests.support.reader import add_user, elsewhere
@@ -103,3 +103,14 @@ def test_without_scripts_everything_is_a_table_or_a_form(site: Site, visit: Visi
     expect(page.get_by_label(re.compile("Link with which"))).to_have_value(
         re.compile(r"/new-password\?token=")
     )
+
+
+def test_large_words_fit_a_phone(site: Site, visit: Visit, root: str) -> None:
+    """WCAG 1.4.10 with words that are long and at 200 %."""
+    who = add_user(site.services, "long", Role.ADMIN)
+    site.services.accounts.set_preferences(who, {"language": "ru"})
+    page = visit(login="long", size=PHONE)
+    for path in ("", "/feeds", "/users", "/jobs", "/settings", "/moderation"):
+        page.goto(f"/admin{path}")
+        page.evaluate("document.documentElement.style.fontSize = '200%'")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], path

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from app.models.actor import Actor
 from tests.browser.conftest import PHONE, WIDE, Site
@@ -346,3 +346,40 @@ def test_a_page_has_one_first_heading_whatever_is_shown(
         page.keyboard.press("j")
         expect(page.locator("h2#entry-title")).to_be_visible()
         expect(first).to_have_text(["All entries"])
+
+
+@pytest.mark.parametrize("size", [(820, 1180), (768, 1024), PHONE, (320, 640)])
+def test_a_narrow_list_tells_its_name_and_what_is_unread(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    for language in ("en", "de", "ru", "ar"):
+        site.services.accounts.set_preferences(ann, {"language": language})
+        page = visit(login="ann", size=size, touch=True)
+        head = page.locator(".pane-list > .bar")
+        for words in (head.locator("h1"), head.locator(".sub")):
+            assert _is_whole(words), (language, words.inner_text())
+        for tool in head.locator(".tool").all():
+            box = tool.bounding_box()
+            assert box
+            assert min(box["width"], box["height"]) >= 44
+        before = head.bounding_box()
+        if language == "ar":
+            head.locator("[data-act=mark-all] .tool").click()
+            expect(page.locator(".toast")).to_be_visible()
+            assert head.bounding_box() == before
+
+
+def test_words_at_twice_their_size_are_not_lost(site: Site, visit: Visit, ann: Actor) -> None:
+    """WCAG 1.4.4, where words are long."""
+    page = visit(login="ann", size=PHONE)
+    for language in ("de", "ru", "ar"):
+        site.services.accounts.set_preferences(ann, {"language": language})
+        page.reload()
+        page.evaluate("document.documentElement.style.fontSize = '200%'")
+        for words in page.locator(".tabs span, .pane-list > .bar :is(h1, .sub)").all():
+            assert _is_whole(words), (language, words.inner_text())
+
+
+def _is_whole(words: Locator) -> bool:
+    """Return whether nothing of a text is cut."""
+    return bool(words.evaluate("(e) => e.scrollWidth <= e.clientWidth"))
