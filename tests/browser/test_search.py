@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.models.actor import Actor
-from tests.browser.conftest import Site
+from tests.browser.conftest import PHONE, Site
 from tests.browser.test_keys import press
 from tests.support.reader import add_user, elsewhere, pull, rss
 
@@ -95,3 +95,30 @@ def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> 
     bare.get_by_role("button", name="Undo").click()
     bare.goto("/tags")
     expect(bare.locator(".tag-lines > li")).to_have_count(2)
+
+
+def test_a_found_word_behind_the_end_of_its_line_leaves_nothing_there(site: Site, visit: Visit) -> None:
+    actor = add_user(site.services)
+    feed_id = site.services.subscriptions.subscribe(actor, URL).subscription.feed_id
+    title = "Of all that grows in the gardens of this town"
+    items = [(f"{title[:length]} rosebush", "x") for length in range(29, len(title))]
+    pull(site.services, [feed_id], {URL: rss("Garden", items)})
+    elsewhere(lambda: site.services.indexing.run(clock.now(), 30))
+    page = visit(login="ann", size=PHONE)
+    page.goto("/search?q=rosebush")
+    expect(page.locator("#rows mark").first).to_have_text("rosebush")
+    before = page.screenshot()
+    hidden = page.locator("#rows h2 a").evaluate_all(
+        """(links) => links.filter((a) => {
+          const mark = a.querySelector("mark"), first = document.createRange();
+          first.setStart(mark.firstChild, 0);
+          first.setEnd(mark.firstChild, 1);
+          a.style.overflow = "visible"; // else what is cut has no place
+          const cut = first.getBoundingClientRect().right > a.getBoundingClientRect().right;
+          a.style.overflow = "";
+          if (cut) mark.replaceWith(...mark.childNodes);
+          return cut;
+        }).length"""
+    )
+    assert hidden
+    assert page.screenshot() == before
