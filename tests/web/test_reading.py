@@ -59,6 +59,86 @@ def test_a_list_is_paged_by_links(services: Services, ann: Visitor, reader: Acto
     assert seen == [f"Entry {n}" for n in range(120)]
 
 
+def _link(html: str, words: str) -> str:
+    """Return where the link leads that is called so, "": there is none."""
+    found = lxml.html.fromstring(html).xpath(
+        f"//a[@aria-label='{words}' or normalize-space()='{words}']/@href"
+    )
+    return str(found[0]) if found else ""
+
+
+def _first(html: str) -> str:
+    """Return where the first row of a list leads."""
+    return str(lxml.html.fromstring(html).xpath("(//article//h2/a)[1]/@href")[0])
+
+
+def _button(html: str, words: str) -> Any:
+    """Return the button that is called so, of the open entry where there is one; None: there is none."""
+    named = f"//button[@aria-label='{words}' or normalize-space()='{words}']"
+    found = lxml.html.fromstring(html).xpath(f"//section[@id='article']{named} | {named}")
+    return found[-1] if found else None
+
+
+def _press(ann: Visitor, html: str, words: str) -> str:
+    """Send the form of a button; return where it leads."""
+    form = next(one for one in _button(html, words).iterancestors("form"))
+    return str(ann.post(form.get("action"), dict(form.form_values())).location)
+
+
+def _chosen(html: str) -> list[str]:
+    rows = lxml.html.fromstring(html).xpath("//article[@aria-current='true']")
+    return [row.xpath("string(.//h2/a/text()[last()])").strip() for row in rows]
+
+
+def test_an_entry_leaves_its_page_of_the_list_as_it_is(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    _feed(services, reader, 120)
+    second = ann.get(_link(ann.get("/read/all").text, "Load more")).text
+    rows = _rows(second)
+    assert rows[0] == ("Entry 50", False)
+    (url,) = lxml.html.fromstring(second).xpath("(//article//h2/a)[4]/@href")
+    page = ann.get(url).text
+    assert (_rows(page), _chosen(page)) == (rows, ["Entry 53"])
+    assert _rows(ann.get(_link(page, "Back to the list")).text) == rows
+    for words in ("Star", "Mark as read"):
+        page = ann.get(_press(ann, page, words)).text
+        assert [title for title, _ in _rows(page)] == [title for title, _ in rows]
+        assert _chosen(page) == ["Entry 53"]
+    assert _rows(page)[3] == ("Entry 53", True)
+    assert _chosen(ann.get(_link(page, "Previous entry")).text) == ["Entry 52"]
+    assert _chosen(ann.get(_link(page, "Next entry")).text) == ["Entry 54"]
+    assert _rows(ann.get(_press(ann, second, "Star")).text)[0][0] == "Entry 50"
+
+
+def test_a_list_is_read_to_its_end_without_a_script(services: Services, ann: Visitor, reader: Actor) -> None:
+    """Each is marked as read with a word, on the way to the next one; the list stays as it was."""
+    _feed(services, reader, 60)
+    page = ann.get(_first(ann.get("/read/all").text)).text
+    seen = _chosen(page)
+    while _button(page, "Mark as read, next entry") is not None:
+        page = ann.get(_press(ann, page, "Mark as read, next entry")).text
+        seen += _chosen(page)
+    assert seen == [f"Entry {n}" for n in range(50)]
+    page = ann.get(_press(ann, page, "Mark as read")).text
+    page = ann.get(_first(ann.get(_link(page, "Load more")).text)).text
+    assert _chosen(page) == ["Entry 50"]
+    assert services.reading.tree(reader).unread == 10
+    assert _button(page, "Keep unread") is None
+    assert _button(ann.get(_press(ann, page, "Mark as read")).text, "Keep unread") is not None
+
+
+def test_an_entry_is_shown_where_its_list_is_gone(services: Services, ann: Visitor, reader: Actor) -> None:
+    _feed(services, reader, 60)
+    page = ann.get(_link(ann.get("/read/all").text, "Load more")).text
+    gone = re.sub("snapshot=[^&]+", "snapshot=gone", _first(page))
+    answer = ann.get(gone)
+    assert answer.status_code == 200
+    assert 'data-entry="' in answer.text
+    assert _rows(answer.text)[0][0] == "Entry 0"
+    assert "gone" not in _link(answer.text, "Back to the list")
+
+
 def test_marking_works_by_forms(services: Services, ann: Visitor, reader: Actor) -> None:
     _feed(services, reader, 12)
     page = ann.get("/read/all").text
@@ -66,12 +146,12 @@ def test_marking_works_by_forms(services: Services, ann: Visitor, reader: Actor)
     href = re.search(r'<h2[^>]*><a href="([^"]+)">', page)
     assert href
     article = ann.get(href[1]).text
-    (form,) = _forms(article, "/entries/mark")
+    form, *_others = _forms(article, "/entries/mark")
     assert form["read"] == "1"
     done = ann.post("/entries/mark", form)
     assert done.status_code == 303
     after = ann.get(done.headers["Location"]).text
-    (form,) = _forms(after, "/entries/mark")
+    form, *_others = _forms(after, "/entries/mark")
     assert form["read"] == "0"
     star = next(f for f in _forms(after, "/entries/star") if f["entry"] == form["entry"])
     ann.post("/entries/star", star)

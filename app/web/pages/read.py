@@ -92,8 +92,8 @@ def entry(entry_id: int) -> Response:
 def _article(ref: StreamRef, entry_id: int) -> str:
     found = services().reading.article(actor(), entry_id)
     tags = services().tags.all(actor())
-    here = f"/read/{ref}"
-    return template("parts/article.html", article=found, ref=ref, here=here, my_tags=tags, **box_of(found))
+    back = f"/read/{ref}"
+    return template("parts/article.html", article=found, ref=ref, back=back, my_tags=tags, **box_of(found))
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:
@@ -112,14 +112,15 @@ def _query(ref: StreamRef, asked: Query, look: StreamView) -> StreamQuery:
     )
 
 
-def _screen(query: StreamQuery) -> tuple[Tree, Page]:
+def _screen(query: StreamQuery, *, whatever: bool = False) -> tuple[Tree, Page]:
+    """Return tree and list; ``whatever``: from the beginning, too, where it cannot be continued."""
     try:
         return services().reading.screen(actor(), query)
     except (NotFoundError, InvalidError):
-        if query.cursor or not query.snapshot:
+        if (query.cursor and not whatever) or not query.snapshot:
             raise
         # Back to a list of yesterday, or of another order: its snapshot does not fit, so it is made anew.
-        return services().reading.screen(actor(), dataclasses.replace(query, snapshot=None))
+        return services().reading.screen(actor(), dataclasses.replace(query, snapshot=None, cursor=None))
 
 
 def _more(ref: StreamRef, asked: Query) -> str:
@@ -136,8 +137,9 @@ def _panes(ref: StreamRef, asked: Query) -> str:
 
 def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
     look = _look(ref, asked)
-    tree, page = _screen(_query(ref, asked, look))
-    values = _values(ref, asked, look, tree, page)
+    # Beside an entry any list will do.
+    tree, page = _screen(_query(ref, asked, look), whatever=asked.entry is not None)
+    values = _values(ref, asked, look, tree, page) | _places(ref, asked, page)
     searches = services().tags.searches(actor())
     return template("pages/read.html", tree=tree, pane=pane, current=str(ref), searches=searches, **values)
 
@@ -163,11 +165,44 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
 
 
 def _addresses(ref: StreamRef, asked: Query, look: StreamView) -> dict[str, object]:
-    """Return the stream's own address, and that of its next page, which is shown as the first was."""
-    path = f"/read/{ref}"
-    here = f"{path}?{urlencode(asked.wishes)}" if asked.wishes else path
-    going_on = f"{path}?{urlencode({name: getattr(look, name) for name in FIELDS})}"
-    return {"ref": ref, "look": look, "here": here, "going_on": going_on}
+    """Return the stream's own address, and that of its next page, which is shown as the first was.
+
+    ``here`` is where the rows of an answer lead: all rows that a script has brought are those of one list.
+    """
+    begin = _begin(ref, asked)
+    going_on = f"/read/{ref}?{urlencode({name: getattr(look, name) for name in FIELDS})}"
+    return {"ref": ref, "look": look, "begin": begin, "here": begin, "back": begin, "going_on": going_on}
+
+
+def _begin(ref: StreamRef, asked: Query) -> str:
+    return f"/read/{ref}?{urlencode(asked.wishes)}" if asked.wishes else f"/read/{ref}"
+
+
+def _places(ref: StreamRef, asked: Query, page: Page) -> dict[str, object]:
+    """Return where a page's links lead without a script: to the same rows in the same order."""
+    begin, continued = _begin(ref, asked), page.snapshot == asked.snapshot
+    names = {"cursor": asked.cursor} if asked.cursor and continued else {}
+    same = _with(begin, **names, snapshot=page.snapshot)
+    before, after = _neighbours(page, asked.entry)
+    return {
+        "here": same if continued else begin,
+        "back": same,
+        "before": _with(same, entry=before) if before else None,
+        "after": _with(same, entry=after) if after else None,
+    }
+
+
+def _neighbours(page: Page, entry_id: int | None) -> tuple[int | None, int | None]:
+    """Return the rows above and below one, None: there is none on this page."""
+    ids = [None, *(row.id for row in page.rows), None]
+    if entry_id is None or entry_id not in ids:
+        return None, None
+    at = ids.index(entry_id)
+    return ids[at - 1], ids[at + 1]
+
+
+def _with(address: str, **names: object) -> str:
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(names)}"
 
 
 def has_feeds(tree: Tree) -> bool:
