@@ -400,3 +400,15 @@ def test_who_is_muted_or_blocked_is_listed_also_without_a_page(
     page = doors(ann).get("/people").text
     assert "Unblock" in page
     assert "@bob" in page
+
+
+# -- the address of one's own page
+def test_the_address_of_a_page_is_shown_when_there_is_one(people: People, doors: Doors, ann: Actor) -> None:
+    """A name that shares nothing is told to nobody: so its page is made by a word, not by a look."""
+    visitor, screens = doors(ann), ("/people", "/settings/sharing")
+    assert not any("/@ann" in visitor.get(screen).text for screen in screens)
+    assert visitor.get("/@ann").status_code == 404
+    assert "Make your page" in visitor.get("/people").text
+    assert visitor.post("/settings/sharing", {"audience": "public"}).status_code == 303
+    assert all("/@ann" in visitor.get(screen).text for screen in screens)
+    assert visitor.get("/@ann").status_code == 200

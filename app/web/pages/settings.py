@@ -148,8 +148,8 @@ def sharing() -> str:
 
 
 def _sharing(form: Sharing, **values: object) -> str:
-    handle = services().following.card(actor()).handle
-    return section("sharing", form=form, handle=handle, base=web().base_url, **values)
+    mine = services().following.card(actor())
+    return section("sharing", form=form, mine=mine, base=web().base_url, **values)
 
 
 @bp.post("/settings/sharing")
