@@ -170,6 +170,17 @@ CODES = [code for code in i18n.LANGUAGES if code != "en"]
 
 
 @pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Following", "Subscriptions"), ("Discover", "Overview"), ("Pushes", "Notifications")],
+)
+def test_two_places_have_two_names(code: str, one: str, other: str) -> None:
+    with (i18n.FOLDER / f"{code}.po").open("rb") as file:
+        words = read_po(file, locale=code)
+    assert str(words[one].string) != str(words[other].string)
+
+
+@pytest.mark.parametrize("code", CODES)
 def test_a_catalogue_is_complete_and_keeps_every_place(code: str) -> None:
     with (i18n.FOLDER / "messages.pot").open("rb") as file:
         template = read_po(file)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from babel.dates import format_date, format_skeleton, format_time, format_timedelta, get_datetime_format
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent
 from babel.units import format_unit
 from flask_babel import gettext as _
 from flask_babel import ngettext
@@ -135,9 +135,20 @@ def checking(count: int, rests: Sequence[dt.datetime]) -> str:
     return ". ".join(words)
 
 
-def number(value: float) -> str:
-    """Return a number with the separators of the page's language."""
-    return format_decimal(value, locale=_locale())
+def number(value: float, digits: int | None = None) -> str:
+    """Return a number with the separators of the page's language; ``digits``: so many after the point."""
+    pattern = None if digits is None else "#,##0." + "0" * digits
+    return format_decimal(value, pattern, locale=_locale())
+
+
+def percent(share: float) -> str:
+    """Return a share of one in whole hundredths, as the page's language writes them."""
+    return format_percent(share, locale=_locale())
+
+
+def milliseconds(value: float) -> str:
+    """Return a short time: "273 ms"."""
+    return str(format_unit(value, "duration-millisecond", "short", locale=_locale()))
 
 
 def _locale() -> str:

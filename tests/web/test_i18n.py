@@ -9,7 +9,7 @@ from babel.support import Translations
 
 from app import catalogues
 from app.services.sign_in import WRONG
-from app.web import i18n
+from app.web import i18n, present
 from tests.support.reader import follow
 
 
@@ -66,3 +66,18 @@ def test_foreign_texts_say_what_language_they_are_in(ann, services):
         assert f'<h2 class="title" id="entry-title" tabindex="-1" dir="auto"{shown}>' in page
         assert f'<div class="prose" hx-ignore dir="auto"{shown}>' in page
         assert f'<h2 id="t{entry}" dir="auto"{shown}>' in page
+
+
+@pytest.mark.parametrize(
+    ("code", "rate", "share", "time"),
+    [("en", "1,234.5", "70%", "273 ms"), ("de", "1.234,5", "70\xa0%", "273 ms")],
+)
+def test_figures_are_written_as_the_language_does(app, code, rate, share, time):
+    with app.test_request_context(headers={"Accept-Language": code}):
+        found = (present.number(1234.46, 1), present.percent(0.7), present.milliseconds(273))
+    assert [text.replace("\u202f", "\xa0") for text in found] == [rate, share, time]
+
+
+def test_a_short_time_is_told_in_arabic(app):
+    with app.test_request_context(headers={"Accept-Language": "ar"}):
+        assert "ms" not in present.milliseconds(273)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import lxml.html
 import pytest
 
 from app import clock
@@ -48,6 +49,17 @@ def test_every_section_shows_the_way_to_all_others(ann: Visitor) -> None:
         for name in ("reading", "display", "keys", "account", "sessions"):
             assert f'href="/settings/{name}"' in page
         assert 'href="/imports"' in page
+
+
+@pytest.mark.parametrize("code", ["en", "de", "ru", "ar"])
+def test_no_two_ways_of_the_settings_are_called_the_same(ann: Visitor, code: str) -> None:
+    ann.post("/settings/display", {"language": code})
+    nav = lxml.html.fromstring(ann.get("/settings").text).xpath("//nav[contains(@class, 'sections')]")[0]
+    names = [link.text_content().strip() for link in nav.xpath(".//li/a")]
+    pictures = nav.xpath(".//li/a/*[1]/*/@href")
+    assert len(names) == len(set(names)) > 9
+    bells = [href for href in pictures if href.endswith("#bell")]
+    assert len(bells) == 1
 
 
 def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> None:
