@@ -15,6 +15,7 @@ from bson.int64 import Int64
 from pymongo import DESCENDING
 from pymongo.collection import Collection as Documents
 from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
 
 from app.mappers import ids
 from app.mappers.errors import translated
@@ -37,17 +38,21 @@ class ChangeMapper:
         expires: dt.datetime,
     ) -> None:
         """Note changes at a time, by number (feed → numbers) and by id."""
-        self._changes.insert_one(
-            {
-                "_id": Int64(ids.take()),
-                "user_id": user_id,
-                "at": now,
-                "feeds": [Int64(f) for f in seqs],
-                "seqs": [list(numbers) for numbers in seqs.values()],
-                "ids": [Int64(i) for i in entry_ids],
-                "expires": expires,
-            }
-        )
+        doc: Doc = {
+            "_id": Int64(ids.take()),
+            "user_id": user_id,
+            "at": now,
+            "feeds": [Int64(f) for f in seqs],
+            "seqs": [list(numbers) for numbers in seqs.values()],
+            "ids": [Int64(i) for i in entry_ids],
+            "expires": expires,
+        }
+        while True:
+            try:
+                self._changes.insert_one(doc)
+                return
+            except DuplicateKeyError:
+                doc["_id"] = Int64(ids.take())  # only _id is unique here
 
     @translated
     def since(self, user_id: int, when: dt.datetime, limit: int) -> tuple[dict[int, set[int]], set[int]]:

@@ -14,7 +14,7 @@ from typing import Any
 from pymongo import DESCENDING, ReturnDocument, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.mappers import ids
 from app.mappers.errors import translated
@@ -54,30 +54,28 @@ class ImportMapper:
 
         The outlines come first: an import that is there is there as a whole.
         """
-        ident = ids.take()
-        parts = [
-            {
-                "user_id": new.user_id,
-                "import_id": ident,
-                "part": number,
-                "expires": expires,
-                "items": [_of_item(item) for item in items[number * PART : (number + 1) * PART]],
-            }
-            for number in range(-(-len(items) // PART))
-        ]
-        if parts:
-            self._parts.insert_many(parts)
         doc: Doc = {name: getattr(new, name) for name in _PLAIN}
         doc |= {
-            "_id": ident,
             "state": new.state.value,
             "counts": dict(new.counts),
             "folders": [[folder.name, folder.parent] for folder in new.folders],
             "empty": list(new.empty),
             "expires": expires,
         }
-        self._imports.insert_one(doc)
-        return _import(doc)
+        while True:
+            doc["_id"] = ids.take()
+            parts = _parts(doc, items)
+            try:
+                if parts:
+                    self._parts.insert_many(parts)
+                self._imports.insert_one(doc)
+                return _import(doc)
+            except BulkWriteError as e:
+                # The same user's; the first part told, so that none of these was stored.
+                if any(error["code"] != 11000 for error in e.details["writeErrors"]):
+                    raise
+            except DuplicateKeyError:
+                self._parts.delete_many({"_id": {"$in": [part["_id"] for part in parts]}})
 
     @translated
     def get(self, user_id: int, import_id: int, session: Session | None = None) -> Import | None:
@@ -219,6 +217,19 @@ class ImportMapper:
         for place, import_id in self.slots().items():
             if import_id in import_ids:
                 self._slots.delete_one({"_id": place, "import_id": import_id})
+
+
+def _parts(doc: Doc, items: Sequence[ImportItem]) -> list[Doc]:
+    return [
+        {
+            "user_id": doc["user_id"],
+            "import_id": doc["_id"],
+            "part": number,
+            "expires": doc["expires"],
+            "items": [_of_item(item) for item in items[number * PART : (number + 1) * PART]],
+        }
+        for number in range(-(-len(items) // PART))
+    ]
 
 
 def _items(parts: Any) -> Iterator[ImportItem]:

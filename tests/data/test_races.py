@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from app import clock
 from app.bootstrap import Services
 from app.errors import NotFoundError, StoreError
-from app.mappers import store
+from app.feeds import opml
+from app.mappers import ids, store
 from app.models.actor import Actor
+from app.models.opml import Outline
 from app.models.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscription import Subscription
+from app.models.user import NewUser
 from tests.data.conftest import NOW, World, new_entry
 
 
@@ -205,3 +209,66 @@ def test_a_transaction_that_is_never_let_through_is_a_store_that_does_not_answer
 
     with pytest.raises(StoreError):
         services.store.transaction(work)
+
+
+@pytest.fixture
+def people(services: Services) -> tuple[Actor, Actor]:
+    """Two accounts, with what takes an id at its first use done."""
+    names = ("ann", "ben")
+    found = [
+        services.gateways.accounts.add_user(NewUser(f"{n}@example.org", n, "$argon2id$none")) for n in names
+    ]
+    return Actor(found[0].id), Actor(found[1].id)
+
+
+def _imported(services: Services, who: Actor, entries: Sequence[int], name: str) -> object:
+    found = services.imports.preview(who, opml.write(name, [Outline(f"https://{name}.example/", name)]), "")
+    assert [i.title for i in services.imports.items(who, found.id)] == [name]
+    return found.id
+
+
+def _marked(services: Services, who: Actor, entries: Sequence[int], name: str) -> object:
+    changes, began = services.gateways.changes, clock.now()
+    changes.note(who.user_id, {}, [entries[0]])
+    assert entries[0] in changes.since(who.user_id, began)[1]
+    return changes.last(who.user_id)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(
+    "work",
+    [
+        _marked,
+        _imported,
+        lambda services, who, entries, name: services.folders.create(who, name).id,
+        lambda services, who, entries, name: services.tags.change(who, entries[0], add=[name])[-1].id,
+        lambda services, who, entries, name: services.tags.save_search(who, name, name).id,
+        lambda services, who, entries, name: (
+            services.subscriptions.subscribe(who, f"https://{name}.example/").subscription.id
+        ),
+        lambda services, who, entries, name: services.sharing.post(who, name, name).id,
+        lambda services, who, entries, name: services.sharing.share(who, entries[len(name)]).share.id,
+    ],
+    ids=["change", "import", "folder", "tag", "search", "subscription", "post", "share"],
+)
+def test_two_processes_that_take_one_id_both_do_their_work(
+    services: Services,
+    world: World,
+    people: tuple[Actor, Actor],
+    monkeypatch: pytest.MonkeyPatch,
+    work: Callable[..., object],
+    own: bool,
+) -> None:
+    for who in people:
+        services.subscriptions.subscribe(who, "https://one.example.org/feed")
+    world.publish(world.feed("one"), world.minutes(*range(5)))
+    entries = [r.id for r in services.reading.page(people[0], StreamQuery(StreamRef(StreamKind.ALL))).rows]
+    first, second = (people[0], people[0]) if own else people
+    last = ids.take()
+
+    done = []
+    for who, name in ((first, "a"), (second, "ab")):
+        monkeypatch.setattr(ids, "_last", last + 10**9)
+        done.append(work(services, who, entries, name))
+
+    assert len(set(done)) == 2
