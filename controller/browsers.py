@@ -21,8 +21,9 @@ from app.config import Settings
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models import keys
 from app.models.events import Kind, Pass
+from app.outage import OUTAGE, word
 from controller import request
-from controller.follower import OUTAGE, Row
+from controller.follower import Row
 from controller.people import RECENT, People, Place, Recent, place, read, spread, unpacked
 
 _log = logs.get(__name__)
@@ -232,8 +233,8 @@ class Browsers:
                 rows = await self._client.xrevrange(keys.PEOPLE, max=at, count=RECENT)
                 seconds, _ = await self._client.time()
                 break
-            except OUTAGE:
-                _log.warning("redis_silent", while_="loading events")
+            except OUTAGE as e:
+                _log.warning("redis_silent", while_="loading events", error=word(e))
                 await asyncio.sleep(_TICK)
         # A younger event keeps the whole stream; so before this only what was cut off can be missing.
         floor = ((seconds - keys.PEOPLE_SECONDS) * 1000, 0)

@@ -27,13 +27,13 @@ from redis.retry import Retry
 from app.config import Settings
 from app.models import keys
 from app.models.jobs import Outcome, Ticket
+from app.outage import OUTAGE
 from controller import follower
 from controller.ending import end
 from controller.line import Line
 from controller.messages import Result, socket_path
 from controller.results import TicketKey, found
 
-_OUTAGE = (redis.ConnectionError, redis.TimeoutError)
 #: A last look at the deadline may take so long, seconds.
 _LOOK_SECONDS = 5.0
 _LOOK_AT_ONCE = 500
@@ -69,7 +69,7 @@ class ResultReader:
             yield from self._wait(pending, time.monotonic() + timeout)
         if pending:
             # What ended in the last moment counts.
-            with contextlib.suppress(*_OUTAGE):
+            with contextlib.suppress(*OUTAGE):
                 yield from self._look(pending)
 
     def _wait(self, pending: set[TicketKey], deadline: float) -> Iterator[Outcome]:
@@ -210,7 +210,7 @@ class AsyncResultReader:
                 for job_id, since in order:
                     pipe.xrange(keys.results(job_id), min=f"{since}-0")
                 return list(_outcomes(order, await pipe.execute()))
-        except _OUTAGE:
+        except OUTAGE:
             return []
 
 

@@ -12,10 +12,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import logs
+from app.outage import OUTAGE, word
 
 _log = logs.get(__name__)
 
-OUTAGE = (redis.ConnectionError, redis.TimeoutError)
 _BLOCK_MS = 1000
 _PAGE = 1000
 _PAUSE = 0.5
@@ -58,8 +58,8 @@ class Follower:
                     self.at[stream] = rows[0][0].decode() if rows else "0-0"
                 self._placed.set()
                 return
-            except OUTAGE:
-                _log.warning("redis_silent", while_="starting")
+            except OUTAGE as e:
+                _log.warning("redis_silent", while_="starting", error=word(e))
                 await asyncio.sleep(_PAUSE)
 
     async def place(self, stream: str) -> str:
@@ -73,9 +73,9 @@ class Follower:
         while True:
             try:
                 reply = await self._client.xread(dict(self.at), count=_PAGE, block=_BLOCK_MS)
-            except OUTAGE:
+            except OUTAGE as e:
                 away = True
-                _log.warning("redis_silent", while_="following")
+                _log.warning("redis_silent", while_="following", error=word(e))
                 await asyncio.sleep(_PAUSE)
                 continue
             if away:

@@ -17,7 +17,8 @@ from typing import Any
 
 from app.models import keys
 from app.models.jobs import State
-from controller.follower import OUTAGE, Row
+from app.outage import OUTAGE
+from controller.follower import Row
 from controller.messages import (
     BEAT_SECONDS,
     Await,

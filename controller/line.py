@@ -14,8 +14,9 @@ from typing import Protocol
 
 from app import logs, sockets
 from app.models import keys
+from app.outage import OUTAGE
 from controller.ending import end
-from controller.follower import OUTAGE, Follower, connect
+from controller.follower import Follower, connect
 from controller.messages import (
     BEAT_SECONDS,
     LINE_MAX,

@@ -16,8 +16,9 @@ from app import admin, clock, logs, sockets
 from app.config import Settings
 from app.errors import StartupError
 from app.models import keys
+from app.outage import OUTAGE, word
 from controller.browsers import Browsers, Stream
-from controller.follower import OUTAGE, Follower, Row, connect
+from controller.follower import Follower, Row, connect
 from controller.handed import Reception
 from controller.hub import Hub
 from controller.messages import LINE_MAX, handover_path, socket_path
@@ -188,8 +189,8 @@ async def _beat(client: Any, parts: Parts) -> None:
     while True:
         try:
             await _sign(client, {**sign, **parts.figures()})
-        except OUTAGE:
-            _log.warning("redis_silent", while_="heartbeat")
+        except OUTAGE as e:
+            _log.warning("redis_silent", while_="heartbeat", error=word(e))
         else:
             if not ready:
                 ready = True

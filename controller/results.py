@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from app import logs
 from app.models import keys
-from controller.follower import OUTAGE, Row
+from app.outage import OUTAGE, word
+from controller.follower import Row
 from controller.messages import Result
 
 _log = logs.get(__name__)
@@ -131,8 +132,8 @@ class Results:
             return True
         try:
             replies = iter(await self._read(looks))
-        except OUTAGE:
-            _log.warning("redis_silent", while_="looking at jobs")
+        except OUTAGE as e:
+            _log.warning("redis_silent", while_="looking at jobs", error=word(e))
             for look in looks:
                 self._look_soon(look.id)
             return False

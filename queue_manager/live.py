@@ -14,9 +14,9 @@ from app import logs
 from app.errors import InvalidError
 from app.models import keys
 from app.models.jobs import Queue
+from app.outage import OUTAGE
 from queue_manager import groups
 from queue_manager.groups import OF_GROUPS, OF_QUEUES, Table
-from queue_manager.recovery import OUTAGE
 
 _log = logs.get(__name__)
 _PAUSE = 0.5

@@ -14,8 +14,8 @@ from redis.retry import Retry
 
 from app.config import Settings
 from app.models import keys
+from app.outage import OUTAGE
 from queue_manager.controls import Controls
-from queue_manager.recovery import OUTAGE
 from queue_manager.statistics import end
 
 #: Time between two words, seconds: a chart that is drawn each five seconds shows nothing older than seven.

@@ -27,9 +27,6 @@ from app.models.jobs import Queue
 from app.models.workers import QueueRules
 from queue_manager.policy import Verdict
 
-#: Redis is away, or it refuses to write: its disk is full, or it is no primary any more. Both pass.
-OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
-
 
 def identity() -> str:
     """Return ``host:pid:start`` of this process: no other process has it, ever."""
@@ -59,11 +56,6 @@ def _boot() -> str:
         return ""
 
 
-def word(error: Exception) -> str:
-    """Return what a log line needs of an outage: Redis' own words when it refuses, else the kind."""
-    return str(error)[:120] if isinstance(error, redis.ResponseError) else type(error).__name__
-
-
 def is_dead(manager: str) -> bool:
     """Whether a manager of this host has ended; False for those of other hosts, which only time tells."""
     host, pid, started = manager.rsplit(":", 2)
@@ -78,8 +70,8 @@ def is_dead(manager: str) -> bool:
 class Recovery:
     """Registers this manager and its workers, and puts back what dead workers held.
 
-    All methods raise one of :data:`OUTAGE` while Redis does not answer or does not write, and can be
-    repeated.
+    All methods raise one of :data:`app.outage.OUTAGE` while Redis does not answer or does not write, and
+    can be repeated.
     """
 
     def __init__(self, settings: Settings, manager: str) -> None:

@@ -11,12 +11,12 @@ import psutil
 
 from app import logs
 from app.config import Settings
+from app.outage import OUTAGE, word
 from queue_manager import groups, live, load, policy
 from queue_manager.crew import Crew
 from queue_manager.groups import Group, Table
 from queue_manager.live import Live
 from queue_manager.load import Loads, Waiting
-from queue_manager.recovery import OUTAGE, word
 from queue_manager.scale import Scale, scale
 
 _log = logs.get(__name__)
@@ -67,7 +67,7 @@ class Sizing:
         return self.table
 
     async def read_live(self) -> None:
-        """Follow the live settings now; raises one of :data:`OUTAGE`."""
+        """Follow the live settings now; raises one of :data:`app.outage.OUTAGE`."""
         changes = await self.live.read(self._file)
         if changes != self._changes:
             self._changes = changes

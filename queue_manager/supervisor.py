@@ -15,13 +15,14 @@ from typing import Any
 from app import logs
 from app.config import Settings
 from app.errors import SettingsError
+from app.outage import OUTAGE, word
 from queue_manager import policy
 from queue_manager.child import warm_up
 from queue_manager.crew import Crew
 from queue_manager.dead import Dead
 from queue_manager.groups import Table
 from queue_manager.policy import Kill, Start, Stop, Verdict
-from queue_manager.recovery import OUTAGE, Recovery, word
+from queue_manager.recovery import Recovery
 from queue_manager.sizing import Sizing
 from queue_manager.stray import Strays
 

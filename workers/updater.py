@@ -28,6 +28,7 @@ from app.jobs import RedisJobs
 from app.models import keys
 from app.models.feed import DueFeed
 from app.models.hosts import HostRates
+from app.outage import OUTAGE, word
 from workers import herd, watch
 from workers.bell import Bell
 from workers.hand import Count, Hand, pull_of
@@ -36,8 +37,6 @@ from workers.lease import Held, Lease, LostLeaseError
 
 _log = logs.get(__name__)
 
-#: Redis is away, or it refuses to write: its disk is full, or it is no primary any more. Both pass.
-_OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 #: A standby tries so often to take over, and a holder with a backlog looks so often, seconds.
 TICK = 1.0
 #: Feeds read beyond those there is room for, as a multiple of these and in number at most: popular ones and
@@ -248,7 +247,7 @@ def run(settings: Settings) -> int:
                 _sign(client, ident)
 
             _work(settings, stop, updater, sign, lambda: queue_more(services))
-        with contextlib.suppress(*_OUTAGE):
+        with contextlib.suppress(*OUTAGE):
             updater.release()
             client.delete(keys.alive("updater", ident))
     _log.info("ended")
@@ -282,8 +281,8 @@ def _work(
                 if time.monotonic() >= reported:
                     reported = time.monotonic() + _REPORT_EVERY
                     _log.info("updater_sight", **dataclasses.asdict(sight))
-        except (StoreError, *_OUTAGE) as e:
-            _log.warning("store_silent", error=type(e).__name__)
+        except (StoreError, *OUTAGE) as e:
+            _log.warning("store_silent", error=word(e))
         if stop.wait(tick):
             return
 

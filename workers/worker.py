@@ -22,6 +22,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models import keys
 from app.models.workers import Ready, WorkerSpec
+from app.outage import OUTAGE, word
 from workers.context import Resources
 from workers.desk import Desk, connect
 from workers.endings import Report
@@ -138,8 +139,8 @@ def connected(settings: Settings) -> redis.Redis:
             client.ping()
         except redis.AuthenticationError as e:
             raise StoreError("Redis refuses the password of this process.") from e
-        except (redis.ConnectionError, redis.TimeoutError):
-            _log.warning("redis_silent", while_="starting")
+        except OUTAGE as e:
+            _log.warning("redis_silent", while_="starting", error=word(e))
             waiting.wait(_RECONNECT)
         else:
             return client

@@ -58,5 +58,7 @@ def _require_redis(url: str) -> None:
     try:
         with redis.Redis.from_url(url, socket_timeout=_PATIENCE, retry=Retry(NoBackoff(), 0)) as client:
             client.ping()
+    except redis.ResponseError as e:
+        raise StartupError(f"Redis refuses to work ({short(e)}): its log says why.") from e
     except (RedisError, ValueError) as e:
         raise StartupError(f"Redis does not answer ({short(e)}): check EVENTR_REDIS_URL.") from e

@@ -31,6 +31,7 @@ from app.embedded.child import poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
 from app.errors import StartupError
 from app.models import keys
+from app.outage import OUTAGE
 
 #: Our processes, in the order of their start: who is asked comes before who asks.
 PROCESSES = ("controller", "manager", "updater", "web")
@@ -159,7 +160,7 @@ def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
     try:
         found = signs.scan_iter(match=keys.alive(name, "*"), count=1000)
         return any(json.loads(text)["pid"] == pid for key in found if (text := signs.get(key)))
-    except (redis.ConnectionError, redis.TimeoutError):
+    except OUTAGE:
         return False
 
 

@@ -47,6 +47,8 @@ class Redis(Server):
                 return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):
             return False  # a busy loading is a ConnectionError too: it does not answer yet
+        except redis.ResponseError:
+            return True  # that it cannot write, as on a full disk: who wants it to hears that from it
 
     def clear(self) -> None:
         """Nothing: it makes its socket anew."""

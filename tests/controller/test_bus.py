@@ -6,6 +6,7 @@ import collections
 import contextlib
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 import redis
@@ -17,6 +18,7 @@ from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from tests.jobs import support
 from tests.support import live
+from tests.support.refusal import refusing
 
 #: Keys without an expiry, by their beginning, and what bounds them.
 BOUNDED = {
@@ -85,3 +87,13 @@ def test_nothing_stays_in_redis_for_ever(settings: Settings, redis_client: redis
     everything = {key.decode() for key in redis_client.scan_iter(count=1000)}
     assert {keys.PEOPLE, keys.follows(7)} <= everything - lasting
     assert {key for key in everything if key.startswith((keys.JOB, keys.RESULTS))}.isdisjoint(lasting)
+
+
+def test_a_controller_outlasts_a_redis_that_refuses_to_write(
+    settings: Settings, run: Callable[..., live.Part], eventually: Any
+) -> None:
+    part = run()
+    with refusing(settings.redis_url):
+        eventually(lambda: "while_=heartbeat error=MISCONF" in part.log.read_text())
+    assert part.stop() == 0
+    assert "Traceback" not in part.log.read_text()

@@ -24,6 +24,7 @@ from app.models.actor import Actor
 from app.models.jobs import Queue
 from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply, Request, file_reply
+from tests.support.refusal import refusing
 
 WAITING = keys.queue(Queue.PULL_SYSTEM)
 ITEM = b"<item><guid>g1</guid><title>One</title></item>"
@@ -112,6 +113,17 @@ def test_a_standby_takes_over_from_a_killed_updater_in_fifteen_seconds(
     # Its sign and its lease are gone at once; those of the killed one run out.
     assert standby.pid not in _alive(redis_client)
     assert redis_client.get(keys.UPDATER_LEASE) is None
+
+
+def test_an_updater_says_why_redis_refuses_and_goes_on(
+    settings: Settings, pair: Pair, redis_client: redis.Redis, eventually: Any
+) -> None:
+    with support.running("workers.updater", settings, "updater") as updater:
+        eventually(lambda: _alive(redis_client) == {updater.pid}, timeout=60)
+        with refusing(settings.redis_url):
+            eventually(lambda: "store_silent error=MISCONF" in updater.log.read_text())
+        pair.feeds(1)
+        pair.wait_for_all()
 
 
 def test_a_frozen_updater_wakes_up_as_a_zombie_and_queues_nothing(

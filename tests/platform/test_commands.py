@@ -24,6 +24,7 @@ from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
 from app.models.finding import Finding, Word
+from tests.support.refusal import refusing
 
 
 def _run(*words: str, **environment: str) -> Result:
@@ -435,6 +436,14 @@ def test_a_store_that_does_not_answer_is_named_with_its_setting(
     with pytest.raises(StartupError, match=sentence):
         stores.require_stores(dataclasses.replace(settings, **changes))
     assert stores.require_stores(settings) == settings
+
+
+def test_a_redis_that_refuses_to_write_is_a_sentence_with_its_reason(settings: Settings) -> None:
+    with (
+        refusing(settings.redis_url),
+        pytest.raises(StartupError, match=r"Redis refuses to work \(MISCONF .*its log"),
+    ):
+        stores.require_stores(settings)
 
 
 # -- libraries and locks

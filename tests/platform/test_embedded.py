@@ -18,11 +18,12 @@ import pymongo
 import pytest
 import redis
 
-from app import embedded
+from app import embedded, outage
 from app.config import Settings
 from app.embedded import child, programs, server
 from app.errors import StartupError, StoreError
 from app.mappers.store import Session, Store
+from tests.support.refusal import refusing
 
 Eventually = Callable[..., object]
 
@@ -223,6 +224,19 @@ def test_using_starts_servers_for_a_command_and_stops_them(home: Settings) -> No
         assert embedded.Redis(home).answers()
         assert settings.redis_url == embedded.Layout.of(home).redis_url
     assert not embedded.Redis(home).answers()
+
+
+def test_a_redis_that_refuses_to_write_answers(servers: embedded.Running) -> None:
+    """Else a second one would be started beside it."""
+    with redis.Redis.from_url(servers.redis_url) as client, refusing(servers.redis_url):
+        with pytest.raises(redis.ResponseError, match="MISCONF"):
+            client.ping()
+        with client.pipeline(transaction=False) as pipe, pytest.raises(redis.ResponseError) as refused:
+            pipe.set("key", "value").execute()
+        assert outage.word(refused.value) == "MISCONF"
+        assert all(server.answers() for server in servers.servers)
+        with embedded.using(servers.settings) as settings:
+            assert settings.redis_url == servers.redis_url
 
 
 def test_set_addresses_mean_servers_of_others(home: Settings) -> None:

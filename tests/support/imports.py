@@ -46,6 +46,8 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     # The port through which jobs are enqueued, and how their ends are awaited.
     "app.jobs": (*_BASE, "app.ports", "app.scripts", "controller.client"),
     "app.scripts": (),
+    # What an outage of Redis is, for all who outlast one.
+    "app.outage": (),
     # What doctor and administrators see of the machine.
     "app.checks": (*_BASE, "app.embedded", "app.feeds", "app.mappers"),
     # What administrators see of the engine.
@@ -99,12 +101,13 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.ports",
         "app.jobs",
         "app.scripts",
+        "app.outage",
         "app.admin",
         "app.metrics",
         "controller.client",
     ),
-    "queue_manager": (*_BASE, "app.admin", "app.metrics"),
-    "controller": (*_BASE, "app.admin", "app.metrics"),
+    "queue_manager": (*_BASE, "app.outage", "app.admin", "app.metrics"),
+    "controller": (*_BASE, "app.outage", "app.admin", "app.metrics"),
 }
 
 _COMMANDS = ("app.embedded", "app.commands")
@@ -125,6 +128,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
         "app.engine",
         "app.checks",
         "app.scripts",
+        "app.outage",
         "app.events",
         "app.limits",
         "app.budgets",
