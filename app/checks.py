@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from app import embedded
+from app import embedded, outage
 from app.config import Settings
 from app.embedded import programs
 from app.feeds import websub
@@ -27,6 +27,8 @@ from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
 _ROOM = 1 << 30
 #: First releases in which a script cannot run foreign code (CVE-2025-49844), by line of releases.
 _REDIS_MENDED: dict[programs.Version, int] = {(6, 2): 20, (7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2}
+#: What an empty file must be able to grow to, in bytes.
+_PROBE = 1 << 20
 _PROCESSES = ("manager", "controller", "updater")
 _TIMEOUT_MS = 3000
 
@@ -73,10 +75,14 @@ def check_disk(settings: Settings) -> Iterator[Finding]:
     home = embedded.Layout.of(settings).home
     there = next(folder for folder in (home, *home.parents) if folder.exists())
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=there) as file:
             usage = shutil.disk_usage(there)
+            file.write(bytes(_PROBE))
+            file.flush()
     except OSError as e:
-        text = f"{there} cannot be written to ({e.strerror}): make it writable or set EVENTR_HOME."
+        text = (
+            f"{there} cannot be written to ({e.strerror}): make room, make it writable, or set EVENTR_HOME."
+        )
         yield Finding("disk", Word.FAIL, text)
         return
     word = Word.OK if usage.free > max(_ROOM, usage.total // 50) else Word.WARN
@@ -152,7 +158,10 @@ def check_redis(settings: Settings) -> Iterator[Finding]:
             info = client.info()
             yield _redis_version(info)
             yield _durability(info)
-            yield from _processes(client)
+            refusal = _refusal(client)
+            if refusal:
+                yield refusal
+            yield from _processes(client, mute=refusal is not None)
     except (RedisError, ValueError) as e:
         text = f"It does not answer ({short(e)}): start 'eventr up', or check EVENTR_REDIS_URL."
         yield Finding("redis", Word.FAIL, text)
@@ -186,11 +195,23 @@ def _durability(info: dict[str, Any]) -> Finding:
     return Finding("redis", Word.OK, "It keeps an append-only file and evicts nothing.")
 
 
-def _processes(client: redis.Redis) -> Iterable[Finding]:
+def _refusal(client: redis.Redis) -> Finding | None:
+    try:
+        client.set(keys.PROBE, "", xx=True)
+    except redis.ResponseError as e:
+        text = f"It refuses to write ({outage.word(e)}): make room on its disk, its log says more."
+        return Finding("redis", Word.FAIL, text)
+    return None
+
+
+def _processes(client: redis.Redis, *, mute: bool) -> Iterable[Finding]:
     for name in _PROCESSES:
         count = sum(1 for _ in client.scan_iter(match=keys.alive(name, "*"), count=1000))
         if count:
             yield Finding("processes", Word.OK, f"{name} lives ({count}).")
+        elif mute:
+            text = f"Whether a {name} lives cannot be told: it signs in Redis, which refuses to write."
+            yield Finding("processes", Word.WARN, text)
         else:
             text = f"No {name} gives a sign of life: start 'eventr up' or 'eventr {name}'."
             yield Finding("processes", Word.WARN, text)

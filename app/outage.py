@@ -9,7 +9,7 @@ OUTAGE = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 
 
 def word(error: Exception) -> str:
-    """Return what a log line needs of an outage: Redis' first word when it refuses (MISCONF), else the kind."""
+    """Return what a log line needs of an outage: Redis' first word when it refuses, else the kind."""
     if type(error) is not redis.ResponseError:
         return type(error).__name__
     # A pipeline puts the command before it, with all that was to be written; that of asyncio shows a tuple.

@@ -103,6 +103,9 @@ HOST_ASKS = "eventr:asks:"
 #: at its end: exists while no further try is let in · seconds to minutes.
 TRIES = "eventr:try:"
 
+#: none · never there: a write that could only change what is there tells whether Redis takes any.
+PROBE = "eventr:probe"
+
 ALIVE_SECONDS = 15
 #: Longer than a feed that crashes workers needs for its tries, seconds.
 CRASHES_SECONDS = 600

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import json
 import os
+import resource
 import shutil
 import stat
 import tempfile
@@ -199,6 +200,26 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
     finally:
         redis_client.config_set("maxmemory-policy", "noeviction")
     assert any("loses jobs" in text for text in found[Word.FAIL])
+
+
+def test_doctor_fails_where_redis_refuses_to_write(settings: Settings, redis_client: redis.Redis) -> None:
+    with refusing(settings.redis_url):
+        found = _findings(checks.check_redis(settings))
+    assert any("refuses to write (MISCONF)" in text for text in found[Word.FAIL])
+    assert not any("start 'eventr" in text for texts in found.values() for text in texts)
+    assert redis_client.keys() == []
+
+
+def test_doctor_fails_where_a_full_disk_takes_nothing_more(tmp_path: Path) -> None:
+    """The limit of a file's size stands for the disk's end: a file can be made, and not be written to."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+    try:
+        found = _findings(checks.check_disk(Settings(home=tmp_path)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert set(found) == {Word.FAIL}
+    assert "make room" in found[Word.FAIL][0]
 
 
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb://h:p:q/", "mongodb://h:p/"])

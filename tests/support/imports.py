@@ -49,7 +49,7 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     # What an outage of Redis is, for all who outlast one.
     "app.outage": (),
     # What doctor and administrators see of the machine.
-    "app.checks": (*_BASE, "app.embedded", "app.feeds", "app.mappers"),
+    "app.checks": (*_BASE, "app.outage", "app.embedded", "app.feeds", "app.mappers"),
     # What administrators see of the engine.
     "app.engine": (*_BASE, "app.ports", "app.scripts"),
     # Where people's browsers are told from.
