@@ -188,12 +188,32 @@ def _admin_ports(settings: Settings) -> str:
     return f"  metrics: {', '.join(ports)}\n"
 
 
+class LogFile(logging.handlers.RotatingFileHandler):
+    """Our own log; that its disk takes nothing is said once, until it takes something again."""
+
+    _failed = _told = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        self._failed = False
+        super().emit(record)
+        self._told = self._failed
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Say in one sentence that the file cannot be written; faults of ours keep their traceback."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        self._failed = True
+        if not self._told:
+            click.echo(f"The log {self.baseFilename} cannot be written: {error.strerror}.", err=True)
+
+
 def _log_to_file(layout: embedded.Layout) -> None:
     """Keep our own log beside the others; the terminal shows warnings only."""
     terminal = logging.getLogger().handlers[0]
-    file = logging.handlers.RotatingFileHandler(
-        layout.log / "up.log", maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8"
-    )
+    file = LogFile(layout.log / "up.log", maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8")
     file.setFormatter(terminal.formatter)
     logging.getLogger().addHandler(file)
     terminal.setLevel(logging.WARNING)

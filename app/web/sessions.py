@@ -30,7 +30,7 @@ def public(view: View) -> View:
 
 
 def for_programs(view: View) -> View:
-    """Mark a public view that other servers or programs call: no cookie, no form token, bodies that are no forms.
+    """Mark a public view that programs call: no cookie, no form token, bodies that are no forms.
 
     It must know by itself who may do what, and how long a body may be.
     """

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -20,7 +22,7 @@ import pymongo
 import pytest
 
 from app import embedded
-from app.commands.up import PROCESSES, STOP_FIRST, STOP_LAST
+from app.commands.up import PROCESSES, STOP_FIRST, STOP_LAST, LogFile
 from app.config import Settings
 from app.embedded import child
 from tests.support.imports import REPO
@@ -230,3 +232,25 @@ def test_a_wrong_setting_is_named(start: Start) -> None:
 @pytest.mark.parametrize("key", ["short", "a" * 64])
 def test_W19_a_weak_key_ends_the_start(start: Start, key: str) -> None:
     assert "EVENTR_SECRET_KEY" in _sentence(start(EVENTR_SECRET_KEY=key))
+
+
+def test_a_log_that_cannot_be_written_is_told_of_once_until_it_can_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The limit of a file's size stands for a full disk."""
+    path = tmp_path / "up.log"
+    path.write_bytes(bytes(1 << 16))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    record = logging.makeLogRecord({"msg": "part_died"})
+    with contextlib.closing(LogFile(path, maxBytes=1 << 20)) as log:
+        for _ in range(2):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+            try:
+                log.handle(record)
+                log.handle(record)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            assert capsys.readouterr().err == f"The log {path} cannot be written: File too large.\n"
+            log.handle(record)
+            assert capsys.readouterr().err == ""
+    assert path.read_bytes().endswith(b"part_died\n")
