@@ -152,14 +152,22 @@ class Controls:
             return await self._supervisor.dead.newest(limit)
 
     async def retry(self, job_id: str | None) -> int:
-        """Queue a dead task again with a clean record, None: all of them; returns how many."""
+        """Queue a dead task again with a clean record, None: all of them; returns how many.
+
+        Raises:
+            NotFoundError: no task of this id is dead.
+        """
         with _store():
-            return await self._supervisor.dead.retry(job_id)
+            return _found(await self._supervisor.dead.retry(job_id), job_id)
 
     async def drop(self, job_id: str | None) -> int:
-        """Forget a dead task, None: all of them; returns how many."""
+        """Forget a dead task, None: all of them; returns how many.
+
+        Raises:
+            NotFoundError: no task of this id is dead.
+        """
         with _store():
-            return await self._supervisor.dead.drop(job_id)
+            return _found(await self._supervisor.dead.drop(job_id), job_id)
 
     def reload(self) -> dict[str, Any]:
         """Read the settings file again, as on SIGHUP; returns ``{"groups": [names]}``.
@@ -216,6 +224,12 @@ def _worker(child: Child, now: float) -> dict[str, Any]:
             {"id": run.id, "task": run.task, "for_s": round(now - run.since, 1)} for run in child.running
         ],
     }
+
+
+def _found(count: int, job_id: str | None) -> int:
+    if job_id is not None and not count:
+        raise NotFoundError(f"There is no dead task {job_id[:80]}: “dead” lists them.", job_id=job_id)
+    return count
 
 
 @contextlib.contextmanager

@@ -308,6 +308,9 @@ def test_dead_tasks_are_told_retried_and_dropped(
         await _until(lambda: jobs.status(bad[0].id).state == "failed", "it fails again")
         assert len(next(t for t in await controls.dead() if t["id"] == bad[0].id)["history"]) == 2
         assert await controls.drop(bad[0].id) == 1
+        for act in (controls.retry, controls.drop):
+            with pytest.raises(NotFoundError, match=rf"There is no dead task {bad[0].id}: "):
+                await act(bad[0].id)
         assert await controls.drop(None) == 2
         assert await controls.dead() == []
 

@@ -149,6 +149,9 @@ def test_dead_tasks_are_shown_retried_and_dropped(engine: Engine, eventually: Ev
     first, second, _ = tickets
     assert repl.run(settings, "-c", f"drop {first.id}").stdout == "1 task forgotten.\n"
     assert engine.jobs.status(first.id).state is State.MISSING
+    mistyped = repl.run(settings, "-c", f"drop {first.id}")
+    assert (mistyped.returncode, mistyped.stdout) == (1, "")
+    assert f"There is no dead task {first.id}" in mistyped.stderr
     assert repl.ask(settings, f"retry {second.id}") == {"retried": 1}
     eventually(lambda: support.ends(engine.client)[second.id] == 2, timeout=30)
     assert repl.ask(settings, "drop all")["dropped"] >= 1
