@@ -37,7 +37,8 @@ class Controls:
         self._since = clock.now().isoformat()
 
     def status(self) -> dict[str, Any]:
-        """Return this manager: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups`` and ``workers``.
+        """Return this manager: ``manager``, ``host``, ``pid``, ``since`` (ISO), ``groups``, ``workers`` and
+        ``unserved``, the queues that none of its groups serves.
 
         A group: ``name``, ``mode``, ``queues``, ``min_workers``, ``max_workers``, ``serving``, ``wanted``.
         A worker: ``name``, ``group``, ``pid``, ``age_s``, ``jobs_done``, ``rss_mb``, ``state`` (ready,
@@ -57,6 +58,7 @@ class Controls:
                 for group in self._sizing.table.groups
             ],
             "workers": workers,
+            "unserved": self._sizing.table.unserved(),
         }
 
     async def queues(self) -> list[dict[str, Any]]:
@@ -170,12 +172,13 @@ class Controls:
             return _found(await self._supervisor.dead.drop(job_id), job_id)
 
     def reload(self) -> dict[str, Any]:
-        """Read the settings file again, as on SIGHUP; returns ``{"groups": [names]}``.
+        """Read the settings file again, as on SIGHUP; returns ``{"groups": [names], "unserved": [queues]}``.
 
         Raises:
             SettingsError: the file does not fit; nothing has changed.
         """
-        return {"groups": [group.name for group in self._sizing.reload().groups]}
+        table = self._sizing.reload()
+        return {"groups": [group.name for group in table.groups], "unserved": table.unserved()}
 
     async def _change(self, name: str, key: str, value: str | None) -> dict[str, Any]:
         with _store():

@@ -125,6 +125,10 @@ class Table:
         """Return the first group that serves a queue."""
         return next((group for group in self.groups if queue in group.queues), None)
 
+    def unserved(self) -> list[str]:
+        """Return the queues that no group serves: without another manager their jobs wait for ever."""
+        return [str(queue) for queue in Queue if self.server(queue) is None]
+
 
 def load(settings: Settings) -> Table:
     """Read the file.

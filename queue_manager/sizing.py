@@ -64,7 +64,13 @@ class Sizing:
         self._file = groups.load(self._settings)
         self._adopt()
         _log.info("settings_read", groups=",".join(group.name for group in self.table.groups))
+        self.warn()
         return self.table
+
+    def warn(self) -> None:
+        """Log which queues nobody serves here."""
+        if unserved := self.table.unserved():
+            _log.warning("queues_unserved", queues=",".join(unserved))
 
     async def read_live(self) -> None:
         """Follow the live settings now; raises one of :data:`app.outage.OUTAGE`."""

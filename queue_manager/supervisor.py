@@ -70,6 +70,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Work until :meth:`stop`; returns when no worker is left and their jobs are back."""
+        self.sizing.warn()
         # In a thread: while it loads, signals are heard.
         await asyncio.gather(asyncio.to_thread(warm_up), self._until_redis_answers())
         background = [

@@ -330,7 +330,9 @@ def test_a_reload_starts_new_groups_and_ends_old_ones(
             controls.reload()
         assert controls.settings()["feeds"]["slots"] == 2
         table.write_text('[pulls]\nqueues = ["feed-pull"]\nslots = 3\n')
-        assert controls.reload() == {"groups": ["pulls"]}
+        unserved = [queue for queue in Queue if queue != "feed-pull"]
+        assert controls.reload() == {"groups": ["pulls"], "unserved": unserved}
+        assert controls.status()["unserved"] == unserved
         await _until(
             lambda: [w["group"] for w in controls.status()["workers"]] == ["pulls"], "only the new one"
         )

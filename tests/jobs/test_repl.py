@@ -163,9 +163,14 @@ def test_the_settings_file_is_read_again(engine: Engine) -> None:
     assert path is not None
     before = path.read_text()
     try:
-        path.write_text(before.replace("[suspects]", "[suspects]\nlifetime = 77"))
+        changed = before.replace("[suspects]", "[suspects]\nlifetime = 77")
+        path.write_text(changed)
         assert "suspects" in repl.ask(engine.settings, "reload")["groups"]
         assert repl.ask(engine.settings, "settings suspects")["suspects"]["lifetime"] == 77
+        path.write_text(changed.replace(', "import"', ""))
+        for command in ("reload", "status"):
+            text = repl.run(engine.settings, "-c", command).stdout
+            assert "No group of this manager serves import,maintenance:" in text
         path.write_text("[feeds")
         done = repl.run(engine.settings, "-c", "reload")
         assert (done.returncode, done.stdout) == (1, "")

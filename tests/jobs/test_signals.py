@@ -70,6 +70,11 @@ def test_hangup_reads_the_settings_again_and_running_jobs_go_on(
         manager.popen.send_signal(signal.SIGHUP)
         eventually(lambda: support.states(redis_client, ids)["started"] == 6, timeout=30)
         assert support.pids(manager, "feeds") == workers
+        assert "queues=import" not in manager.log.read_text()
+        table = settings.queues_file.read_text()
+        settings.queues_file.write_text(table.replace(', "import"', ""))
+        manager.popen.send_signal(signal.SIGHUP)
+        eventually(lambda: "queues_unserved queues=import" in manager.log.read_text(), timeout=30)
         assert manager.stop() == 0
 
 

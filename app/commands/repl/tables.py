@@ -72,7 +72,20 @@ def _status(status: Any) -> str:
         ],
         right={1, 2, 3, 4},
     )
-    return "\n\n".join([head, groups, workers or "No worker runs."])
+    return "\n\n".join([head, groups, *_unserved(status), workers or "No worker runs."])
+
+
+def _reloaded(done: Any) -> str:
+    return "\n".join([f"Groups: {_value(done['groups'])}.", *_unserved(done)])
+
+
+def _unserved(found: Any) -> list[str]:
+    queues = found["unserved"]
+    return (
+        [f"No group of this manager serves {_value(queues)}: without another manager their jobs wait."]
+        if queues
+        else []
+    )
 
 
 def _current(jobs: Sequence[Mapping[str, Any]]) -> str:
@@ -191,6 +204,7 @@ _RENDER: Mapping[str, Render] = {
     **dict.fromkeys(("retry", "drop"), _number_of_tasks),
     "kill": _killed,
     "help": _help,
+    "reload": _reloaded,
     "status": _status,
     "queues": _queues,
     "settings": _settings,
