@@ -1,8 +1,9 @@
 """Where a one-machine set-up keeps its things: folders, sockets, locks and addresses below HOME.
 
     HOME/data/mongodb, HOME/data/redis   what must be kept
+    HOME/data/NAME.lock                  held by who uses it; means nothing by itself
     HOME/log/NAME.log                    one file per process, rotated by size
-    HOME/run                             sockets and locks; may be deleted when nothing runs
+    HOME/run                             sockets; may be deleted when nothing runs
     HOME/secret_key                      made at the first start
 
 Everything here follows from the settings alone, so any process finds the servers without asking one.
@@ -47,7 +48,7 @@ class Layout:
     @property
     def instance_lock(self) -> Path:
         """Held by the one ``eventr up`` of this home, or by a command that runs the servers itself."""
-        return self.run / "eventr.lock"
+        return self.lock("eventr")
 
     @property
     def secret_key(self) -> Path:
@@ -90,6 +91,10 @@ class Layout:
 
     def data(self, name: str) -> Path:
         return self.home / "data" / name
+
+    def lock(self, name: str) -> Path:
+        """Beside the data, which is what must not be used twice: run/ may be taken away at any time."""
+        return self.home / "data" / f"{name}.lock"
 
     def make(self) -> None:
         """Make all folders, readable by this user alone.

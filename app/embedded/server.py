@@ -44,7 +44,7 @@ class Server(abc.ABC):
         self.log_file = self.layout.log / f"{self.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.found = False
-        self._lock_file = self.layout.run / f"{self.name}.lock"
+        self._lock_file = self.layout.lock(self.name)
 
     @property
     @abc.abstractmethod

@@ -26,7 +26,7 @@ start() {
     echo "$1: $((SECONDS - begin)) s"
 }
 
-up() { cat var/run/eventr.lock; }
+up() { cat var/data/eventr.lock; }
 
 git clone -q "$repo" "$folder/clone"
 cd "$folder/clone"

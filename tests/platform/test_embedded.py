@@ -197,11 +197,18 @@ def test_a_folder_held_by_a_stranger_is_refused(home: Settings, monkeypatch: pyt
     monkeypatch.setattr(server, "STOP_TIMEOUT", 0.1)
     layout = embedded.Layout.of(home)
     layout.make()
-    held = child.try_lock(layout.run / "redis.lock")
+    held = child.try_lock(layout.lock("redis"))
     assert held is not None
     with pytest.raises(StartupError, match=r"Another process holds .*redis and does not answer"):
         embedded.Redis(home).launch()
     os.close(held)
+
+
+def test_a_home_whose_run_folder_was_taken_away_still_has_one_instance(home: Settings) -> None:
+    with embedded.only_instance(home) as layout:
+        shutil.rmtree(layout.run)
+        with pytest.raises(StartupError, match=f"already runs .*process {os.getpid()}"):
+            embedded.only_instance(home).__enter__()
 
 
 def test_servers_end_with_a_killed_parent(home: Settings, eventually: Eventually) -> None:

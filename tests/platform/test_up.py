@@ -81,7 +81,7 @@ def _database(up: Up) -> pymongo.MongoClient[dict[str, Any]]:
 
 
 def _locks_are_free(home: Path) -> bool:
-    for path in (home / "run").glob("*.lock"):
+    for path in (home / "data").glob("*.lock"):
         descriptor = child.try_lock(path)
         if descriptor is None:
             return False
