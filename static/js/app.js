@@ -9,7 +9,7 @@ import { offline } from "./net.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
 import * as extras from "./extras.js";
-import { whenOpen } from "./panes.js";
+import { when, whenOpen } from "./panes.js";
 
 const failed = () => toasts.toast(offline());
 
@@ -46,6 +46,7 @@ keys.start(act);
 extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
+  later("refresh", ["refresh"], failed, (action) => when("stream", action));
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"], failed);
   later("share", ["share", "share-note", "chain", "like", "comments"], failed, whenOpen);
   later("share", ["share-send"], failed);

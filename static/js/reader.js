@@ -65,7 +65,7 @@ function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
   const read = row ? !rows.isRead(row) : button.getAttribute("aria-pressed") === "true";
   rows.setAny(id, read);
   if (row && !read) row.dataset.kept = "";
-  remember(() => rows.setAny(id, !read));
+  remember(() => void rows.setAny(id, !read));
   say(read ? t("Marked as read") : t("Kept unread"));
 }
 
@@ -107,31 +107,9 @@ async function markMany(part = "all") {
 }
 
 async function unmark(token, unread) {
-  try {
-    await post("/undo", { token });
-    rows.paintMany(unread, false);
-    say(t("Taken back"));
-    await counts.refresh();
-  } catch (failure) {
-    toast(failure.message);
-  }
-}
-
-async function refresh() {
-  const button = document.querySelector('form[data-act="refresh"]');
-  button?.classList.add("busy");
-  try {
-    const done = await post("/refresh", { stream: list.pane().dataset.stream });
-    say(done.text);
-    for (const pause of [700, 1300, 2000, 4000, 6000]) {
-      await new Promise((resolve) => setTimeout(resolve, pause));
-      await counts.refresh();
-    }
-  } catch (failure) {
-    toast(failure.message);
-  } finally {
-    button?.classList.remove("busy");
-  }
+  await post("/undo", { token });
+  rows.paintMany(unread, false);
+  counts.refresh();
 }
 
 const original = () => (panes.openId() ? article() : rows.current())?.querySelector("a.original")?.click();
@@ -155,7 +133,6 @@ const inList = {
   "view-expanded": () => panes.look({ view: "expanded" }),
   "view-list": () => panes.look({ view: "list" }),
   "view-panes": () => panes.look({ view: "panes" }),
-  refresh,
   tag: panes.when("article", tagEntry),
 };
 
@@ -180,7 +157,7 @@ const forms = {
   share: sent,
   "mark-all": () => markMany(),
   view: (form, button) => panes.look({ [button.name]: button.value }),
-  refresh,
+  refresh: () => act("refresh"),
 };
 
 function submitted(event) {

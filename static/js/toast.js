@@ -8,6 +8,7 @@ export function say(text) {
   document.getElementById("say").textContent = text;
 }
 
+// What an undo returns is what became of it.
 export function toast(text, undo) {
   const box = document.createElement("div");
   const words = document.createElement("span");
@@ -47,7 +48,11 @@ async function take(once) {
   if (index < 0) return;
   undos.splice(index, 1);
   once.box?.remove();
-  await once.run();
+  try {
+    say((await once.run()) ?? t("Taken back"));
+  } catch (failure) {
+    toast(failure.message);
+  }
 }
 
 export function undoLast() {
@@ -61,6 +66,6 @@ export function start() {
     expire(box);
     const form = box.querySelector("form");
     // Also when it has gone by then: what is not in the page is not sent.
-    if (form) remember(() => (document.getElementById("toasts").append(box), form.requestSubmit()));
+    if (form) remember(() => (document.getElementById("toasts").append(box), form.requestSubmit(), ""));
   }
 }

@@ -2,7 +2,7 @@
 // Nodes are moved, never made anew: what is open stays open, and nothing scrolls.
 import * as counts from "./counts.js";
 import { post } from "./net.js";
-import { say, toast } from "./toast.js";
+import { toast } from "./toast.js";
 import { t } from "./words.js";
 
 export const root = () => document.getElementById("feeds");
@@ -106,13 +106,9 @@ export async function settle([url, fields], back, words) {
 
 // A tree that was drawn anew meanwhile has none of the nodes that go back: it is drawn once more.
 async function undo(token, back, drawn) {
-  try {
-    const answer = post("/undo", { token });
-    const done = await (root() === drawn ? counts.own(answer) : answer);
-    back();
-    say(done.text);
-    counts.refresh();
-  } catch (failure) {
-    toast(failure.message);
-  }
+  const answer = post("/undo", { token });
+  const done = await (root() === drawn ? counts.own(answer) : answer);
+  back();
+  counts.refresh();
+  return done.text;
 }

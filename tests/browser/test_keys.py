@@ -486,6 +486,42 @@ def test_the_focus_never_jumps_to_the_top(
     expect(page.locator(".pane-list h1")).to_be_focused()
 
 
+def test_what_is_taken_back_is_said(visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, eventually)
+    press(page, "j")
+    desk.opened(0)
+    for key, words in (("s", "Starred"), ("m", "Kept unread")):
+        press(page, key)
+        desk.shows("#say", words)
+        press(page, "z")
+        desk.shows("#say", "Taken back")
+    press(page, "Shift+A")
+    expect(page.locator(".toast")).to_contain_text("marked as read")
+    desk.undone(5)
+    desk.shows("#say", "Taken back")
+
+
+def test_what_a_check_for_new_entries_brings_is_said(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    say = page.locator("#say")
+    stop_clock(page)
+    press(page, "r")
+    expect(say).to_have_text("Checking 3 feeds")
+    for _ in range(5):
+        with page.expect_response("**/api/counts**"):
+            page.clock.run_for(6000)
+    expect(say).to_have_text("Nothing new yet")
+    press(page, "r")
+    expect(say).to_have_text("Checking 3 feeds")
+    first = site.services.reading.tree(ann).folders[0].feeds[0].feed_id
+    url = f"https://{NAMES[0]}.example/feed"
+    pull(site.services, [first], {url: rss("Feed one", [(f"late {n}", "<p>x</p>") for n in range(3)])})
+    with page.expect_response("**/api/counts**"):
+        page.clock.run_for(700)
+    expect(say).to_have_text("3 new")
+
+
 # -- settings and help
 @pytest.mark.parametrize("js", [True, False])
 def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, ann: Actor, js: bool) -> None:

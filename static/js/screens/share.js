@@ -30,24 +30,13 @@ async function paint(sent) {
 }
 
 async function restore(token) {
-  try {
-    await post("/undo", { token });
-    await paint();
-    say(t("Taken back"));
-  } catch (failure) {
-    toast(failure.message);
-  }
+  await post("/undo", { token });
+  await paint();
 }
 
 async function takeBack(share) {
-  try {
-    const { undo } = await post("/shares/remove", { share });
-    await paint();
-    say(t("Taken back"));
-    return undo;
-  } catch (failure) {
-    toast(failure.message);
-  }
+  await post("/shares/remove", { share });
+  await paint();
 }
 
 async function send(form) {
