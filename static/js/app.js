@@ -50,6 +50,7 @@ if (document.querySelector(".reader")) {
   later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"], failed);
   later("share", ["share", "share-note", "chain", "like", "comments"], failed, whenOpen);
   later("share", ["share-send"], failed);
+  later("tags", ["tag"], failed, whenOpen);
   later("tags", ["tag-send"], failed);
   later("entry", ["original-background", "mail", "copy-link"], failed, whenOpen);
   later("entry", ["full-screen", "text-larger", "text-smaller"], failed);

@@ -13,7 +13,7 @@ export const stream = () => list.pane().dataset.url;
 export const view = () => list.pane().dataset.view;
 const narrow = matchMedia("(max-width: 699px)");
 // An entry lies over its list, not beside it.
-const over = () => narrow.matches || view() !== "panes";
+const over = () => narrow.matches || view() !== "panes" || reader().classList.contains("full");
 
 function pane(name) {
   reader().dataset.pane = name;
@@ -39,6 +39,10 @@ function entitle() {
 
 export const openId = () => new URL(location.href).searchParams.get("entry");
 
+// Which entry keys are about: the chosen one; nobody sees which that is below the open one.
+export const chosen = () => (openId() && over() ? null : rows.current()?.dataset.id) ?? openId();
+export const isOpen = () => chosen() === openId();
+
 // What is on its way to a place: a promise of true, of null if another comes instead, else of something false.
 const coming = {};
 
@@ -56,6 +60,14 @@ export const when = (place, action) => function act() {
 export const whenOpen = (action) => when("stream", when("article", action));
 
 export const open = (...what) => track("article", show(...what));
+
+// Where the text of that entry is: it is opened unless the list holds it.
+export function inText(action) {
+  const row = rows.current();
+  if (isOpen()) action(article());
+  else if (row.querySelector(".text-whole")) action(row);
+  else open(row).then((came) => came && action(article()));
+}
 
 async function show(row, { push = true } = {}) {
   const id = row.dataset.id;

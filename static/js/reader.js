@@ -58,7 +58,7 @@ async function feed(by) {
   return panes.go(link.href);
 }
 
-function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
+function toggleRead(id = panes.chosen()) {
   const row = id && list.byId(id);
   const button = id && !row && article().querySelector(`form[data-act="read"][data-id="${CSS.escape(id)}"] button`);
   if (!row && !button) return;
@@ -69,21 +69,13 @@ function toggleRead(id = panes.openId() ?? rows.current()?.dataset.id) {
   say(read ? t("Marked as read") : t("Kept unread"));
 }
 
-function toggleStar(id = panes.openId() ?? rows.current()?.dataset.id) {
+function toggleStar(id = panes.chosen()) {
   const button = id && (list.byId(id) ?? article()).querySelector(`form[data-act="star"][data-id="${CSS.escape(id)}"] button`);
   if (!button) return;
   const on = button.getAttribute("aria-pressed") !== "true";
   rows.setStar(id, on);
   remember(() => rows.setStar(id, !on));
   say(on ? t("Starred") : t("Star removed"));
-}
-
-async function tagEntry() {
-  if (!panes.openId() && rows.current()) await panes.open(rows.current());
-  const menu = document.querySelector("#tags details");
-  if (!menu) return;
-  menu.open = true;
-  document.getElementById("tag-name").focus();
 }
 
 // All of the list, or what lies above or below an entry.
@@ -112,8 +104,8 @@ async function unmark(token, unread) {
   counts.refresh();
 }
 
-const original = () => (panes.openId() ? article() : rows.current())?.querySelector("a.original")?.click();
-const openClose = () => (panes.openId() ? panes.close() : rows.current() && panes.open(rows.current()));
+const original = () => panes.inText((place) => place.querySelector("a.original")?.click());
+const openClose = () => (panes.isOpen() ? panes.close() : panes.open(rows.current()));
 
 const inList = {
   next: () => step(1, true),
@@ -133,7 +125,6 @@ const inList = {
   "view-expanded": () => panes.look({ view: "expanded" }),
   "view-list": () => panes.look({ view: "list" }),
   "view-panes": () => panes.look({ view: "panes" }),
-  tag: panes.when("article", tagEntry),
 };
 
 export const actions = {

@@ -486,6 +486,102 @@ def test_the_focus_never_jumps_to_the_top(
     expect(page.locator(".pane-list h1")).to_be_focused()
 
 
+def _starred(page: Page) -> list[int]:
+    return page.locator("#rows .row").evaluate_all(
+        "(rows) => rows.flatMap((r, i) => r.querySelector('.star[aria-pressed=true]') ? [i] : [])"
+    )
+
+
+def _rest(desk: Desk) -> None:
+    """Open the first entry, and choose the third one beside it."""
+    press(desk.page, "j")
+    desk.opened(0)
+    press(desk.page, "n")
+    press(desk.page, "n")
+    desk.chosen(2)
+
+
+def test_keys_are_about_the_chosen_row_whichever_entry_is_open(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, eventually)
+    _rest(desk)
+    press(page, "s")
+    desk.shows("#say", "Starred")
+    assert _starred(page) == [2]
+    press(page, "m")
+    desk.read(2)
+    desk.opened(0)
+    press(page, "z")
+    desk.read(2, False)
+    press(page, "z")
+    eventually(lambda: _starred(page) == [])
+    press(page, "o")
+    desk.opened(2)
+    press(page, "o")
+    expect(page.locator("#article")).to_contain_text("Choose an entry")
+    desk.chosen(2)
+
+
+@pytest.mark.parametrize("key", ["v", "b"])
+def test_the_original_of_the_chosen_row_is_shown(
+    visit: Visit, ann: Actor, eventually: Callable[..., object], key: str
+) -> None:
+    page = visit(login="ann")
+    page.context.route("https://site.example/**", lambda route: route.fulfill(body=""))
+    desk = Desk(page, eventually)
+    _rest(desk)
+    with page.context.expect_page() as other:
+        press(page, key)
+    other.value.wait_for_url(f"https://site.example/{desk.titles[2][-1]}")
+    desk.opened(2)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [("t", "#tag-name:focus"), ("Shift+D", ".share-box textarea:focus"), ("f", ".full #entry-title")],
+)
+def test_what_is_done_in_an_article_opens_that_of_the_chosen_row(
+    visit: Visit, ann: Actor, eventually: Callable[..., object], key: str, shown: str
+) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, eventually)
+    _rest(desk)
+    press(page, key)
+    expect(page.locator(shown)).to_be_visible()
+    desk.opened(2)
+
+
+def test_keys_are_about_the_open_entry_where_it_covers_its_list(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, eventually)
+    press(page, "2")
+    expect(page.locator(".pane-list")).to_have_attribute("data-view", "list")
+    _rest(desk)
+    press(page, "s")
+    desk.shows("#say", "Starred")
+    assert _starred(page) == [0]
+    press(page, "o")
+    expect(page.locator("#rows .row").nth(2).locator("h2 a")).to_be_focused()
+    press(page, "s")
+    eventually(lambda: _starred(page) == [0, 2])
+
+
+def test_keys_are_about_the_open_entry_where_none_of_the_list_is_chosen(
+    site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    number = page.locator("#rows .row").last.get_attribute("data-id")
+    title = page.locator("#rows .row h2 a").last.evaluate("(a) => a.lastChild.textContent.trim()")
+    page.goto(f"/read/starred?entry={number}")
+    expect(page.locator("#entry-title")).to_have_text(title)
+    press(page, "s")
+    expect(page.locator("#article .star")).to_have_attribute("aria-pressed", "true")
+
+
 def test_what_is_taken_back_is_said(visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
     page = visit(login="ann")
     desk = Desk(page, eventually)

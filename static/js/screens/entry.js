@@ -1,8 +1,8 @@
-// What is done with the entry that is open or chosen, and how large it stands there. Loaded with the first
+// What is done with the entry that is chosen or open, and how large it stands there. Loaded with the first
 // of these keys.
 import { register } from "../actions.js";
 import { post } from "../net.js";
-import { openId, whenOpen } from "../panes.js";
+import { chosen, inText, isOpen, open, openId, whenOpen } from "../panes.js";
 import { current } from "../rows.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
@@ -10,8 +10,8 @@ import { t } from "../words.js";
 const [SMALLEST, LARGEST] = [16, 24];
 const root = document.documentElement;
 const reader = () => document.querySelector(".reader");
-const place = () => (openId() ? document.getElementById("article") : current());
-const original = () => place()?.querySelector("a.original");
+const place = () => chosen() && (isOpen() ? document.getElementById("article") : current());
+const original = (here) => here.querySelector("a.original");
 
 function title() {
   const words = place().querySelector("#entry-title, h2 a").cloneNode(true);
@@ -19,12 +19,13 @@ function title() {
   return words.textContent.trim();
 }
 
-const link = () => original()?.href ?? new URL(`/entries/${openId() ?? current().dataset.id}`, location).href;
+const link = () => original(place())?.href ?? new URL(`/entries/${chosen()}`, location).href;
 
 // What a click with Ctrl does, Cmd on a Mac: the new tab stays behind.
 function behind() {
-  if (!original()) return false;
-  original().dispatchEvent(new MouseEvent("click", { ctrlKey: true, metaKey: true, cancelable: true }));
+  if (!chosen()) return false;
+  const click = new MouseEvent("click", { ctrlKey: true, metaKey: true, cancelable: true });
+  inText((here) => original(here)?.dispatchEvent(click));
 }
 
 function mail() {
@@ -55,6 +56,7 @@ function offer(url) {
 
 function full() {
   if (!place()) return false;
+  if (openId() && !isOpen()) open(current());
   reader().classList.toggle("full");
 }
 
@@ -64,7 +66,7 @@ function leave() {
 }
 
 let timer = 0;
-function text(by) {
+function resize(by) {
   const size = Math.min(LARGEST, Math.max(SMALLEST, Number(root.dataset.textSize) + by));
   root.dataset.textSize = size;
   say(t("Text size {size}", { size }));
@@ -78,6 +80,6 @@ register({
   "copy-link": whenOpen(copy),
   "full-screen": full,
   close: leave,
-  "text-larger": () => text(1),
-  "text-smaller": () => text(-1),
+  "text-larger": () => resize(1),
+  "text-smaller": () => resize(-1),
 });

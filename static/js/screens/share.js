@@ -3,8 +3,7 @@ import { register } from "../actions.js";
 import * as counts from "../counts.js";
 import { byId } from "../list.js";
 import { post } from "../net.js";
-import { open, openId, whenOpen } from "../panes.js";
-import { current } from "../rows.js";
+import { chosen, open, whenOpen } from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
 
@@ -13,7 +12,7 @@ const article = () => document.querySelector("#article [data-entry]");
 
 // The box of this entry, which is opened for it.
 async function ready() {
-  const id = openId() ?? current()?.dataset.id;
+  const id = chosen();
   if (!id) return say(t("Choose an entry first")), null;
   if (article()?.dataset.entry !== id && byId(id)) await open(byId(id));
   return article()?.dataset.entry === id ? box() : null;

@@ -1,7 +1,9 @@
-// Tags of the open entry: the menu in its article, its words in the row and the tree. Loaded with the first
-// that is given or taken.
-import { act, register } from "../actions.js";
+// Tags of the chosen entry: the menu in its article, its words in the row and the tree. Loaded when the menu
+// is first asked for by its key, or with the first that is given or taken.
+import { register } from "../actions.js";
 import { post } from "../net.js";
+import * as panes from "../panes.js";
+import { current } from "../rows.js";
 import { say, toast } from "../toast.js";
 
 const reload = async (url, id) => {
@@ -25,13 +27,20 @@ function paint(id, tags) {
 // Another one may be open by the time an answer comes: that has its own menu.
 const isOpen = (id) => document.querySelector("#article [data-entry]")?.dataset.entry === id;
 
+function write() {
+  const menu = document.querySelector("#tags details");
+  if (!menu) return;
+  menu.open = true;
+  document.getElementById("tag-name").focus();
+}
+
 async function send(form) {
   const { entry, add, remove } = Object.fromEntries(new FormData(form));
   try {
     const { tags } = await post("/entries/tag", { entry, ...(add ? { add } : { remove }) });
     paint(entry, tags);
     await Promise.all([isOpen(entry) && reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
-    if (isOpen(entry)) act("tag");
+    if (isOpen(entry)) write();
     say(tags.map((tag) => tag.name).join(", "));
   } catch (failure) {
     toast(failure.message);
@@ -44,4 +53,9 @@ function sent() {
   if (form) send(form);
 }
 
-register({ "tag-send": sent });
+async function tag() {
+  if (!panes.isOpen()) await panes.open(current());
+  write();
+}
+
+register({ tag: panes.whenOpen(() => void tag()), "tag-send": sent });
