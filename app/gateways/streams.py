@@ -44,6 +44,11 @@ class Sources:
             return True
         return mine.state.is_read(entry.seq)
 
+    def marks(self, feed_id: int) -> bool:
+        """Return whether what he reads in a feed is kept: not of his own shares, nor of what he has left."""
+        mine = self.subscriptions.get(feed_id)
+        return mine is not None and mine.id != 0
+
     def language(self, feed_id: int) -> str | None:
         """Return what language a feed says it is in."""
         card = self.cards.get(feed_id)

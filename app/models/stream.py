@@ -205,6 +205,7 @@ class Snapshot:
 class EntryRow:
     """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
 
+    ``markable``: it is of a feed of his; what is not is neither to be read nor to be kept unread.
     ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
     ``pictures`` come with it.
     ``sharers`` are those whom the reader follows who shared it. ``lost``: why it is not shown.
@@ -228,6 +229,7 @@ class EntryRow:
     pictures: tuple[Enclosure, ...] = ()
     sharers: tuple[Sharer, ...] = ()
     lost: Link | None = None
+    markable: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -265,7 +267,7 @@ class Article:
     """One entry to be read, with its feed's names and the user's own marks.
 
     Of a share ``source_id`` and the names are those of the feed that the entry is from; ``person``: that is
-    somebody's own words.
+    somebody's own words. ``markable``: as that of a row.
     """
 
     entry: Entry
@@ -280,6 +282,7 @@ class Article:
     tags: tuple[Tag, ...] = ()
     sharers: tuple[Sharer, ...] = ()
     shares: tuple[Share, ...] = ()
+    markable: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -207,4 +207,5 @@ def _row(
         tags=tags,
         sharers=sharers,
         lost=entry.lost,
+        markable=sources.marks(entry.feed_id),
     )

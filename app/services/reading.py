@@ -262,6 +262,7 @@ class ReadingService:
             tags=self._tags.names(actor.user_id, marks).get(root, ()),
             sharers=sharers,
             shares=shares,
+            markable=sources.marks(entry.feed_id),
         )
 
     def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:

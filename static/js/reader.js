@@ -61,7 +61,7 @@ async function feed(by) {
 function toggleRead(id = panes.chosen()) {
   const row = id && list.byId(id);
   const button = id && !row && article().querySelector(`form[data-act="read"][data-id="${CSS.escape(id)}"] button`);
-  if (!row && !button) return;
+  if (row ? !row.dataset.feed : !button) return false;
   const read = row ? !rows.isRead(row) : button.getAttribute("aria-pressed") === "true";
   rows.setAny(id, read);
   if (row && !read) row.dataset.kept = "";

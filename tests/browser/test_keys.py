@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from app.models.actor import Actor, Role
+from app.models.sharing import Audience
 from app.web import keynames, keys
 from tests.browser.conftest import Site
 from tests.support.reader import add_user, pull, rss
@@ -616,6 +617,33 @@ def test_what_a_check_for_new_entries_brings_is_said(site: Site, visit: Visit, a
     with page.expect_response("**/api/counts**"):
         page.clock.run_for(700)
     expect(say).to_have_text("3 new")
+
+
+def test_own_shares_have_no_unread_state(site: Site, visit: Visit, ann: Actor) -> None:
+    services = site.services
+    services.following.edit(
+        ann, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
+    )
+    page = visit(login="ann")
+    press(page, "j")
+    press(page, "Shift+S")
+    expect(page.locator("#share")).to_contain_text("You shared this")
+    for view in "panes", "expanded":
+        page.goto(f"/read/shares?view={view}")
+        press(page, "n")
+        expect(page.locator("#rows .row[aria-current]")).to_be_visible()
+        press(page, "m")
+        press(page, "s")
+        expect(page.locator("#say")).to_have_text("Starred")
+        expect(page.locator("[data-act=read]")).to_have_count(0)
+        press(page, "s")
+        expect(page.locator("#say")).to_have_text("Star removed")
+    press(page, "o")
+    expect(page.locator("#article .star")).to_be_visible()
+    press(page, "m")
+    press(page, "s")
+    expect(page.locator("#say")).to_have_text("Starred")
+    expect(page.locator("[data-act=read], .toast")).to_have_count(0)
 
 
 # -- settings and help

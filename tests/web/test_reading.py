@@ -14,6 +14,8 @@ from app import clock
 from app.bootstrap import Services
 from app.mappers import entrybodies
 from app.models.actor import Actor
+from app.models.sharing import Audience
+from app.models.stream import StreamQuery, StreamRef
 from tests.support.reader import add_user, follow, pull, rss
 from tests.web.conftest import Visitor
 
@@ -45,6 +47,26 @@ def _rows(html: str) -> list[tuple[str, bool]]:
 def _forms(html: str, action: str) -> list[dict[str, str]]:
     tree = lxml.html.fromstring(html)
     return [dict(form.form_values()) for form in tree.forms if form.action == action]
+
+
+def test_what_is_of_no_feed_of_ones_own_has_no_unread_state(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    feed = _feed(services, reader, 2)
+    kept, shared = (row.id for row in services.reading.page(reader, StreamQuery(StreamRef.parse("all"))).rows)
+    services.following.edit(
+        reader, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
+    )
+    services.sharing.share(reader, shared)
+    services.reading.star(reader, kept, True)
+    own = services.reading.page(reader, StreamQuery(StreamRef.parse("shares"))).rows[0].id
+    assert _forms(ann.get(f"/read/starred?entry={kept}").text, "/entries/mark")
+    services.subscriptions.unsubscribe(reader, feed)
+    for url in f"/read/shares?entry={own}", f"/read/starred?entry={kept}":
+        for view in "panes", "expanded":
+            page = ann.get(f"{url}&view={view}").text
+            assert _forms(page, "/entries/star")
+            assert not _forms(page, "/entries/mark")
 
 
 def test_a_list_is_paged_by_links(services: Services, ann: Visitor, reader: Actor) -> None:
