@@ -50,12 +50,15 @@ export function move(feed, delta) {
   title();
 }
 
+const pane = () => document.querySelector(".pane-list");
+
 function title() {
   const all = document.querySelector(".tree a[data-all]");
-  const here = document.querySelector(".tree a[aria-current]") ?? all;
+  // What the tree does not show keeps the number that came with it.
+  const here = pane().dataset.stream === "all" ? all : document.querySelector(".tree a[aria-current]");
   const unread = Number(here?.dataset.unread ?? 0);
   const sub = document.getElementById("unread");
-  if (sub) sub.textContent = unread ? tn("{n} unread", "{n} unread", unread) : t("All read");
+  if (sub && here) sub.textContent = unread ? tn("{n} unread", "{n} unread", unread) : t("All read");
   const total = Number(all?.dataset.unread ?? 0);
   if (all) document.title = document.title.replace(/^(\(\d+\) )?/, total ? `(${total}) ` : "");
 }
@@ -114,7 +117,7 @@ export function refresh() {
   }));
 }
 
-const shown = () => document.querySelector(".pane-list").dataset.snapshot;
+const shown = () => pane().dataset.snapshot;
 
 async function fetched() {
   missed = false;

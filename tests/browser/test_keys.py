@@ -646,6 +646,16 @@ def test_own_shares_have_no_unread_state(site: Site, visit: Visit, ann: Actor) -
     expect(page.locator("[data-act=read], .toast")).to_have_count(0)
 
 
+def test_the_head_of_a_list_counts_that_list(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.goto("/read/following")
+    expect(page).to_have_title(re.compile(r"^\(18\) Following"))
+    expect(page.locator("#unread")).to_have_text("All read")
+    page.goto("/read")
+    press(page, "j")
+    expect(page.locator("#unread")).to_have_text("17 unread")
+
+
 # -- settings and help
 @pytest.mark.parametrize("js", [True, False])
 def test_a_key_is_set_by_pressing_it_or_by_writing_it(site: Site, visit: Visit, ann: Actor, js: bool) -> None:
