@@ -220,6 +220,8 @@ def _tree(d: Desk) -> None:
     d.focused("Folder A")
     for action, text in (
         ("next-folder", "Folder B"),
+        ("next-folder", "Folder A"),  # round and round
+        ("previous-folder", "Folder B"),
         ("previous-folder", "Folder A"),
         ("next-feed", "Feed one"),
         ("next-feed", "Feed two"),

@@ -34,13 +34,15 @@ function fold() {
   box.open = !box.open;
 }
 
-const own = () => current()?.closest(".folder")?.querySelector(":scope > a[data-folder]");
+const own = () => current()?.closest("[data-folder]") ?? current()?.closest(".folder")?.querySelector(":scope > a[data-folder]");
 
 function folder(by) {
   if (!pane()) return false;
   const all = [...document.querySelectorAll(".tree a[data-folder]")];
   const at = all.indexOf(own());
-  const ring = by > 0 ? all.slice(at + 1) : all.slice(0, at < 0 ? all.length : at).reverse();
+  // Round and round: after the last comes the first.
+  const ring = [...all.slice(at + 1), ...all.slice(0, Math.max(0, at))];
+  if (by < 0) ring.reverse();
   const link = ring.find((one) => Number(one.dataset.unread) > 0);
   if (link) link.click();
   else say(t("No other folder has unread entries"));
