@@ -193,8 +193,10 @@ function refused(event) {
 }
 
 function place(row, state) {
-  if (state?.scroll === undefined) return rows.select(row, "center");
-  row.setAttribute("aria-current", "true");
+  if (state?.scroll === undefined) rows.select(row, "center");
+  else row.setAttribute("aria-current", "true");
+  // The head had the focus as long as no row was chosen.
+  if (document.activeElement.matches("#stream h1")) row.querySelector("a").focus({ preventScroll: true });
 }
 
 // View, density, order and filter are kept for this stream; the rows stay unless other ones are asked for.

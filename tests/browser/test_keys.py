@@ -585,6 +585,20 @@ def test_keys_are_about_the_open_entry_where_none_of_the_list_is_chosen(
     expect(page.locator("#article .star")).to_have_attribute("aria-pressed", "true")
 
 
+def test_other_views_keep_the_focus_on_the_chosen_row(
+    visit: Visit, ann: Actor, eventually: Callable[..., object]
+) -> None:
+    page = visit(login="ann")
+    desk = Desk(page, eventually)
+    press(page, "n")
+    press(page, "n")
+    for key, view in (("1", "expanded"), ("2", "list"), ("3", "panes")):
+        press(page, key)
+        expect(page.locator(".pane-list")).to_have_attribute("data-view", view)
+        desk.chosen(1)
+        expect(page.locator("#rows .row").nth(1).locator("h2 a")).to_be_focused()
+
+
 def test_what_is_taken_back_is_said(visit: Visit, ann: Actor, eventually: Callable[..., object]) -> None:
     page = visit(login="ann")
     desk = Desk(page, eventually)
