@@ -167,7 +167,9 @@ def _marked(
             continue
         upto = last if seen is None else min(last, seen[feed_id])
         spared = [s for s in keep.get(feed_id, ()) if s <= upto and not before.is_read(s)]
-        after = before.marked_upto(upto).with_unread(spared)
-        counts[feed_id] = count - after.count_unread(first, last) if upto < last or spared else count
+        # Not of ``before``: what was taken back above that is as unread as it was when it comes again.
+        after = mine.state.marked_upto(upto).with_unread(spared)
+        left = after.without(card.gone).count_unread(first, last) if upto < last or spared else 0
+        counts[feed_id] = count - left
         replaces.append(Replace(mine, after, mass))
     return counts, replaces

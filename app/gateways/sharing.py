@@ -148,20 +148,31 @@ class SharingGateway:
     ) -> Share:
         private = share.audience is Audience.PRIVATE
         feed_id = profile.closet_id if private else profile.feed_id
-        seq = self._feeds.number(feed_id, share.at, now, session)
-        if seq is None:
-            raise NotFoundError(user_id=profile.user_id)
+        known, other = (share.seq, share.left) if share.feed_id == feed_id else (share.left, share.seq)
+        revised = now if share.seq else None  # it was somewhere before
+        seq = self._number(profile, feed_id, known, share.at, now, session)
         of = Origin(share.id, feed_id) if share.is_post else share.of
-        share = dataclasses.replace(share, feed_id=feed_id, seq=seq, of=of)
+        share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
         # Before the root is counted: who shares it for the second time changes nothing.
         stars = self._shares.add(share, profile.shown_to, session)
         numbered = Numbered(feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at))
-        self._entries.share(numbered, share.id, of, session, stars=stars)
+        self._entries.share(numbered, share.id, of, session, stars=stars, revised=revised)
         # A root is counted like a starred entry: retention keeps it.
         if not share.is_post and not self._entries.star(of.feed_id, of.entry_id, 1, session):
             raise NotFoundError(entry_id=of.entry_id)
         self._count(share, 1, session)
         return share
+
+    def _number(
+        self, profile: Profile, feed_id: int, known: int, at: dt.datetime, now: dt.datetime, session: Session
+    ) -> int:
+        """Return the number that a share had in a feed (0: none), by which it stays read, or the next one."""
+        if known and self._feeds.back(feed_id, known, at, now, session):
+            return known
+        seq = self._feeds.number(feed_id, at, now, session)
+        if seq is None:
+            raise NotFoundError(user_id=profile.user_id)
+        return seq
 
     def _count(self, share: Share, by: int, session: Session) -> None:
         """Count a share among what is shared at the moment, if everybody sees it."""

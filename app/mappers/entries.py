@@ -138,12 +138,20 @@ class EntryMapper:
 
     @translated
     def share(
-        self, numbered: Numbered, entry_id: int, of: Origin, session: Session, *, stars: int = 0
+        self,
+        numbered: Numbered,
+        entry_id: int,
+        of: Origin,
+        session: Session,
+        *,
+        stars: int = 0,
+        revised: dt.datetime | None = None,
     ) -> None:
         """Insert the entry of a share, whose id is known, inside a transaction.
 
         Args:
             stars: those it had before, when it is brought back.
+            revised: when it is brought back: its id tells only when it came for the first time.
 
         Raises:
             ConflictError: its place or id was taken meanwhile; the transaction is over.
@@ -151,6 +159,8 @@ class EntryMapper:
         doc = {**_doc(numbered, entry_id), "of": Int64(of.entry_id), "of_feed": Int64(of.feed_id)}
         if stars:
             doc["stars"] = stars
+        if revised:
+            doc["revised"] = revised
         try:
             self._entries.insert_one(doc, session=session)
         except DuplicateKeyError as e:

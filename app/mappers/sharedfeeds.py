@@ -2,7 +2,8 @@
 
 Their numbers rise without gaps like those of all feeds. What is taken back leaves its number behind:
 ``gone`` is a bitmap of such numbers, laid out as that of a subscription, and counts as read for everybody.
-So taking a share back is one write, however many people follow.
+So taking a share back is one write, however many people follow; and so is bringing it back, under its number,
+by which those who have read it have.
 
 Whatever changes what such a feed says sets ``hub_at`` with it, so that no crash can lose that our hub owes
 its subscribers a push (:mod:`app.mappers.hubs` takes it away).
@@ -73,6 +74,23 @@ class SharedFeedMapper:
             session=session,
         )
         return int(doc["last_seq"]) if doc else None
+
+    @translated
+    def back(self, feed_id: int, seq: int, at: dt.datetime, now: dt.datetime, session: Session) -> bool:
+        """Let the number that an entry left behind be its again; False: there is no such number any more."""
+        ((word, mask),) = mask_of([seq]).items()
+        query = {
+            "_id": feed_id,
+            "first_seq": {"$lte": seq},
+            # By its place: a mask with the sign's bit would be refused.
+            f"gone.{word}": {"$bitsAllSet": [seq & 63]},
+        }
+        update = {
+            "$bit": {f"gone.{word}": {"and": Int64(~mask)}},
+            "$max": {"last_entry_at": at},
+            "$set": {"index_at": now, "changed_at": now, "hub_at": now},
+        }
+        return bool(self._feeds.update_one(query, update, session=session).matched_count)
 
     @translated
     def stir(self, feed_id: int, now: dt.datetime, session: Session) -> None:

@@ -1,7 +1,7 @@
 """Shares: the collection ``shares``. Queries for a chain carry ``of``, its shard key; others name ids.
 
-    {_id, of, of_feed, user_id, feed_id, seq, at, path, note, audience, stream?, edited?, live?, removed?,
-     stars?}
+    {_id, of, of_feed, user_id, feed_id, seq, left?, at, path, note, audience, stream?, edited?, live?,
+     removed?, stars?}
 
 ``stream`` is the audience of its sharer's whole stream where that is not everybody: so what may be counted is
 known without his profile.
@@ -246,6 +246,8 @@ def share_doc(share: Share) -> Doc:
         "audience": share.audience.value,
         "live": True,
     }
+    if share.left:
+        doc["left"] = Int64(share.left)
     return {**doc, "edited": share.edited} if share.edited else doc
 
 
@@ -263,4 +265,5 @@ def share_of(doc: Doc) -> Share:
         audience=Audience(doc["audience"]),
         edited=doc.get("edited"),
         live=doc.get("live", False),
+        left=doc.get("left", 0),
     )

@@ -131,6 +131,7 @@ class Share:
 
     Attributes:
         id: of the share and of its entry in the sharer's feed. feed_id, seq: that entry's place.
+        left: the number that it left behind in the other one of its sharer's feeds, 0: it was never there.
         path: the shares it came through, from the root's first to the one it was taken from.
         note: as typed. edited: when it was changed last.
         audience: as chosen; the stream's own may be narrower.
@@ -148,6 +149,7 @@ class Share:
     audience: Audience = Audience.PUBLIC
     edited: dt.datetime | None = None
     live: bool = True
+    left: int = 0
 
     @property
     def source(self) -> int | None:

@@ -102,6 +102,49 @@ def test_a_share_that_is_taken_back_is_neither_counted_nor_listed(
         sharing.restore(ann, undo)
 
 
+def test_what_was_read_of_a_share_stays_read_when_it_comes_back(
+    people: People, ann: Actor, bob: Actor, cleo: Actor
+) -> None:
+    entries = people.blog([ann], 70)
+    people.open(ann)
+    people.follow(bob, "ann")
+    people.follow(cleo, "ann")
+    sharing, reading = people.services.sharing, people.services.reading
+    shares = [sharing.share(ann, e).share for e in entries]
+    # One in the midst, and those at the ends of a word of 64 bits.
+    read = [shares[n] for n in (30, 62, 63, 64)]
+    reading.mark(bob, [s.id for s in read], True)
+    undos = [sharing.remove(ann, s.id) for s in read]
+    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 66)
+    back = [sharing.restore(ann, undo) for undo in undos]
+    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 70)
+    for share in back:
+        sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
+    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 66)
+    sharing.restore(ann, sharing.remove(ann, back[0].id))
+    for share in back:
+        sharing.edit(ann, share.id, note="", audience=Audience.FOLLOWERS)
+    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (66, 70)
+    sharing.share(ann, people.blog([ann], name="other")[0])
+    assert (reading.tree(bob).unread, reading.tree(cleo).unread) == (67, 71)
+
+
+def test_a_mass_action_marks_nothing_above_it_that_was_taken_back(
+    people: People, ann: Actor, bob: Actor
+) -> None:
+    one, two, three = people.blog([ann], 3)
+    people.open(ann)
+    people.follow(bob, "ann")
+    sharing, reading = people.services.sharing, people.services.reading
+    sharing.share(ann, one)
+    page = reading.page(bob, StreamQuery(FOLLOWING))
+    sharing.share(ann, two)
+    undo = sharing.remove(ann, sharing.share(ann, three).share.id)
+    assert reading.mark_all(bob, FOLLOWING, snapshot=page.snapshot).count == 1
+    sharing.restore(ann, undo)
+    assert reading.tree(bob).unread == 2
+
+
 def test_a_search_can_be_about_what_friends_share_alone(people: People, ann: Actor, bob: Actor) -> None:
     one, two = people.blog([ann, bob], 2)
     people.open(ann)
