@@ -284,6 +284,7 @@ class Services:
             g.profiles,
             g.sight,
             g.accounts,
+            g.changes,
             self.notifier,
             self.events,
             self.limiter,

@@ -41,6 +41,11 @@ class ChangeGateway:
             seqs.setdefault(key.feed_id, []).append(key.seq)
         self.note(user_id, seqs)
 
+    def note_feed(self, user_id: int, feed_id: int) -> None:
+        """Note a change of all entries of a feed, of very many those of the newest."""
+        if card := self._feeds.cards([feed_id]).get(feed_id):
+            self.note(user_id, self._few({feed_id: range(card.first_seq, card.last_seq + 1)}))
+
     def note_mass(self, user_id: int, token: str) -> None:
         """Note what a mass action changed, or what taking it back is about to change.
 

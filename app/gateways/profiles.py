@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app import clock
 from app.errors import NotFoundError
 from app.mappers.profiles import ProfileMapper
 from app.mappers.sharedfeeds import SharedFeedMapper
@@ -144,7 +145,7 @@ class ProfileGateway:
         if found is None:
             raise NotFoundError(user_id=user_id)
         self.renamed(found, session)
-        self._feeds.hide([found.feed_id], found.hidden or found.audience is Audience.PRIVATE, session)
+        self._feeds.hide(found.feed_id, found.shown_to is Audience.PRIVATE, clock.now(), session)
         return found
 
     def renamed(self, profile: Profile, session: Session | None = None) -> None:

@@ -147,7 +147,9 @@ class SyncGateway:
         feeds = list(sieve.feeds)
         arrived = self._arrivals.since(feeds, since, self._most) if feeds else []
         revised = self._arrivals.revised(feeds, query.since, self._most) if feeds else []
-        new = {f for f in feeds if shelf.sources.subscriptions[f].id >= since}
+        # A stream that was closed is seen as a whole again, like one that somebody begins to read.
+        begins, cards = shelf.sources.subscriptions, shelf.sources.cards
+        new = {f for f in feeds if begins[f].id >= since or cards[f].shown_ms * 1000 >= since}
         begun = self._merger.take([sieve.feeds[f] for f in new], Wanted(self._most, True, sieve.read))
         touched = {f: sorted(n) for f, n in numbers.items() if f in sieve.feeds}
         if max(len(arrived), len(revised), len(begun), sum(map(len, touched.values()))) >= self._most:

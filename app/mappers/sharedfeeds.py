@@ -116,8 +116,12 @@ class SharedFeedMapper:
         self._feeds.update_many(query, update, session=session)
 
     @translated
-    def hide(self, feed_ids: Sequence[int], hidden: bool, session: Session | None = None) -> None:
-        """Let nobody but the owner see what is in these feeds, or everybody again who may."""
-        update: Doc = {"$set": {"hidden": True}} if hidden else {"$unset": {"hidden": ""}}
-        update["$currentDate"] = {"hub_at": True}
-        self._feeds.update_many({"_id": {"$in": list(feed_ids)}}, update, session=session)
+    def hide(self, feed_id: int, hidden: bool, now: dt.datetime, session: Session) -> None:
+        """Let nobody but the owner see what is in a feed, or everybody again who may."""
+        if hidden:
+            update: Doc = {"$set": {"hidden": True, "hub_at": now}}
+        else:
+            shown = {"$set": {"shown_at": now}, "$unset": {"hidden": ""}}
+            self._feeds.update_one({"_id": feed_id, "hidden": True}, shown, session=session)
+            update = {"$set": {"hub_at": now}}
+        self._feeds.update_one({"_id": feed_id}, update, session=session)

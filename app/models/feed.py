@@ -119,7 +119,7 @@ class FeedCard(NamedTuple):
 
     ``newest`` and ``read_ms`` are ``last_entry_at`` and ``read_at`` in milliseconds or 0. ``owner`` is the
     user whose shares these are; ``gone`` are the numbers of those he took back; ``hidden``: nobody may see
-    them.
+    them; ``shown_ms``: since when they are seen again, in milliseconds, 0: always.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -137,6 +137,7 @@ class FeedCard(NamedTuple):
     owner: int | None = None
     gone: Gone = Gone()
     hidden: bool = False
+    shown_ms: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from app import clock, logs
 from app.errors import ForbiddenError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.accounts import AccountGateway
+from app.gateways.changes import ChangeGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import Known, SightGateway
@@ -51,6 +52,7 @@ class FollowingService:
         profiles: ProfileGateway,
         sight: SightGateway,
         accounts: AccountGateway,
+        changes: ChangeGateway,
         notifier: Notifier,
         events: EventPort,
         limiter: Limiter,
@@ -59,7 +61,8 @@ class FollowingService:
         undo_ttl: float,
     ) -> None:
         self._follows, self._profiles, self._sight = follows, profiles, sight
-        self._accounts, self._events, self._limiter = accounts, events, limiter
+        self._accounts, self._changes = accounts, changes
+        self._events, self._limiter = events, limiter
         self._notifier = notifier
         self._per_hour = per_hour
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -221,6 +224,8 @@ class FollowingService:
         if whom.user_id == actor.user_id:
             raise ForbiddenError("This is you.")
         self._follows.mute(actor.user_id, whom, on, clock.now())
+        if actor.synced and not on:  # not before, as in ReadingService.star
+            self._changes.note_feed(actor.user_id, whom.feed_id)
         self._events.counts(actor.user_id)
 
     def block(self, actor: Actor, handle: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Callable
 
@@ -205,6 +206,53 @@ def test_a_mark_is_told_of_the_entry_and_of_each_share_of_it(
                 later += dt.timedelta(hours=1)
                 reader.do("edit-tag", i=str(marked), **form)
                 assert set(reader.ids(ot=int(later.timestamp()))) == {entry, passed}, form
+
+
+@pytest.mark.parametrize("how", ["taken back", "private", "stream", "muted"])
+def test_a_share_that_comes_to_light_late_is_told_as_a_change(
+    services: Services,
+    people: People,
+    mira: Actor,
+    ann: Actor,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    (entry, other) = people.blog([mira], 2)
+    sharing, reader, later = services.sharing, connect(ann), clock.now()
+    ann = dataclasses.replace(ann, synced=True)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    share(services, mira, other)
+    if how == "muted":
+        services.following.mute(ann, "mira", True)
+    passed, undo = share(services, mira, entry), ""
+    match how:
+        case "taken back":
+            undo = sharing.remove(mira, passed)
+        case "private":
+            sharing.edit(mira, passed, note="", audience=Audience.PRIVATE)
+        case "stream":
+            people.open(mira, Audience.PRIVATE)
+    later += dt.timedelta(hours=1)
+    asked = int(later.timestamp()) + 60
+    assert passed not in reader.ids()
+    assert reader.ids(ot=asked) == []
+    later += dt.timedelta(seconds=10)
+    match how:
+        case "taken back":
+            sharing.restore(mira, undo)
+        case "private":
+            sharing.edit(mira, passed, note="", audience=Audience.FOLLOWERS)
+        case "stream":
+            people.open(mira, Audience.FOLLOWERS)
+        case _:
+            services.following.mute(ann, "mira", False)
+    assert passed in reader.ids()
+    assert passed in reader.ids(ot=asked)
+    assert passed in reader.ids(ot=asked, xt=READ)
+    later += dt.timedelta(hours=1)
+    people.open(mira, Audience.FOLLOWERS)
+    assert reader.ids(ot=int(later.timestamp())) == [], "what is not new is told once"
 
 
 # -- W04: what is closed
