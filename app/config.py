@@ -352,7 +352,9 @@ class Settings:
         30, "What was read, starred, tagged is known to syncing programs for so many days", _between(1, 400)
     )
     changes_max: int = _row(
-        10000, "Entries of one mass action that syncing programs are told of", _between(100, 1e6)
+        10000,
+        "Entries of one mass action, or of a changed tag, that syncing programs are told of",
+        _between(100, 1e6),
     )
     sync_gather_max: int = _row(
         20000,

@@ -41,6 +41,11 @@ class ChangeGateway:
             seqs.setdefault(key.feed_id, []).append(key.seq)
         self.note(user_id, seqs)
 
+    @property
+    def most(self) -> int:
+        """Entries of one action that programs are told of."""
+        return self._most
+
     def note_feed(self, user_id: int, feed_id: int) -> None:
         """Note a change of all entries of a feed, of very many those of the newest."""
         if card := self._feeds.cards([feed_id]).get(feed_id):

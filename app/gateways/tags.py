@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.mappers.entries import EntryMapper
+from app.mappers.entrykeys import Range
 from app.mappers.marks import MarkMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.store import Session, Store
@@ -87,6 +88,11 @@ class TagGateway:
             return {}
         mine = self.of_user(user_id)
         return {i: tuple(t for t in mine if t.id in mark.tags) for i, mark in marks.items() if mark.tags}
+
+    def last_of(self, user_id: int, tag_id: int, limit: int) -> list[int]:
+        """Return the entries that bear a tag, deleted or not, those up to ``limit`` that got it last."""
+        found = self._marks.page(user_id, Range(), newest_first=True, limit=limit, tag=tag_id)
+        return [key.id for key in found]
 
     def marks(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, Mark]:
         """Return the marks of those entries that have any."""

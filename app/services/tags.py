@@ -87,7 +87,15 @@ class TagService:
             ExistsError: another one has this name.
         """
         require(actor, Permission.TAG_EDIT)
-        return self._tags.rename(actor.user_id, an_id(tag_id, "tag_id"), self._name(name))
+        tag = self._tags.rename(actor.user_id, an_id(tag_id, "tag_id"), self._name(name))
+        self._note(actor, tag_id)
+        return tag
+
+    def _note(self, actor: Actor, tag_id: int) -> None:
+        """Note that the entries of a tag are called otherwise, once they are."""
+        if actor.synced:
+            found = self._tags.last_of(actor.user_id, tag_id, self._changes.most)
+            self._changes.note(actor.user_id, {}, found)
 
     def merge(self, actor: Actor, tag_id: int, into: int) -> tuple[Tag, Tag]:
         """Give all entries of a tag another one, and delete it; :meth:`restore` takes that back for a day.
@@ -99,6 +107,7 @@ class TagService:
         require(actor, Permission.TAG_EDIT)
         user_id = actor.user_id
         done = self._tags.merge(user_id, an_id(tag_id, "tag_id"), an_id(into, "into"), clock.now())
+        self._note(actor, tag_id)
         log.info("tag_merged", user_id=user_id, tag_id=tag_id, into=into)
         return done
 
@@ -110,6 +119,7 @@ class TagService:
         """
         require(actor, Permission.TAG_EDIT)
         tag = self._tags.delete(actor.user_id, an_id(tag_id, "tag_id"), clock.now())
+        self._note(actor, tag_id)
         log.info("tag_deleted", user_id=actor.user_id, tag_id=tag_id)
         return tag
 
@@ -122,6 +132,7 @@ class TagService:
         """
         require(actor, Permission.TAG_EDIT)
         self._tags.restore(actor.user_id, an_id(tag_id, "tag_id"), clock.now())
+        self._note(actor, tag_id)
 
     # -- saved searches
     def searches(self, actor: Actor) -> list[SavedSearch]:

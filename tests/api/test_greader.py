@@ -170,6 +170,36 @@ def test_an_app_asks_what_has_changed(
     assert one not in reader.ids(ot=ot, nt=ot)
 
 
+def test_what_becomes_of_a_tag_is_told_of_its_entries(
+    reader: Reader, services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three, *_ = reader.ids()
+    for entry, name in ((one, "old"), (two, "old"), (two, "kept"), (three, "kept")):
+        reader.do("edit-tag", i=str(entry), a=f"user/-/label/{name}")
+    tags = {tag.name: tag.id for tag in services.tags.all(ann)}
+    later = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: later)
+    her = services.gateways.accounts.user(ann.user_id)
+    assert her is not None
+    old, kept, who = tags["old"], tags["kept"], her.actor
+    for change in (
+        lambda: reader.do("rename-tag", s="user/-/label/old", dest="user/-/label/new"),
+        lambda: services.tags.merge(who, old, kept),
+        lambda: services.tags.restore(who, old),
+        lambda: reader.do("disable-tag", s="user/-/label/new"),
+        lambda: services.tags.restore(who, old),
+    ):
+        later += dt.timedelta(hours=1)
+        assert reader.ids(ot=int(later.timestamp())) == []
+        change()
+        assert set(reader.ids(ot=int(later.timestamp()))) == {one, two}
+    # Of more than one is told of, those that were tagged last.
+    monkeypatch.setattr(services.gateways.changes, "_most", 1)
+    later += dt.timedelta(hours=1)
+    services.tags.rename(who, old, "newest")
+    assert reader.ids(ot=int(later.timestamp())) == [two]
+
+
 @pytest.mark.parametrize(
     "path", ["subscription/list", "tag/list", "stream/contents/feed/{}", "/reader/atom/feed/{}"]
 )
