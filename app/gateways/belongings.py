@@ -292,7 +292,7 @@ def _subscription(
         "folders": folders,
         "paused": one.paused,
         "unread": state.count_unread(card.first_seq, card.last_seq),
-        "entries": max(0, card.last_seq - card.first_seq + 1),
+        "entries": max(0, card.last_seq - card.first_seq + 1 - card.missing),
         "read_upto": one.state.upto,
     }
     if card.owner is None:

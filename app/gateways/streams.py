@@ -114,7 +114,7 @@ class StreamGateway:
         """Return what a snapshot keeps of the subscriptions and their feeds' numbers."""
         mine = sources.subscriptions
         return {
-            f: SourceFeed.of(f, card.first_seq, card.last_seq, card.newest, mine[f].state)
+            f: SourceFeed.of(f, card.first_seq, card.last_seq, card.newest, mine[f].state, card.missing)
             for f, card in sources.cards.items()
             if f in mine
         }
@@ -161,7 +161,9 @@ class StreamGateway:
         """Return how many entries these feeds have got since a snapshot."""
         wanted = [f for f in lasts if f in feed_ids]
         cards = self._feeds.cards(wanted)
-        return sum(max(0, card.last_seq - lasts[f]) for f, card in cards.items() if not card.hidden)
+        shown = [card for card in cards.values() if not card.hidden]
+        gone = sum(card.gone.within(lasts[card.id] + 1, card.last_seq) for card in shown)
+        return sum(max(0, card.last_seq - lasts[card.id]) for card in shown) - gone
 
     def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""

@@ -1,7 +1,8 @@
 """Packs many read states into few binary fields: snapshots and undos hold a whole user's at once.
 
 Per feed one row of eight int64 (feed, first, last, newest, upto, start, bytes of its bitmap, count of its
-kept-unread numbers); then all bitmaps, then all kept-unread numbers, in the same order.
+kept-unread numbers); then all bitmaps, then all kept-unread numbers, in the same order. Feeds of people may
+miss numbers: how many each feed does, where one does.
 """
 
 from __future__ import annotations
@@ -21,29 +22,34 @@ _ROW = struct.Struct("<8q")
 
 def pack(feeds: Iterable[SourceFeed]) -> dict[str, Any]:
     """Return the binary fields of a document."""
-    rows, bitmaps, kept, row = [], [], array("q"), _ROW.pack
-    for feed_id, first, last, newest, (upto, bits, start, unread), _ in feeds:
+    rows, bitmaps, kept, missing, row = [], [], array("q"), array("q"), _ROW.pack
+    for feed_id, first, last, newest, (upto, bits, start, unread), _, less in feeds:
         size = (bits.bit_length() + 7) >> 3
         rows.append(row(feed_id, first, last, newest, upto, start, size, len(unread)))
         bitmaps.append(bits.to_bytes(size, "little"))
+        missing.append(less)
         if unread:
             kept.extend(unread)
     return {
         "rows": Binary(b"".join(rows)),
         "bitmaps": Binary(b"".join(bitmaps)),
         "kept": Binary(kept.tobytes()),
+        **({"missing": Binary(missing.tobytes())} if any(missing) else {}),
     }
 
 
 def unpack(doc: dict[str, Any]) -> Iterator[SourceFeed]:
     """Yield what was packed."""
-    bitmaps, kept = doc["bitmaps"], array("q")
+    bitmaps, kept, missing = doc["bitmaps"], array("q"), array("q")
     kept.frombytes(doc["kept"])
+    missing.frombytes(doc.get("missing", b""))
+    less = iter(missing)
     place = taken = 0
     for feed_id, first, last, newest, upto, start, size, count in _ROW.iter_unpack(doc["rows"]):
         bits = int.from_bytes(bitmaps[place : place + size], "little")
         unread = tuple(kept[taken : taken + count])
-        yield SourceFeed.of(feed_id, first, last, newest, ReadState(upto, bits, start, unread))
+        state = ReadState(upto, bits, start, unread)
+        yield SourceFeed.of(feed_id, first, last, newest, state, next(less, 0))
         place, taken = place + size, taken + count
 
 

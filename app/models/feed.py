@@ -139,6 +139,11 @@ class FeedCard(NamedTuple):
     hidden: bool = False
     shown_ms: int = 0
 
+    @property
+    def missing(self) -> int:
+        """How many of its numbers hold nothing any more."""
+        return self.gone.within(self.first_seq, self.last_seq)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:

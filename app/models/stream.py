@@ -158,7 +158,8 @@ class StreamQuery:
 class SourceFeed(NamedTuple):
     """A feed as one stream sees it at one moment: its entries' range and the user's read state.
 
-    ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count.
+    ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count; ``missing`` are the
+    numbers that hold nothing any more.
     """
 
     feed_id: int
@@ -167,17 +168,20 @@ class SourceFeed(NamedTuple):
     newest: int
     state: ReadState
     unread: int
+    missing: int = 0
 
     @classmethod
-    def of(cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState) -> SourceFeed:
+    def of(
+        cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState, missing: int = 0
+    ) -> SourceFeed:
         """Count and join."""
         unread = state.count_unread(first_seq, last_seq)
-        return cls(feed_id, first_seq, last_seq, newest, state, unread)
+        return cls(feed_id, first_seq, last_seq, newest, state, unread, missing)
 
     @property
     def total(self) -> int:
         """How many entries there are."""
-        return self.last_seq - self.first_seq + 1
+        return self.last_seq - self.first_seq + 1 - self.missing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ class Gone(NamedTuple):
         """Return whether the entry with this number was taken back."""
         return seq >= self.start and bool(self.bits >> seq - self.start & 1)
 
+    def within(self, first: int, last: int) -> int:
+        """Return how many of the numbers ``first`` … ``last`` these are."""
+        low, end = max(first - self.start, 0), last + 1 - self.start
+        return (self.bits >> low & (1 << end - low) - 1).bit_count() if self.bits and end > low else 0
+
 
 class ReadState(NamedTuple):
     """Which entries of a feed a user has read.

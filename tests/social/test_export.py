@@ -76,6 +76,18 @@ def _file(services: Services, who: Actor) -> Zip:
     return Zip(data)
 
 
+def test_what_was_taken_back_is_in_no_number(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    first, second = people.blog([ann], 2)
+    people.open(ann)
+    people.follow(bob, "ann")
+    services.sharing.share(ann, first)
+    services.sharing.remove(ann, services.sharing.share(ann, second).share.id)
+    (row,) = _file(services, bob).json("subscriptions")
+    assert (row["entries"], row["unread"]) == (1, 1)
+
+
 def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     """Let ann have something of everything, and the others talk with her and beside her."""
     services, db = people.services, people.services.store.database

@@ -14,6 +14,7 @@ from app.models.actor import Actor
 from app.models.search import encoded
 from app.models.sharing import Audience, Link
 from app.models.stream import StreamKind, StreamQuery, StreamRef
+from app.models.sync import Part, PartKind, SyncQuery
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
 
 NOW = clock.now()
@@ -143,6 +144,30 @@ def test_a_mass_action_marks_nothing_above_it_that_was_taken_back(
     assert reading.mark_all(bob, FOLLOWING, snapshot=page.snapshot).count == 1
     sharing.restore(ann, undo)
     assert reading.tree(bob).unread == 2
+
+
+def test_totals_are_without_what_was_taken_back(people: People, ann: Actor, bob: Actor) -> None:
+    entries = people.blog([ann], 70)
+    people.open(ann)
+    people.follow(bob, "ann")
+    sharing, reading, sync = people.services.sharing, people.services.reading, people.services.sync
+    empty = reading.page(bob, StreamQuery(FOLLOWING)).snapshot
+    shares = [sharing.share(ann, e).share for e in entries]
+    for share in (*shares[:3], *shares[60:65]):
+        sharing.remove(ann, share.id)
+    for share in shares[10:12]:
+        sharing.edit(ann, share.id, note="", audience=Audience.PRIVATE)
+    assert reading.newer(bob, empty) == 60
+    feed = StreamRef(StreamKind.FEED, shares[0].feed_id)
+    for who, stream, total in ((bob, feed, 60), (bob, FOLLOWING, 60), (bob, ALL, 60), (ann, SHARES, 62)):
+        page = reading.page(who, StreamQuery(stream, limit=20))
+        more = reading.page(who, StreamQuery(stream, cursor=page.cursor, snapshot=page.snapshot))
+        assert (page.total, more.total, len(page.rows) + len(more.rows)) == (total, total, total), stream
+    assert sync.total(bob) == 60
+    for kind, count in ((PartKind.READING, 60), (PartKind.READ, 0), (PartKind.FRIENDS, 60)):
+        assert sync.count(bob, SyncQuery((Part(kind),)))[0] == count
+    reading.mark_all(bob, FOLLOWING)
+    assert sync.count(bob, SyncQuery((Part(PartKind.READ),)))[0] == 60
 
 
 def test_a_search_can_be_about_what_friends_share_alone(people: People, ann: Actor, bob: Actor) -> None:
