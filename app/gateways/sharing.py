@@ -32,6 +32,8 @@ from app.models.sharing import Audience, Origin, Profile, Share
 
 #: Tries of a share whose place or id another one took at the same moment.
 ROUNDS = 8
+#: Shares further down whose readers are told that one on their way comes or goes, at most.
+TOLD = 1000
 
 
 class SharingGateway:
@@ -196,7 +198,10 @@ class SharingGateway:
         audience = self._widened(was, audience)
         if (was.audience is Audience.PRIVATE) != (audience is Audience.PRIVATE):
             return self._move(profile, was, note, audience, now)
-        return self._store.transaction(partial(self._edit, was, note, audience, now))
+        edited = self._store.transaction(partial(self._edit, was, note, audience, now))
+        if edited.audience is not was.audience:
+            self._pass_on(edited, now)
+        return edited
 
     def _widened(self, was: Share, audience: Audience) -> Audience:
         """Return for whom a share may be that is to be for these; what it came from, even when that is gone,
@@ -240,6 +245,7 @@ class SharingGateway:
         moved = self._store.transaction(work)
         self._profiles.settle(profile)
         self._searchables.drop(was.feed_id, was.id)
+        self._pass_on(moved, now)
         return moved
 
     def remove(
@@ -265,7 +271,13 @@ class SharingGateway:
 
         gone = self._store.transaction(work)
         self._searchables.drop(gone.feed_id, gone.id)
+        self._pass_on(gone, now)
         return gone, token
+
+    def _pass_on(self, share: Share, now: dt.datetime) -> None:
+        """Let what came of a share be told as changed: on its way somebody is named, or no longer."""
+        if further := self._shares.from_here(share, TOLD):
+            self._entries.revise(further, now)
 
     def _title(self, share: Share) -> str:
         """Return what was shared is called."""
@@ -325,6 +337,7 @@ class SharingGateway:
         except ConflictError as e:
             raise NotFoundError("This can no longer be undone.", undo=token) from e
         self._profiles.settle(profile)
+        self._pass_on(back, now)
         return back
 
     def of(self, user_id: int, origin: int) -> Share | None:
@@ -350,6 +363,7 @@ class SharingGateway:
                     self._store.transaction(partial(self._gone, share, now))
                 except NotFoundError:
                     continue  # taken back by another run
+                self._pass_on(share, now)
 
 
 def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:

@@ -22,7 +22,7 @@ from app.mappers.store import Doc, Session
 from app.models.chain import Chain, Hop
 from app.models.entry import Entry, EntryChange, EntryKey, NewEntry
 from app.models.parsed import Enclosure
-from app.models.sharing import Origin
+from app.models.sharing import Origin, Share
 
 _ROW = {
     name: 1
@@ -182,6 +182,15 @@ class EntryMapper:
             changes["excerpt"] = excerpt
         update = {"$set": changes, "$inc": {"revision": 1}}
         self._entries.update_one({"feed_id": feed_id, "_id": entry_id}, update, session=session)
+
+    @translated
+    def revise(self, shares: Sequence[Share], now: dt.datetime) -> None:
+        """Note that the entries of these shares are shown otherwise now."""
+        query = {
+            "_id": {"$in": [s.id for s in shares]},
+            "feed_id": {"$in": list({s.feed_id for s in shares})},
+        }
+        self._entries.update_many(query, {"$set": {"revised": now}})
 
     @translated
     def remove(self, feed_id: int, entry_id: int, session: Session) -> None:

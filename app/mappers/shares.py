@@ -187,15 +187,18 @@ class ShareMapper:
         """Return live shares for everybody that came of each of these, by whatever way, up to ``limit``."""
         parts: list[list[Doc]] = []
         for share in shares:
-            path = packed((*share.path, share.id))
-            # Digits follow in all that lies below it, and "g" comes after the last of them.
-            within = {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
             mark = {"$set": {"below": share.id}}
-            parts.append([{"$match": {**within, "live": True, **_PUBLIC}}, {"$limit": limit}, mark])
+            parts.append([{"$match": {**_within(share), "live": True, **_PUBLIC}}, {"$limit": limit}, mark])
         found: dict[int, list[Share]] = {share.id: [] for share in shares}
         for doc in each(self._shares, parts, hint="chain"):
             found[doc["below"]].append(share_of(doc))
         return found
+
+    @translated
+    def from_here(self, share: Share, limit: int) -> list[Share]:
+        """Return live shares that came of this one, by whatever way and for whomever, up to ``limit``."""
+        found = self._shares.find({**_within(share), "live": True}).sort("path", -1).limit(limit)
+        return [share_of(d) for d in found.hint("chain")]
 
     @translated
     def narrow(self, user_id: int, stream: Audience) -> None:
@@ -219,6 +222,13 @@ class ShareMapper:
 def stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
     """Return which shares of a person are for one of these audiences."""
     return {"user_id": user_id, "live": True, "audience": {"$in": [a.value for a in audiences]}}
+
+
+def _within(share: Share) -> Doc:
+    """Return which shares came of this one."""
+    path = packed((*share.path, share.id))
+    # Digits follow in all that lies below it, and "g" comes after the last of them.
+    return {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
 
 
 def packed(ids: Sequence[int]) -> str:

@@ -255,6 +255,44 @@ def test_a_share_that_comes_to_light_late_is_told_as_a_change(
     assert reader.ids(ot=int(later.timestamp())) == [], "what is not new is told once"
 
 
+def test_who_gets_what_came_through_a_share_is_told_when_that_goes_or_comes(
+    services: Services,
+    people: People,
+    mira: Actor,
+    ann: Actor,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The way stands in the text: an app would go on naming who took his share back."""
+    (entry,) = people.blog([mira])
+    bob, cleo = people.join("bob"), people.join("cleo")
+    people.open(bob)
+    people.follow(bob, "mira")
+    people.follow(cleo, "bob")
+    sharing, reader, later = services.sharing, connect(cleo, "cleo"), clock.now()
+    monkeypatch.setattr(clock, "now", lambda: later)
+    first = share(services, mira, entry)
+    passed = share(services, bob, first)
+    undos: list[str] = []
+    changes: list[tuple[Callable[[], object], bool]] = [
+        (lambda: undos.append(sharing.remove(mira, first)), False),
+        (lambda: sharing.restore(mira, undos[0]), True),
+        (lambda: sharing.edit(mira, first, note="", audience=Audience.PRIVATE), False),
+        (lambda: sharing.edit(mira, first, note="", audience=Audience.PUBLIC), True),
+        (lambda: sharing.edit(mira, first, note="", audience=Audience.FOLLOWERS), False),
+        (lambda: sharing.edit(mira, first, note="", audience=Audience.PUBLIC), True),
+        (lambda: services.gateways.sharing.erase(mira.user_id, later), False),
+    ]
+    for change, named in changes:
+        later += dt.timedelta(hours=1)
+        asked = int(later.timestamp())
+        assert reader.ids(ot=asked) == []
+        change()
+        (item,) = reader.json("stream/contents", s=READING, ot=asked)["items"]
+        assert item["id"].endswith(f"{passed:016x}")
+        assert ("/@mira/" in item["summary"]["content"]) is named
+
+
 # -- W04: what is closed
 def _refused_or_empty(reader: Reader, stream: str) -> None:
     for path in (f"stream/contents/{stream}", "stream/items/ids", "stream/items/count"):
