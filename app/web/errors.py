@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 from app import logs
 from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
 from app.web import i18n, problems
+from app.web.api import programs
 from app.web.render import template
 
 log = logs.get(__name__)
@@ -97,6 +98,8 @@ def answer(status: int, word: str, message: str, error: EventrError | None = Non
     title = _(_TITLES_OF.get(word) or TITLES.get(status, N_("Something went wrong")))
     if problems.here():
         response = problems.problem(status, word, title, message, error)
+    elif programs.here():
+        response = programs.told(status, message)
     elif wants_json():
         response = make_response(jsonify(error=word, message=message), status)
     else:

@@ -12,6 +12,7 @@ from flask import Flask, Response, g, request
 from app.errors import AuthRequiredError, InvalidError
 from app.services.sign_in import Client
 from app.web import csrf, hosts, problems
+from app.web.api import programs
 from app.web.context import web
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -80,8 +81,8 @@ def _guard() -> None:
 
 
 def _is_for_programs() -> bool:
-    # Below the API's address also where no route fits: what is answered there depends on no cookie either.
-    return bool(getattr(web_view(), "for_programs", False)) or problems.here()
+    # Below the APIs' addresses also where no route fits: what is answered there depends on no cookie either.
+    return bool(getattr(web_view(), "for_programs", False)) or problems.here() or programs.here()
 
 
 def web_view() -> Callable[..., object] | None:

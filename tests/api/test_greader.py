@@ -131,6 +131,32 @@ def test_a_bad_id_is_400_and_a_bad_address_404(reader: Reader) -> None:
     assert reader.get("stream/contents", output="xml").status_code == 501
 
 
+@pytest.mark.parametrize("base", ["", "/api/greader.php", "/api/greader"])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "nope", 404),
+        ("POST", "nope", 404),
+        ("POST", "stream/nope/at/all", 404),
+        ("GET", "edit-tag", 405),
+        ("DELETE", "edit-tag", 405),
+        ("PUT", "user-info", 405),
+        ("POST", "subscription/list", 405),
+    ],
+)
+def test_what_there_is_not_is_told_in_plain_words(
+    reader: Reader, base: str, method: str, path: str, status: int
+) -> None:
+    """Never 403: NetNewsWire would log in again."""
+    for headers in (reader.headers, {}):
+        answer = reader.client.open(f"{base}/reader/api/0/{path}", method=method, headers=headers)
+        assert (answer.status_code, answer.mimetype) == (status, "text/plain")
+        assert "<" not in answer.text
+        assert "Set-Cookie" not in answer.headers
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert ("Allow" in answer.headers) is (status == 405)
+
+
 def test_all_is_marked_up_to_what_the_app_has_seen(reader: Reader, services: Services, ann: Actor) -> None:
     feed_id = services.subscriptions.subscribe(ann, "https://feeds.example/new").subscription.feed_id
     pull(services, [feed_id], {"https://feeds.example/new": rss("New", [("one", "1"), ("two", "2")])})

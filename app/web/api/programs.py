@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl
 
 from flask import Flask, Response, request
@@ -19,6 +20,20 @@ _DOCUMENTS = ("text/xml", "application/xml", "text/x-opml", "text/x-opml+xml", "
 #: Addresses below which apps may put more slashes than there are, and the words that follow.
 _MOUNTS = ("api/greader.php", "api/greader", "api/fever.php")
 _WORDS = ("reader/", "accounts/", "check/", "fever")
+
+
+#: Where there is nothing but what native apps ask for.
+_APPS = re.compile(r"/(?:api/greader(?:\.php)?/|reader/|accounts/)")
+
+
+def here() -> bool:
+    """Return whether this request is for an API of native apps, also where no route fits."""
+    return _APPS.match(request.path) is not None
+
+
+def told(status: int, message: str) -> Response:
+    """Answer an error in plain words: apps show them, or look at the status alone."""
+    return open_to_all(Response(message, status, content_type="text/plain; charset=utf-8"))
 
 
 def check_body(most: int) -> None:
