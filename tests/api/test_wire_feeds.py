@@ -14,6 +14,7 @@ from app import clock, create_app
 from app.bootstrap import Services
 from app.models.actor import Actor
 from app.models.discovery import Discovered
+from app.models.sharing import Audience
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People
 from tests.support.rawserver import RawServer, Reply
@@ -107,6 +108,53 @@ def test_what_is_known_is_added_without_a_search(reader: Reader, services: Servi
     assert done["streamId"] == feed_id
     again = quickadd(reader, feed_id)
     assert (again["numResults"], again["error"][:19]) == (0, "Already subscribed!")
+
+
+def test_people_of_this_server_are_found_at_their_addresses(
+    reader: Reader, services: Services, ann: Actor
+) -> None:
+    people = People(services)
+    bob = people.join("bob")
+    people.open(bob)
+    post = services.sharing.post(bob, "", "Words").id
+    people.follow(ann, "bob")
+    (mine,) = [f for f in feeds(reader).values() if f["title"] == "bob"]
+    url, page = mine["url"], mine["htmlUrl"]
+    assert url.endswith("/@bob/atom.xml")
+    assert reader.ids(f"feed/{url}") == [post]
+    (item,) = reader.json(f"stream/contents/feed/{url}")["items"]
+    assert item["origin"]["streamId"] == mine["id"]
+    assert reader.get("subscribed", s=f"feed/{url}").text == "true"
+    for address in (url, page, f"feed/{url}", "@bob"):
+        done = quickadd(reader, address)
+        assert (done["numResults"], done["streamId"]) == (0, mine["id"]), address
+        assert done["error"].startswith("Already subscribed! ")
+    for address in (url, page):
+        reader.do("subscription/edit", ac="unsubscribe", s=f"feed/{url}")
+        assert reader.get("subscribed", s=f"feed/{url}").text == "false"
+        done = quickadd(reader, address)
+        assert (done["numResults"], done["streamId"], done["streamName"]) == (1, mine["id"], "bob")
+        reader.do("subscription/edit", ac="unsubscribe", s=mine["id"])
+        reader.do("subscription/edit", ac="subscribe", s=f"feed/{address}", a="user/-/label/Friends")
+        assert feeds(reader)[mine["id"]]["categories"] == [{"id": f"{LABEL}Friends", "label": "Friends"}]
+
+
+def test_people_of_this_server_are_added_as_they_want_to_be(reader: Reader, services: Services) -> None:
+    people = People(services)
+    bob, cleo = people.join("bob"), people.join("cleo")
+    people.open(bob, Audience.FOLLOWERS)
+    people.open(cleo, Audience.PRIVATE)
+    before = feeds(reader)
+    for _ in range(2):
+        done = quickadd(reader, "@bob")
+        assert (done["numResults"], done["error"][:19]) == (0, "You have asked to f")
+    assert services.following.requests(bob) == ["ann"]
+    for address in ("@cleo", "@nobody"):
+        done = quickadd(reader, address)
+        assert (done["numResults"], done["error"][:18]) == (0, "There is nobody of")
+        answer = reader.post("subscription/edit", ac="subscribe", s=f"feed/{address}")
+        assert answer.status_code == 400
+    assert feeds(reader) == before
 
 
 def test_while_the_search_runs_no_page_is_taken_for_a_feed(

@@ -333,3 +333,12 @@ def test_nobody_writes_over_what_he_has_not_seen(mine: Program, people: People, 
     assert mine.get(at).get_json()["name"] == "One"
     assert mine.delete(at, headers={"If-Match": "*"}).status_code == 200
     assert mine.delete(at, headers={"If-Match": "*"}).status_code == 404
+
+
+def test_people_of_this_server_are_not_searched_for(mine: Program, people: People) -> None:
+    people.open(people.join("bob"))
+    page = people.services.gateways.profiles.address("bob")
+    for address in ("@bob", page, f"{page}/atom.xml"):
+        answer = mine.post("/discoveries", {"address": address})
+        assert (answer.status_code, answer.get_json()["field"]) == (400, "address")
+        assert answer.get_json()["detail"] == "This is a person of this server. Follow him by his name."

@@ -12,6 +12,7 @@ from app.models.sync import PartKind, called
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
 from app.web.context import services
+from app.web.ours import handle_in
 
 #: Shows tags of articles as folders, all of them empty.
 _TAGLESS = "NetNewsWire"
@@ -89,20 +90,35 @@ def _subscribe(who: Actor, stream_id: str) -> int:
         user, _, name = named
         if names.state_kind(name) is not PartKind.SHARED:
             raise InvalidError("This is no feed.", field="s", given=stream_id[:200])
-        services().following.follow(who, streams.handle_of(user))
-        return streams.stream_of(who, user)
+        return _follow(who, streams.handle_of(user))[0]
     name = names.feed_name(stream_id)
     if (number := names.number(name)) is not None:
         return services().subscriptions.get(who, number).feed_id
     return _by_address(who, name, is_feed=True)[0]
 
 
+def _follow(who: Actor, handle: str) -> tuple[int, str, bool]:
+    """Follow somebody; return his stream, what he is called, and whether that was so already."""
+    try:
+        was = services().following.person(who, handle)
+        tie = services().following.follow(who, handle)
+    except NotFoundError as e:
+        raise NotFoundError("There is nobody of this name here who shares anything.") from e
+    if not tie.follows:
+        raise ConflictError("You have asked to follow; there is no answer yet.")
+    return was.profile.feed_id, was.profile.name, was.tie.follows
+
+
 def _by_address(who: Actor, address: str, *, is_feed: bool) -> tuple[int, str, bool]:
     """Subscribe to what is found at an address; return the feed, its title, and whether it was there.
+
+    An address of this server is never fetched: it leads to a person.
 
     Args:
         is_feed: the app says so: where the search takes long it is believed, and the first fetch tells.
     """
+    if handle := handle_in(address):
+        return _follow(who, handle)
     found = services().discovery.discover(who, address)
     if found.error:
         raise SearchError(found.error)

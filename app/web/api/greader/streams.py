@@ -29,6 +29,7 @@ from app.web.api.greader.wire import (
     token_will_do,
 )
 from app.web.context import services
+from app.web.ours import handle_in
 
 READING = f"{names.STATE}reading-list"
 DEFAULT = 20
@@ -82,6 +83,8 @@ def feed_id(who: Actor, name: str) -> int:
     """Return the feed of a number or an address."""
     if (number_ := names.number(name)) is not None:
         return number_
+    if handle := handle_in(name):
+        return services().following.person(who, handle).profile.feed_id
     found = services().sync.feed_of(who, name)
     if found is None:
         raise NotFoundError("You have no such subscription.", url=name[:200])

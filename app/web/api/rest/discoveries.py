@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from app.errors import InvalidError
 from app.models.actor import Actor
 from app.models.discovery import Discovery as Stored
 from app.models.token import Scope
@@ -14,6 +15,7 @@ from app.web import i18n
 from app.web.api.rest.shapes import DISCOVERY, FEED, FEED_URL, Body, Id, Id0, Shape
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
+from app.web.ours import handle_in
 from app.web.present import http_only
 
 TAG = "Subscriptions"
@@ -73,7 +75,12 @@ example(Discovery(id=DISCOVERY, wait=False, step="", feeds=(_FOUND,), more=False
 
 @operation("POST", "/discoveries", "Find feeds", scope=Scope.SUBSCRIBE, tag=TAG, status=(200, 202))
 def find_feeds(who: Actor, body: NewDiscovery) -> Reply[Discovery]:
-    """202: it takes a while; ask at `Location` a second later. The same address again joins the search."""
+    """202: it takes a while; ask at `Location` a second later. The same address again joins the search.
+
+    People of this server are followed by their names: their addresses are refused.
+    """
+    if handle_in(body.address):
+        raise InvalidError("This is a person of this server. Follow him by his name.", field="address")
     return _reply(services().discovery.discover(who, body.address, wait=0))
 
 
