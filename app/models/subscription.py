@@ -30,8 +30,10 @@ class Gone(NamedTuple):
 
     def within(self, first: int, last: int) -> int:
         """Return how many of the numbers ``first`` … ``last`` these are."""
+        if not self.bits:  # as of most feeds, of which there are a thousand
+            return 0
         low, end = max(first - self.start, 0), last + 1 - self.start
-        return (self.bits >> low & (1 << end - low) - 1).bit_count() if self.bits and end > low else 0
+        return (self.bits >> low & (1 << end - low) - 1).bit_count() if end > low else 0
 
 
 class ReadState(NamedTuple):

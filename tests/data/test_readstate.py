@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.clock import UTC
 from app.mappers import packing, readstates
 from app.models.stream import SourceFeed
-from app.models.subscription import ReadState, StartRule, from_words, make_state, mask_of
+from app.models.subscription import Gone, ReadState, StartRule, from_words, make_state, mask_of
 
 LAST = 200
 seqs = st.sets(st.integers(1, LAST))
@@ -83,6 +83,14 @@ def marked_singly(state: ReadState, read: set[int], unread: set[int]) -> ReadSta
     return ReadState(state.upto, bits, 0, tuple(kept))
 
 
+@given(seqs, st.integers(1, LAST), st.integers(0, LAST))
+def test_numbers_that_hold_nothing_are_counted_within_any_range(
+    gone: set[int], first: int, last: int
+) -> None:
+    found = Gone(*from_words(make_state(0, sum(1 << s for s in gone), 0, ()).words()))
+    assert found.within(first, last) == len(gone & set(range(first, last + 1)))
+
+
 @given(seqs)
 def test_words_round_trip_with_the_sign_bit(read: set[int]) -> None:
     state = make_state(0, sum(1 << s for s in read), 0, ())
@@ -98,7 +106,7 @@ def test_mask_of_bit_63_is_negative() -> None:
 
 @given(st.lists(st.tuples(seqs, st.integers(0, LAST)), max_size=5))
 def test_packed_states_unpack_to_the_same(states: list[tuple[set[int], int]]) -> None:
-    feeds = [SourceFeed.of(i, 1, LAST, 7, state_of(r, u)) for i, (r, u) in enumerate(states, 1)]
+    feeds = [SourceFeed.of(i, 1, LAST, 7, state_of(r, u), u % 3) for i, (r, u) in enumerate(states, 1)]
     assert list(packing.unpack(packing.pack(feeds))) == feeds
 
 
