@@ -60,7 +60,8 @@ _DATA_IMAGE = re.compile(
     r"data:image/(?:png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/]*={0,2}", re.IGNORECASE | re.ASCII
 )
 _SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
-_FILE = re.compile(r"\.[A-Za-z]{3,4}(?:[?#]|\Z)")
+#: Of what scripts keep: addresses, other than sizes, ratios and names.
+_ADDRESS = re.compile(r"\s*(?:https?:|\.{0,2}/)|[^?#]*\.[A-Za-z]{3,4}\s*(?:[?#]|\Z)", re.IGNORECASE)
 #: A candidate that ends without a space before the next one.
 _TIGHT = re.compile(r"(\s\d{1,6}(?:\.\d{1,4})?[wx]),")
 _DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
@@ -121,8 +122,7 @@ def _img_src(value: str) -> str | None:
 
 
 def _lazy_src(value: str) -> str | None:
-    # Scripts keep sizes and numbers in attributes of these names, too.
-    return _src(value) if "/" in value or _FILE.search(value) else None
+    return _src(value) if _ADDRESS.match(value) else None
 
 
 def _srcset(value: str) -> str | None:

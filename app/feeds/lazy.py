@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
-import html
 import re
+from collections.abc import Iterator, Mapping
 
 from app.feeds import tags, text
+from app.feeds.allowed import LAZY, LAZY_SETS, judge
 
-_ADDRESS = re.compile(r"""\sdata-(?:lazy-)?(?:src|srcset|original)\s*+=\s*+["']?([^"'<>]++)""", re.IGNORECASE)
 _IMG = tags.tag("img")
-#: Of what the sanitiser wrote, with quotes escaped in all values.
-_VALUE = re.compile(r' data-(?:lazy-)?(src|srcset|original)="([^"]*)"')
-_PLACEHOLDER = re.compile(r' src="(?:data:[^"]*|[^"]*(?:blank|spacer|placeholder|lazy|loading)[^"]*)"')
-_SRC = re.compile(r' src="[^"]*"')
-_SRCSET = re.compile(r' srcset="[^"]*"')
+_FOR_SCRIPTS = frozenset([*LAZY, *LAZY_SETS])
+_JUDGED = ("src", "srcset", "width", "height", *LAZY, *LAZY_SETS)
+_PLACEHOLDER = re.compile(r"data:|.*(?:blank|spacer|placeholder|lazy|loading)", re.DOTALL)
+_PICTURE = re.compile(r"\.(?:avif|bmp|gif|jfif|jpe?g|jxl|png|svg|webp)(?![A-Za-z0-9])", re.IGNORECASE)
+_PAGE = re.compile(r"(?:/|\.x?html?)(?:[?#]|\Z)", re.IGNORECASE)
 
 
 def without_copies(markup: str) -> str:
-    """Return the HTML without each <noscript> that only holds pictures which scripts would load."""
-    lazy = set(html.unescape(" ".join(_ADDRESS.findall(markup))).replace(",", " ").split())
+    """Return the HTML without each <noscript> that only holds pictures which are shown in place of lazy ones.
+
+    Whoever calls this has said what addresses are relative to (:func:`app.feeds.allowed.bind`).
+    """
+    outside = tags.replace("noscript", markup, lambda _: "")
+    pictures = [inner for _, inner in _IMG.findall(outside) if "data-" in inner.lower()]
+    loaded = {address for inner in pictures for address in _addresses(tags.attributes(inner))}
 
     def replacement(found: re.Match[str]) -> str:
         sources = [tags.attributes(inner).get("src", "") for _, inner in _IMG.findall(found[2])]
-        copied = sources and lazy.issuperset(sources) and not text.flat(found[2])
-        return "" if copied else found[0]
+        copied = sources and all(judge("img", "src", source) in loaded for source in sources)
+        return "" if copied and not text.flat(found[2]) else found[0]
 
-    return tags.replace("noscript", markup, replacement) if lazy else markup
+    return tags.replace("noscript", markup, replacement) if loaded else markup
 
 
-def shown(attributes: str) -> str:
-    """Return clean attributes (each with a space before it) with what is there for scripts put in place."""
-    values: dict[str, str] = {}
-    for name, value in _VALUE.findall(attributes):
-        values.setdefault("srcset" if name == "srcset" else "src", value)
-    attributes = _VALUE.sub("", attributes)
-    if "srcset" in values:
-        attributes = _PLACEHOLDER.sub("", _SRCSET.sub("", attributes)) + f' srcset="{values["srcset"]}"'
-    if "src" in values:
-        attributes = f' src="{values["src"]}"' + _SRC.sub("", attributes)
-    return attributes
+def _addresses(given: Mapping[str, str]) -> Iterator[str]:
+    """Yield where the picture that will come out of these attributes is."""
+    judged = ((name, judge("img", name, given[name])) for name in _JUDGED if name in given)
+    picture = shown({name: value for name, value in judged if value is not None})
+    if not is_pixel(picture):
+        if "src" in picture:
+            yield picture["src"]
+        for candidate in picture.get("srcset", "").split(", "):
+            yield candidate.partition(" ")[0]
+
+
+def is_pixel(given: Mapping[str, str]) -> bool:
+    """Return whether clean attributes are those of a picture that only counts who sees it (H13)."""
+    return given.get("width") in ("0", "1") and given.get("height") in ("0", "1")
+
+
+def shown(given: Mapping[str, str]) -> dict[str, str]:
+    """Return clean attributes with what is there for scripts put in place."""
+    picture = {name: value for name, value in given.items() if name not in _FOR_SCRIPTS}
+    held = "src" in picture and _PLACEHOLDER.match(picture["src"])
+    sets = [given[name] for name in LAZY_SETS if name in given]
+    if sets:
+        picture["srcset"] = sets[0]
+        if held:
+            del picture["src"]
+    for address in (given[name] for name in LAZY if name in given):
+        if held or "src" not in picture or _replaces(address, picture["src"]):
+            picture["src"] = address
+            break
+    return picture
+
+
+def _replaces(address: str, source: str) -> bool:
+    """Return whether an address for scripts is more likely than a source to be the picture of both."""
+    if _PICTURE.search(address):
+        return True
+    return address.split("/", 3)[:3] == source.split("/", 3)[:3] and not _PAGE.search(address)

@@ -28,7 +28,6 @@ _SETTLE = 8
 _NOSCRIPT = re.compile(r"</?noscript(?=[\s/>])[^<>]*>", re.IGNORECASE)
 _PRE = re.compile(r"<pre>\n+")
 _IMAGE = re.compile(r"<img( [^>]*)?>")
-_ALT = re.compile(r' alt="([^"]*)"')
 _BEACON = re.compile(
     r"https?://(?:feeds\.feedburner\.com/~(?:r|ff)/|feeds\.wordpress\.com/1\.0/|stats\.wordpress\.com/"
     r"|pixel\.wp\.com/|pixel\.quantserve\.com/|(?:s)?b\.scorecardresearch\.com/|da\.feedsportal\.com/"
@@ -141,36 +140,28 @@ _CLEANER = nh3.Cleaner(
 
 
 def _finish(markup: str) -> str:
+    if "\r" in markup:
+        markup = markup.replace("\r\n", "\n").replace("\r", "\n")  # as a parser reads what references left
     if "<pre>\n" in markup:
         markup = _PRE.sub("<pre>", markup)  # a parser drops that line break, and only the first one
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
     if "<source" in markup and " data-" in markup:
-        markup = _SOURCE.sub(lambda m: f"<source{lazy.shown(m[1])}>", markup)
+        markup = _SOURCE.sub(lambda m: f"<source{tags.write(lazy.shown(tags.written(m[1])))}>", markup)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
     return markup
 
 
 def _image(match: re.Match[str]) -> str:
-    attributes = match[1] or ""
-    if " data-" in attributes:
-        attributes = lazy.shown(attributes)
-    source = attributes.find(' src="')
-    if _tiny("width", attributes) and _tiny("height", attributes):
+    inner = match[1] or ""
+    given = tags.written(inner)
+    if " data-" in inner:
+        given = lazy.shown(given)
+        inner = tags.write(given)
+    if lazy.is_pixel(given):
         return ""
-    if source < 0 and ' srcset="' not in attributes:
-        return _alternative(attributes)
-    if source >= 0 and _BEACON.match(attributes, source + 6):
-        return ""
-    return f"<img {_IMAGE_ATTRIBUTES}{attributes}>"
-
-
-def _alternative(attributes: str) -> str:
-    """Return what a picture without an address says: formulas and signs are pictures in ``data:`` often."""
-    words = _ALT.search(attributes)
-    return words[1].replace("&quot;", '"').strip() if words else ""
-
-
-def _tiny(side: str, attributes: str) -> bool:
-    return f' {side}="1"' in attributes or f' {side}="0"' in attributes
+    if "src" not in given and "srcset" not in given:
+        # Formulas and signs are pictures in ``data:`` often.
+        return given.get("alt", "").replace("&quot;", '"').strip()
+    return "" if _BEACON.match(given.get("src", "")) else f"<img {_IMAGE_ATTRIBUTES}{inner}>"

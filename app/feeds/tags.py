@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 #: What stands between an element's name and the end of its tag.
 INNER = r"""((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)"""
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+#: In a tag that the sanitiser wrote, where quotes are escaped in all values.
+_WRITTEN = re.compile(r' ([a-z-]+)="([^"]*)"')
 
 
 def tag(names: str) -> re.Pattern[str]:
@@ -23,6 +25,16 @@ def attributes(inner: str) -> dict[str, str]:
     for name, *values in _ATTRIBUTE.findall(inner):
         found.setdefault(name.lower(), html.unescape("".join(values)).strip())
     return found
+
+
+def written(inner: str) -> dict[str, str]:
+    """Return the attributes of a tag that the sanitiser wrote, with their values as they stand there."""
+    return dict(_WRITTEN.findall(inner))
+
+
+def write(given: Mapping[str, str]) -> str:
+    """Return the inside of a tag, as :func:`written` reads it."""
+    return "".join([f' {name}="{value}"' for name, value in given.items()])
 
 
 @functools.cache

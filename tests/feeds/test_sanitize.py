@@ -487,6 +487,20 @@ def test_H01_text_in_forms_and_old_code_stays(markup: str, expected: str) -> Non
         ("<img src=grey.gif data-original='/blog/a'>", ["a"]),
         ("<img src=a.jpg data-src=640 data-original='A title'>", ["a.jpg"]),
         ("<img src=a.jpg data-src='javascript:/a.jpg' data-srcset='data:x 1x'>", ["a.jpg"]),
+        ("<span><i data-src=a.jpg></i><noscript><img src=a.jpg></noscript></span>", ["a.jpg"]),
+        ("<img src='data:image/gif;base64,R0' data-src=a.jpg width=1 height=1><noscript><img src=a.jpg>"
+         "</noscript>", ["a.jpg"]),
+        ("<picture><source data-srcset=a.jpg><img class=lazy></picture><noscript><img src=a.jpg></noscript>",
+         ["a.jpg", "a.jpg"]),
+        ("<img data-src=photo><noscript><img src=photo></noscript>", ["photo"]),
+        ("<noscript><img src=a.jpg data-src=a.jpg></noscript>", ["a.jpg"]),
+        ("<img src=c.jpg data-src='//cdn.example/a'><noscript><img src='//cdn.example/a'></noscript>",
+         ["c.jpg", "https://cdn.example/a"]),
+        ("<img data-srcset='a.jpg 1x, b.jpg 2x'><noscript><img src='/blog/b.jpg'></noscript>",
+         ["a.jpg 1x, b.jpg 2x"]),
+        *((f"<img src=a.jpg data-original='{worse}'>", ["a.jpg"])
+          for worse in ("16/9", "4:3", "a/b", "https://cdn.example/page.html", "/blog/page.html", "/blog/")),
+        ("<img src=a.jpg data-src='https://cdn.example/b.webp?w=9'>", ["https://cdn.example/b.webp?w=9"]),
         ("<img srcset='a.jpg 1x,b.jpg 2x'>", ["a.jpg 1x, b.jpg 2x"]),
         ("<img srcset='w_1,h_2/a.jpg 640.5w,https://site.example/blog/b.jpg'>",
          ["w_1%2Ch_2/a.jpg 640.5w, b.jpg"]),
@@ -497,6 +511,12 @@ def test_images_that_a_script_would_load_are_shown_once(markup: str, addresses: 
     found = re.findall(r'(?:src|srcset)="([^"]*)"', result)
     assert [value.replace("https://site.example/blog/", "") for value in found] == addresses
     assert "data-" not in result
+    assert clean(result, BASE) == result
+
+
+def test_attributes_that_look_like_others_are_left_alone() -> None:
+    result = clean("<img title=' data-src=' src=a.jpg data-src=b.jpg alt=' src='>", BASE)
+    assert 'title=" data-src=" src="https://site.example/blog/b.jpg" alt=" src="' in result
     assert clean(result, BASE) == result
 
 
