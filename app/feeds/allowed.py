@@ -14,6 +14,11 @@ from urllib.parse import urlsplit
 from app.feeds import urls
 
 MAX_DATA_URL = 64 << 10
+#: Characters that all relative addresses of an entry may take, lest much comes of little.
+MAX_ADDRESSES = 2 << 20
+#: What an address takes beside itself: the attributes that come with it.
+_ADDRESS_COST = 32
+MAX_CANDIDATES = 32
 
 
 def _words(names: str) -> frozenset[str]:
@@ -76,21 +81,31 @@ class _Context(threading.local):
     base = ""
     page = ""
     own: tuple[str, int] | None = None
+    left = 0
 
 
 _context = _Context()
 
 
 def bind(base_url: str, own_origin: str | None) -> None:
-    """Say where the addresses of the next entry are relative to, and which origin is ours (H05).
+    """Say where the addresses of the next pass are relative to, and which origin is ours (H05).
 
     Args:
         base_url: as in :class:`app.models.parsed.ParsedEntry`.
         own_origin: ``scheme://host[:port]``.
     """
     page = base_url.partition("#")[2] if "#http" in base_url else ""
-    _context.base, _context.page = base_url, page or base_url
+    _context.base, _context.page = _short(base_url), _short(page or base_url)
     _context.own = _own_place(own_origin) if own_origin else None
+    _context.left = MAX_ADDRESSES
+
+
+def _short(base: str) -> str:
+    """Return the base, or of one that is too long for each relative address to carry along the origin."""
+    if len(base) <= urls.MAX_LENGTH or len(base := base.partition("#")[0]) <= urls.MAX_LENGTH:
+        return base
+    origin = "/".join(base.split("/", 3)[:3]) + "/"
+    return origin if len(origin) <= urls.MAX_LENGTH else ""
 
 
 def judge(tag: str, name: str, value: str) -> str | None:
@@ -101,13 +116,24 @@ def judge(tag: str, name: str, value: str) -> str | None:
     return judged_by(value) if judged_by else value
 
 
+def _resolve(value: str, base: str) -> str | None:
+    if value.startswith(("https://", "http://")):
+        return urls.resolve(value, base)  # what it takes was there before
+    if _context.left <= 0:
+        return None
+    url = urls.resolve(value, base)
+    if url:
+        _context.left -= len(url) + 4 * url.count("&") + _ADDRESS_COST  # each will be "&amp;"
+    return url
+
+
 def _href(value: str) -> str | None:
-    url = urls.resolve(value, _context.page if value[:1] == "#" else _context.base)
+    url = _resolve(value, _context.page if value[:1] == "#" else _context.base)
     return urls.without_tracking(url) if url and "?" in url else url
 
 
 def _src(value: str) -> str | None:
-    url = urls.resolve(value, _context.base)
+    url = _resolve(value, _context.base)
     if url is None or url[0] != "h":
         return None
     return None if _context.own and _is_own(url, _context.own) else url
@@ -130,7 +156,8 @@ def _srcset(value: str) -> str | None:
     if len(value) > 16384 or "data:" in value:
         return None
     kept = []
-    for part in re.split(r",\s+|,(?=https?://)", _TIGHT.sub(r"\1, ", value.strip())):
+    parts = re.split(r",\s+|,(?=https?://)", _TIGHT.sub(r"\1, ", value.strip()), maxsplit=MAX_CANDIDATES)
+    for part in parts[:MAX_CANDIDATES]:
         words = part.strip(" \t\n\f\r,").split()
         url = _src(words[0]) if words else None
         if url and len(words) <= 2 and all(_DESCRIPTOR.fullmatch(w) for w in words[1:]):

@@ -69,16 +69,21 @@ def _clean(markup: str, base_url: str, own_origin: str | None) -> str:
     markup = _prepare(markup)
     if prescan.hostile(markup):
         return _as_text(markup)
-    result = _finish(_CLEANER.clean(markup))
+    result = _pass(markup, base_url, own_origin)
     # Taking out what is not allowed can leave a tree that its own text does not give: settle it.
     for _ in range(_SETTLE):
         if not prescan.nests_oddly(result):
             return result
-        again = _finish(_CLEANER.clean(result))
+        again = _pass(result, base_url, own_origin)
         if again == result:
             return result
         result = again
     return _as_text(result)
+
+
+def _pass(markup: str, base_url: str, own_origin: str | None) -> str:
+    bind(base_url, own_origin)  # each pass reckons anew what addresses take
+    return _finish(_CLEANER.clean(markup))
 
 
 def _encodable(markup: str) -> str:

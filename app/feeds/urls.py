@@ -70,9 +70,10 @@ def resolve(value: str, base: str) -> str | None:
 
 def _join(base: str, reference: str) -> str:
     try:
-        return urljoin(base, reference)
+        joined = urljoin(base, reference)
     except ValueError:
         return ""
+    return joined if len(joined) <= 4 * MAX_LENGTH else ""
 
 
 def _slashes(text: str) -> str:

@@ -724,6 +724,50 @@ def test_H15_mutated_vectors_never_raise() -> None:
         clean(a[:cut] + rng.choice("<>\"'&/=\0 \n") + b[rng.randrange(len(b) + 1) :], BASE)
 
 
+LONG_BASE = "https://ex.example/" + "d" * 7900 + "/"
+#: As long as is resolved against, and with what takes the most when it is escaped.
+DEAR_BASE = "https://ex.example/" + "&" * 2000 + "/"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<video src=a>",
+        "<video poster=a src=a>",
+        "<img src=a>",
+        "<a href=b>t</a>",
+        "<embed src=a>",
+        '<img srcset="' + "a, " * 5000 + '">',
+        '<img data-srcset="' + "a, " * 5000 + '">',
+    ],
+)
+@pytest.mark.parametrize("base", [BASE, LONG_BASE, DEAR_BASE])
+def test_X02_short_addresses_do_not_multiply_their_base(unit: str, base: str) -> None:
+    result = clean(unit * (MIB // 4 // len(unit)), base)
+    assert len(result) < 6 * MIB
+    assert base != LONG_BASE or "ddd" not in result
+
+
+def test_X02_addresses_are_given_up_only_where_they_are_too_much() -> None:
+    most = "".join(f"<a href='/{i:060}'>{i}</a> " for i in range(10_000))
+    assert clean(most, BASE).count(" href=") == 10_000
+    candidates = ", ".join(f"{i}.png {i}w" for i in range(1, 100))
+    assert clean(f"<img srcset='{candidates}'>", BASE).count(".png") == 32
+    assert "<img" not in clean(f"<img src='{'x' * 8000}'>", "https://e.example/" + "d" * 1000 + "/")
+
+
+def test_H02_carriage_returns_in_references_are_stable() -> None:
+    for markup in (
+        "<img alt='a&#13;b'>",
+        "<textarea>a&#13;&#10;b</textarea>",
+        "<pre>&#13;a",
+        "<p title='&#13;'>",
+    ):
+        once = clean(markup, BASE)
+        assert "\r" not in once
+        assert clean(once, BASE) == once
+
+
 def test_longer_than_the_limit_is_cut_at_a_tag() -> None:
     result = clean("<p>" + "x" * (sanitize.MAX_HTML - 10) + "<a href='http://e.org/'>long</a></p>", BASE)
     assert len(result) <= sanitize.MAX_HTML + 10
