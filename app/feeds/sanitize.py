@@ -102,7 +102,7 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _DIVISIONS = frozenset(["center", "main", "nav", "fieldset", "form", "dir", "menu", "hgroup", "layer"])
-_NAMES = sorted({"noscript", "svg"} | standins.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS)
+_NAMES = sorted({"noscript"} | standins.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS)
 #: Most tags are of one or two letters: a look at three spares them the long list.
 _PREPARED = re.compile(rf"<((?=[acdefhilmnopstvx][a-z]{{2}})(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
 _RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
@@ -112,16 +112,12 @@ def _prepare(markup: str) -> str:
     names = {name.lower() for name in _PREPARED.findall(markup)}
     if not names:
         return markup
-    if names & {"textarea", "xmp"}:
-        markup = standins.source(markup)
-    if "svg" in names:
-        markup = tags.replace("svg", markup, lambda _: "")
+    # First: whatever looks like markup in these is none.
+    markup = standins.raw(markup)
     if "noscript" in names:
         markup = _NOSCRIPT.sub("", lazy.without_copies(markup))
     if "math" in names:
         markup = standins.math(markup)
-    if "script" in names:
-        markup = standins.tex(markup)
     if names & {"dialog", "input"}:
         markup = standins.controls(markup)
     if names & embeds.NAMES:

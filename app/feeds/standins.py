@@ -8,10 +8,80 @@ import re
 from app.feeds import tags, text
 
 #: What the functions below look for.
-NAMES = frozenset(["math", "script", "textarea", "xmp", "dialog", "input"])
+NAMES = frozenset(["math", "script", "svg", "textarea", "xmp", "dialog", "input"])
+#: Elements in which nothing is markup, or nothing is shown.
+_RAW = ("noembed", "noframes", "script", "style", "svg", "template", "textarea", "title", "xmp")
+_BEGIN = re.compile(rf"<(?=[!nstx])(?:!--|({'|'.join(_RAW)})(?=[\s/>]){tags.INNER}>)", re.IGNORECASE)
+_END = {name: re.compile(rf"</{name}(?=[\s/>])[^<>]*>", re.IGNORECASE) for name in _RAW}
+_COMMENT_END = re.compile("--!?>")
 _INPUT = tags.tag("input")
 _SPAN = re.compile(r"<(/?)span(?=[\s/>])([^<>]*+)>", re.IGNORECASE)
+#: What stands before the pieces of a formula that is there as MathML.
+_TWICE = re.compile(r"</math\s*+>\s*+(?:</span\s*+>\s*+)?\Z", re.IGNORECASE)
+_TWICE_LENGTH = 80
 _ANNOTATION = re.compile(r"<annotation(?=[\s>])([^<>]*+)>([^<]*+)", re.IGNORECASE)
+
+
+def raw(markup: str) -> str:
+    """Return the HTML without comments, scripts, styles, drawings and whatever else no reader sees.
+
+    What old pages show code in comes out as <pre>, the TeX that MathJax finds in scripts as code; scripts
+    of gists stay for :func:`app.feeds.embeds.as_links`. What nothing ends is left to the HTML parser.
+    """
+    kept: list[str] = []
+    at = searched = 0
+    endless: set[str] = set()
+    while begin := _BEGIN.search(markup, searched):
+        searched = begin.end()
+        name = (begin[1] or "").lower()
+        if name in endless:
+            continue
+        # "<!-->" is a whole comment.
+        end = _END[name].search(markup, searched) if name else _COMMENT_END.search(markup, searched - 2)
+        if end is None:
+            endless.add(name)
+            continue
+        inside = markup[searched : end.start()]
+        if not _nests(name, inside):
+            kept += [markup[at : begin.start()], _left(name, begin, inside)]
+            at = end.end()
+        searched = end.end()
+    return "".join(kept) + markup[at:]
+
+
+def _nests(name: str, inside: str) -> bool:
+    """Return whether the first end tag may be that of an element inside: a parser knows."""
+    if name == "script" and "<!--" not in inside:
+        return False
+    return name in ("script", "svg", "template") and f"<{name}" in inside.lower()
+
+
+def _left(name: str, begin: re.Match[str], inside: str) -> str:
+    if name == "script":
+        return _tex(tags.attributes(begin[2]), inside) or (
+            f"{begin[0]}</script>" if "gist.github.com" in begin[2] else ""
+        )
+    if name == "textarea":
+        return _pre(inside)
+    # Other than in the one above no reference counts in this one.
+    return _pre(inside.replace("&", "&amp;")) if name == "xmp" else ""
+
+
+def _tex(given: dict[str, str], inside: str) -> str:
+    if not given.get("type", "").lower().startswith(("math/tex", "math/asciimath")):
+        return ""
+    for wrapping in ("% <![CDATA[", "%]]>", "<![CDATA[", "]]>"):
+        inside = inside.replace(wrapping, "")
+    return _code(" ".join(inside.split()))
+
+
+def _code(words: str) -> str:
+    return f"<code>{html.escape(words, quote=False)}</code>" if words else ""
+
+
+def _pre(words: str) -> str:
+    escaped = words.replace("<", "&lt;").replace(">", "&gt;")
+    return f"<pre>{escaped}</pre>" if words.strip() else ""
 
 
 def math(markup: str) -> str:
@@ -28,7 +98,10 @@ def math(markup: str) -> str:
 def _formula(found: re.Match[str]) -> str:
     tex = next((inner for given, inner in _ANNOTATION.findall(found[2]) if "application/x-tex" in given), "")
     words = text.flat(tex) or tags.attributes(found[1]).get("alttext")
-    return _code(words or text.flat(_ANNOTATION.sub("", found[2])))
+    if words:
+        return _code(words)
+    seen = tags.replace("annotation-xml", found[2], lambda _: "")
+    return _code(text.flat(_ANNOTATION.sub("", seen)))
 
 
 def _without_pieces(markup: str) -> str:
@@ -37,40 +110,12 @@ def _without_pieces(markup: str) -> str:
         if depth:
             depth += -1 if span[1] else 1
             at = span.end()
-        elif "katex-html" in span[2]:
+        elif "katex-html" in span[2] and _TWICE.search(
+            markup, max(0, span.start() - _TWICE_LENGTH), span.start()
+        ):
             kept.append(markup[at : span.start()])
             depth = 1
     return markup if depth else "".join(kept) + markup[at:]
-
-
-def tex(markup: str) -> str:
-    """Return the HTML with the TeX that MathJax finds in scripts as code."""
-    return tags.replace("script", markup, _tex)
-
-
-def _tex(found: re.Match[str]) -> str:
-    if not tags.attributes(found[1]).get("type", "").lower().startswith(("math/tex", "math/asciimath")):
-        return found[0]
-    inner = found[2]
-    for wrapping in ("% <![CDATA[", "%]]>", "<![CDATA[", "]]>"):
-        inner = inner.replace(wrapping, "")
-    return _code(" ".join(inner.split()))
-
-
-def _code(words: str) -> str:
-    return f"<code>{html.escape(words, quote=False)}</code>" if words else ""
-
-
-def source(markup: str) -> str:
-    """Return the HTML with what old pages show code in as <pre>: nothing in there is markup."""
-    markup = tags.replace("textarea", markup, lambda found: _pre(found[2]))
-    # Other than in the one above no reference counts in this one.
-    return tags.replace("xmp", markup, lambda found: _pre(found[2].replace("&", "&amp;")))
-
-
-def _pre(words: str) -> str:
-    escaped = words.replace("<", "&lt;").replace(">", "&gt;")
-    return f"<pre>{escaped}</pre>" if words.strip() else ""
 
 
 def controls(markup: str) -> str:

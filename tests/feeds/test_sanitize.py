@@ -385,6 +385,24 @@ def test_H07_frames_that_nobody_sees_leave_nothing(given: str) -> None:
     assert clean(markup, BASE, own_origin=OWN) == "<p>a</p><p>b</p>"
 
 
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "<!-- {} -->",
+        "<script type='text/template'>{}</script>",
+        "<script>document.write('<math><dialog>{}')</script>",
+        "<template><p>{}</p></template>",
+        "<style>/* {} */</style>",
+        "<noembed>{}</noembed>",
+    ],
+)
+def test_H07_a_frame_is_linked_though_its_address_stood_where_nothing_is_seen(hiding: str) -> None:
+    frame = "<iframe src='https://www.youtube.com/embed/dQw4w9WgXcQ'></iframe>"
+    result = clean(f"{hiding.format(frame)}<p>T</p>{frame}", BASE)
+    assert result.startswith("<p>T</p><p><a ")
+    assert result.count("watch?v=dQw4w9WgXcQ") == 1
+
+
 def test_H07_an_object_that_is_a_picture_is_one() -> None:
     result = clean("<object data='a.svg' type='image/svg+xml'>old</object>", BASE)
     assert 'src="https://site.example/blog/a.svg"' in result
@@ -424,6 +442,35 @@ def test_H13_tracking_pixels_and_parameters_go() -> None:
 
 
 # -- what must survive
+
+
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "<script>el.innerHTML = '<textarea rows=3>';</script>",
+        "<script>el.innerHTML = '<math>' + '<dialog>' + '<svg>' + '<noscript>';</script>",
+        "<!-- <textarea> <math> <svg> --!>",
+        "<!--><!-- <dialog> -->",
+        "<style>p::after { content: '<xmp>' }</style >",
+        "<template><textarea></textarea><math></template>",
+        "<template>a<template>b</template><p>c</p></template>",
+        "<svg><textarea></svg>",
+        "<svg><g><svg></svg>a</g></svg>",
+        "<script><!-- document.write('<script src=x></script>'); --></script>",
+    ],
+)
+def test_what_only_looks_like_markup_takes_nothing_with_it(hiding: str) -> None:
+    seen = (
+        "<p>All</p><textarea>x</textarea><math><mi>y</mi></math><dialog open>z</dialog><svg></svg><p>end</p>"
+    )
+    expected = "<p>All</p><pre>x</pre><code>y</code><div>z</div><p>end</p>"
+    assert clean(hiding + seen, BASE) == expected
+
+
+def test_comments_in_old_code_are_code() -> None:
+    assert clean("<xmp><!-- a --><script>b</script></xmp>", BASE) == (
+        "<pre>&lt;!-- a --&gt;&lt;script&gt;b&lt;/script&gt;</pre>"
+    )
 
 
 def test_reading_markup_survives() -> None:
@@ -553,6 +600,14 @@ def test_H08_audio_and_video_become_links_to_their_files() -> None:
         ("<script type='math/tex; mode=display'>% <![CDATA[\na < b\n%]]></script>", "<code>a &lt; b</code>"),
         ("<script type=text/javascript>E = mc^2</script>", ""),
         (
+            "<math><annotation-xml encoding='MathML-Content'><ci>q</ci></annotation-xml><mi>y</mi></math>",
+            "<code>y</code>",
+        ),
+        (
+            "<math><mi>a</mi></math><span class=katex><span class=katex-html><span>b</span></span></span>",
+            "<code>a</code><span><span><span>b</span></span></span>",
+        ),
+        (
             "<span class=katex><span class=katex-mathml><math><mi>c</mi></math></span><span class=katex-html"
             " aria-hidden=true><span><span>c</span></span></span></span>",
             "<span><span><code>c</code></span></span>",
@@ -648,6 +703,13 @@ def test_X02_old_html_without_end_tags_is_not_refused() -> None:
 
 
 UNITS = [
+    "<script>",
+    "<template><template></template>",
+    "<svg></svg><svg>",
+    "--!>",
+    "<!-->",
+    "</math> ",
+    "<noscript></noscript><img data-src=a.png>",
     "<",
     "<!--",
     "<iframe ",
