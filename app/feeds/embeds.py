@@ -59,8 +59,10 @@ def as_links(markup: str) -> str:
             return (_once(f"https://gist.github.com{gist[1]}", "", seen) if gist else "") + found[0]
         if name == "object" and given.get("type", "").lower().startswith("image/"):
             # Of both pictures the inner one is the one that more readers can show.
-            inner = _INNER_IMAGE.match(markup, found.end())
-            return "" if inner else f'<img src="{html.escape(given.get("data", ""))}">'
+            address = judge("img", "src", given.get("data", ""))
+            if address is None or is_unseen(given, address) or _INNER_IMAGE.match(markup, found.end()):
+                return ""
+            return f'<img src="{html.escape(address)}">'
         shown = _player(name, given, seen)
         ended = name == "iframe" and found.end() <= last and not found[2].endswith("/")
         return shown + ("<iframe>" if ended else "")
@@ -78,10 +80,14 @@ def _player(name: str, given: dict[str, str], seen: set[str]) -> str:
         return ""
     if page := watch_url(address):
         return _once(page, "", seen)
-    unseen = {given.get("width"), given.get("height")} & {"0", "1", "0px", "1px"} or "hidden" in given
-    if unseen or _HIDDEN.search(given.get("style", "")) or _NOISE.match(address):
-        return ""
-    return _once(address, given.get("title", "")[:_LABEL], seen)
+    return "" if is_unseen(given, address) else _once(address, given.get("title", "")[:_LABEL], seen)
+
+
+def is_unseen(given: dict[str, str], address: str) -> bool:
+    """Return whether an element with these attributes is there to count or to advertise, not to be seen."""
+    small = {given.get("width"), given.get("height")} & {"0", "1", "0px", "1px"}
+    hidden = "hidden" in given or _HIDDEN.search(given.get("style", ""))
+    return bool(small or hidden or _NOISE.match(address))
 
 
 def _once(target: str, label: str, seen: set[str]) -> str:

@@ -34,6 +34,7 @@ def as_links(markup: str) -> str:
         else:
             inside, linked = not name.startswith("/"), False
             poster = judge("video", "poster", given.get("poster", "")) if inside else None
+            poster = None if poster and embeds.is_unseen(given, poster) else poster
         file = judge("video", "src", given.get("data-src") or given.get("src", "")) if inside else None
         linked = file is not None
         shown = f'<p><img src="{html.escape(poster)}"></p>' if poster else ""

@@ -441,6 +441,22 @@ def test_H13_tracking_pixels_and_parameters_go() -> None:
     assert 'href="https://e.org/?a=1#f"' in result
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<object type='image/gif' data='http://t.example/p.gif' width=1 height=1></object>",
+        "<object type='image/gif' data='http://t.example/p.gif' style='display:none'></object>",
+        "<object type='image/gif' data='https://ad.doubleclick.net/p.gif'></object>",
+        "<video poster='http://t.example/p.gif' width=1 height=1></video>",
+        "<video poster='http://t.example/p.gif' style='visibility: hidden'></video>",
+        "<img alt=' src=' src='https://pixel.wp.com/g.gif?x=1'>",
+        "<img src='data:image/gif;base64,R0' data-src='http://t.example/p.gif' width=1 height=0>",
+    ],
+)
+def test_H13_pixels_in_other_elements_go_too(markup: str) -> None:
+    assert clean(f"<p>a</p>{markup}<p>b</p>", BASE) == "<p>a</p><p>b</p>"
+
+
 # -- what must survive
 
 
