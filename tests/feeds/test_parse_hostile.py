@@ -297,9 +297,11 @@ def _expressions() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
 EXPRESSIONS = dict(_expressions())
 #: Only ever tried at the start of a text, or on an address of at most 2,048 characters.
 ANCHORED = {
+    "app.feeds.allowed._ADDRESS",
     "app.feeds.allowed._LOOPBACK",
     "app.feeds.embeds._INNER_IMAGE",  # from one <object> to the next
     "app.feeds.fetch.refresh._TARGET",
+    "app.feeds.lazy._PLACEHOLDER",
     "app.feeds.net._HOST",
     "app.feeds.net._SCHEME",
     "app.feeds.sites._ACCOUNT",
