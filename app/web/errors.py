@@ -13,6 +13,7 @@ from app import logs
 from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
 from app.web import i18n, problems
 from app.web.api import programs
+from app.web.redirects import safe_next
 from app.web.render import template
 
 log = logs.get(__name__)
@@ -57,8 +58,7 @@ def _ours(error: Exception) -> Response:
     response = refused(error)
     if isinstance(error, AuthRequiredError) and not wants_json():
         if for_script():
-            page = urlsplit(request.headers.get("HX-Current-URL", ""))
-            there = f"{page.path}?{page.query}" if page.query else page.path
+            there = _page()
             response.headers["HX-Redirect"] = f"/login?next={quote(there)}" if there else "/login"
         elif request.method == "GET":
             return make_response(redirect(f"/login?next={quote(_here())}", 303))
@@ -126,6 +126,15 @@ def for_script() -> bool:
 
 def _here() -> str:
     return request.full_path.rstrip("?") if request.query_string else request.path
+
+
+def _page() -> str:
+    """Return the path of the page that a script asks for a part of; empty: not told, or none of ours."""
+    try:
+        page = urlsplit(request.headers.get("HX-Current-URL", ""))
+    except ValueError:
+        return ""
+    return safe_next(f"{page.path}?{page.query}" if page.query else page.path, "")
 
 
 def _rule() -> str:

@@ -150,3 +150,10 @@ def test_whose_session_has_ended_is_told_to_log_in(ann: Visitor) -> None:
     sent = ann.client.get("/read/all?entry=17", headers={**page, "HX-Current-URL": there})
     assert sent.headers["HX-Redirect"] == "/login?next=/read/all%3Fentry%3D17"
     assert ann.client.get("/read/all", headers=page).headers["HX-Redirect"] == "/login"
+
+
+@pytest.mark.parametrize("there", ["http://[", "http://localhost//evil.example/x", "alert(1)", "//evil", "é"])
+def test_W09_a_page_that_is_none_of_ours_is_not_come_back_to(visitor: Make, there: str) -> None:
+    headers = {"HX-Request": "true", "HX-Current-URL": there}
+    sent = visitor().client.get("/read/all", headers=headers)
+    assert (sent.status_code, sent.headers["HX-Redirect"]) == (401, "/login")
