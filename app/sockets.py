@@ -29,13 +29,13 @@ def require_own(where: Path) -> None:
     """Check that a folder is there for this user alone.
 
     Raises:
-        StartupError: it is a link, others can enter it, or it is somebody else's.
+        StartupError: others can enter it, or it, or the link to it, is somebody else's.
     """
-    info = where.lstat()
-    if info.st_uid not in (os.geteuid(), 0):
+    link, info = where.lstat(), where.stat()
+    if not {link.st_uid, info.st_uid} <= {os.geteuid(), 0}:
         raise StartupError(f"The folder {where} belongs to somebody else: set EVENTR_HOME to another folder.")
     if not stat.S_ISDIR(info.st_mode):
-        raise StartupError(f"{where} is no folder, or a link: give EVENTR_HOME a folder of its own.")
+        raise StartupError(f"{where} is no folder: give EVENTR_HOME a folder of its own.")
     if info.st_mode & 0o077:
         raise StartupError(
             f"Others can enter the folder {where}: give EVENTR_HOME a folder of its own, "

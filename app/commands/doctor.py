@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Iterable, Iterator
 
 import click
 
-from app import checks, config, embedded
+from app import checks, config, embedded, sockets
 from app.cli import print_json
 from app.commands import address
 from app.commands.given import require_usable
@@ -41,8 +42,19 @@ def examine() -> Iterator[Finding]:
         yield Finding("settings", Word.FAIL, e.message)
         return
     yield from check_libraries()
+    yield from check_run(settings)
     yield from checks.examine(settings)
     yield check_web(settings)
+
+
+def check_run(settings: Settings) -> Iterator[Finding]:
+    """Look at the folder of the sockets, once there is one: whoever listens there refuses a strange one."""
+    run = embedded.Layout.of(settings).run
+    if os.path.exists(run):
+        try:
+            sockets.require_own(run)
+        except EventrError as e:
+            yield Finding("disk", Word.FAIL, e.message)
 
 
 def check_web(settings: Settings) -> Finding:

@@ -412,7 +412,7 @@ def test_J04_a_folder_that_others_can_enter_is_refused_and_stays_as_it_is(
         assert repl.mode(run) == 0o700
 
 
-def test_J04_a_link_is_not_followed(settings: Settings, tmp_path: Path) -> None:
+def test_J04_a_link_to_a_folder_of_the_system_is_refused(settings: Settings, tmp_path: Path) -> None:
     """As with EVENTR_HOME=/var, whose run is the system's."""
     (tmp_path / "system").mkdir(mode=0o755)
     listening.folder(settings).symlink_to(tmp_path / "system")
@@ -420,3 +420,10 @@ def test_J04_a_link_is_not_followed(settings: Settings, tmp_path: Path) -> None:
         listening.listen_unix(settings)
     assert repl.mode(tmp_path / "system") == 0o755
     assert not list((tmp_path / "system").iterdir())
+
+
+def test_J04_a_link_to_a_private_folder_is_followed(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir(mode=0o700)
+    listening.folder(settings).symlink_to(tmp_path / "private")
+    with contextlib.closing(listening.listen_unix(settings)):
+        assert listening.running(settings) == [os.getpid()]

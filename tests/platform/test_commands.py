@@ -322,6 +322,15 @@ def test_variables_that_are_no_settings_are_named() -> None:
 
 
 def test_a_stray_variable_is_told_of_by_doctor_and_at_the_start(
+@pytest.mark.parametrize(("mode", "fails"), [(0o755, True), (0o700, False)])
+def test_doctor_knows_a_run_folder_that_up_refuses(tmp_path: Path, mode: int, fails: bool) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run").chmod(mode)
+    rows = json.loads(_run("doctor", "--json", EVENTR_HOME=str(tmp_path)).stdout)["checks"]
+    told = [row["text"] for row in rows if row["word"] == "fail" and "EVENTR_HOME" in row["text"]]
+    assert [("chmod 700" in text) for text in told] == [True] * fails
+
+
     home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EVENTR_HOME", str(home.home))
