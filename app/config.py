@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -21,6 +22,10 @@ from app.errors import SettingsError
 PREFIX = "EVENTR_"
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
+#: What a server is called by, with its port. Home networks and containers have names with ``_``.
+HOST = re.compile(
+    r"([a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE
+)
 
 Check = Callable[[Any], str | None]
 
@@ -45,17 +50,26 @@ def _url(*schemes: str) -> Check:
 
 
 def _origin(value: str) -> str | None:
+    if not value.isascii():
+        return "must have its name as browsers send it: with xn--… for what is not ASCII"
     try:
         parts = urlsplit(value)
         # Put together again it lacks what urlsplit passes over, and all behind host and port.
         plain = value.removesuffix("/") in (f"http://{parts.netloc}", f"https://{parts.netloc}")
-        fits = plain and parts.hostname and parts.port != 0 and not set(parts.netloc) & set(" \\@")
+        fits = plain and HOST.fullmatch(parts.netloc) and parts.port != 0
     except ValueError:
         fits = False
-    # Names are written as browsers send them: xn--….
-    if not value or (fits and value.isascii() and value.isprintable()):
-        return None
-    return "must be an address like https://reader.example.org, without a path"
+    return None if fits or not value else "must be an address like https://reader.example.org, without a path"
+
+
+def _proxy(value: str) -> str | None:
+    try:
+        parts = urlsplit(value)
+        fits = parts.scheme in ("http", "socks5h") and parts.hostname and parts.port != 0
+    except ValueError:
+        fits = False
+    # Not quoted: it may hold a password.
+    return None if fits or not value else "must be an address like http://HOST:PORT or socks5h://HOST:PORT"
 
 
 def _database(value: str) -> str | None:
@@ -207,7 +221,7 @@ class Settings:
         (80, 443, 8080, 8443), "Ports that may be fetched, of public and of private hosts", _ports
     )
     fetch_proxy: str = _row(
-        "", "Proxy for all fetches; address filtering is then its task", _url("http", "socks5h"), secret=True
+        "", "Proxy for all fetches; address filtering is then its task", _proxy, secret=True
     )
     fetch_connections: int = _row(200, "Connections of one worker", _between(1, 10000))
     fetch_per_host: int = _row(2, "Connections to one host", _between(1, 64))

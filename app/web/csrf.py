@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from flask import Request
 
 from app.errors import ForbiddenError
+from app.web import hosts
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FIELD = "csrf_token"
@@ -75,4 +76,4 @@ def _from_here(request: Request) -> bool:
         return site in ("same-origin", "none")
     origin = urlsplit(request.headers.get("Origin", ""))
     # The host is one of ours by now: hosts.check_name has refused all others (W10).
-    return bool(origin.netloc) and (origin.scheme, origin.netloc) == (request.scheme, request.host)
+    return bool(origin.netloc) and (origin.scheme, origin.netloc) == (request.scheme, hosts.place(request))

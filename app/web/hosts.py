@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urlsplit
 
 from flask import Flask, Request
@@ -10,12 +9,11 @@ from werkzeug.exceptions import LengthRequired
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import logs
-from app.config import Settings
+from app.config import HOST, Settings
 from app.errors import InvalidError, TooLargeError
 
 log = logs.get(__name__)
 
-_HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 FORM_PARTS = 200
 
@@ -35,9 +33,19 @@ def check_name(request: Request, settings: Settings) -> None:
     Raises:
         InvalidError: it is for another host, or for none (RFC 9112 section 3.2), also with HTTP/1.0.
     """
-    named = _HOST.fullmatch(request.headers.get("Host", ""))
+    named = HOST.fullmatch(request.headers.get("Host", ""))
     if named is None or named[1].lower() not in trusted(settings):
         raise InvalidError("There is no such host here.")
+
+
+def place(request: Request) -> str:
+    """Return name and port that a request is for, without the port of its scheme; empty: none can be read.
+
+    ``request.host`` is empty for names with ``_``.
+    """
+    named = request.headers.get("Host", "")
+    usual = ":443" if request.scheme == "https" else ":80"
+    return named.removesuffix(usual) if HOST.fullmatch(named) else ""
 
 
 def check_body(request: Request, settings: Settings, *, takes_file: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import request
 
 from app.models import ours
+from app.web import hosts
 from app.web.context import web
 
 
@@ -14,5 +15,5 @@ def handle_in(text: str) -> str | None:
     Raises:
         InvalidError: it is an address of this server, and of nobody's page.
     """
-    here = ours.plain(request.host.lower(), request.scheme)
+    here = ours.plain(hosts.place(request).lower(), request.scheme)
     return ours.handle_at(text, {ours.host_of(web().base_url), here})

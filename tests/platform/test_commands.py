@@ -108,7 +108,12 @@ def test_a_secret_file_is_never_passed_over(
         ("base_url", "https://reader\n.example", "without a path"),
         ("base_url", "https://reader\\.example", "without a path"),
         ("base_url", "https://reader.example:0", "without a path"),
-        ("base_url", "https://bücher.example", "without a path"),
+        ("base_url", "https://bücher.example", "xn--"),
+        ("base_url", "http://[fe80::1%25eth0]:80", "without a path"),
+        ("base_url", "https://reader.example:", "without a path"),
+        ("base_url", "https://reader..example", "without a path"),
+        ("base_url", "https://.example", "without a path"),
+        ("base_url", "https://reader.example:123456", "without a path"),
         ("base_url", "ftp://reader.example", "without a path"),
         ("mongodb_name", "a b", "without spaces"),
         ("mongodb_name", "a/b", "without spaces"),
@@ -298,6 +303,10 @@ def test_doctor_reports_a_wrong_setting_as_a_finding() -> None:
     ("variable", "value"),
     [
         ("EVENTR_FETCH_ALLOW", "foo"),
+        ("EVENTR_FETCH_PROXY", "http://"),
+        ("EVENTR_FETCH_PROXY", "http://u:p@[bad"),
+        ("EVENTR_FETCH_PROXY", "socks5h://:1080"),
+        ("EVENTR_FETCH_PROXY", "http://proxy:many"),
         ("EVENTR_QUEUES_FILE", "/no/such/file"),
         ("EVENTR_SECRET_KEY", "k" * 50),
         ("EVENTR_PACKS_DIR", "/no/such/folder"),
@@ -313,15 +322,6 @@ def test_what_a_process_would_die_of_is_told_before(tmp_path: Path, variable: st
     assert not (tmp_path / "home").exists(), "nothing was started"
 
 
-def test_variables_that_are_no_settings_are_named() -> None:
-    given = ("EVENTR_FETCH_ALOW", "EVENTR_PORT_FILE", "EVENTR_PORT", "EVENTR_REDIS_URL_FILE", "OTHER")
-    assert config.strays(dict.fromkeys(given, "1")) == [
-        "EVENTR_FETCH_ALOW is no setting: the nearest is EVENTR_FETCH_ALLOW.",
-        "EVENTR_PORT_FILE is not read: only secrets may come from a file, so set EVENTR_PORT.",
-    ]
-
-
-def test_a_stray_variable_is_told_of_by_doctor_and_at_the_start(
 @pytest.mark.parametrize(("mode", "fails"), [(0o755, True), (0o700, False)])
 def test_doctor_knows_a_run_folder_that_up_refuses(tmp_path: Path, mode: int, fails: bool) -> None:
     (tmp_path / "run").mkdir()
@@ -331,6 +331,15 @@ def test_doctor_knows_a_run_folder_that_up_refuses(tmp_path: Path, mode: int, fa
     assert [("chmod 700" in text) for text in told] == [True] * fails
 
 
+def test_variables_that_are_no_settings_are_named() -> None:
+    given = ("EVENTR_FETCH_ALOW", "EVENTR_PORT_FILE", "EVENTR_PORT", "EVENTR_REDIS_URL_FILE", "OTHER")
+    assert config.strays(dict.fromkeys(given, "1")) == [
+        "EVENTR_FETCH_ALOW is no setting: the nearest is EVENTR_FETCH_ALLOW.",
+        "EVENTR_PORT_FILE is not read: only secrets may come from a file, so set EVENTR_PORT.",
+    ]
+
+
+def test_a_stray_variable_is_told_of_by_doctor_and_at_the_start(
     home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("EVENTR_HOME", str(home.home))

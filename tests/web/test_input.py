@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -97,6 +98,24 @@ def test_W10_a_public_name_is_the_only_one(services: Services) -> None:
     client = create_app(own, services).test_client()
     assert client.get("/", headers={"Host": "reader.example"}).status_code == 200
     assert client.get("/", headers={"Host": "localhost"}).status_code == 400
+
+
+@pytest.mark.parametrize("name", ["my_reader:8663", "xn--bcher-kva.example", "reader.example."])
+def test_W10_a_name_that_settings_take_is_served(services: Services, name: str) -> None:
+    add_user(services)
+    own = dataclasses.replace(services.settings, base_url=f"http://{name}")
+    client = create_app(own, services).test_client()
+    assert client.get("/healthz", headers={"Host": name}).status_code == 200
+    page = client.get("/login", headers={"Host": name}).text
+    form = {"login": "ann", "password": PASSWORD, "csrf_token": _shown(page)}
+    told = {"Host": name, "Origin": f"http://{name}"}  # over plain HTTP browsers say no more
+    assert client.post("/login", data=form, headers=told).status_code == 303
+    told["Origin"] = "http://evil.example"
+    assert client.post("/login", data=form, headers=told).status_code == 403
+
+
+def _shown(page: str) -> str:
+    return re.findall(r'name="csrf_token" value="([^"]+)"', page)[0]
 
 
 def test_W10_forwarded_addresses_count_behind_trusted_proxies_alone(services: Services) -> None:

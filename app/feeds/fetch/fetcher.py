@@ -16,7 +16,6 @@ import certifi
 
 from app import logs
 from app.config import Settings
-from app.errors import SettingsError
 from app.feeds.fetch.engine import Engine
 from app.feeds.fetch.resolver import Lookup, Resolver
 from app.feeds.fetch.slot import Connector, Proxy, Setup
@@ -44,7 +43,7 @@ class Fetcher:
         cafile: certificates to trust instead of certifi's. For tests.
 
     Raises:
-        SettingsError: the allow-list or the proxy cannot be read.
+        SettingsError: the allow-list cannot be read.
     """
 
     def __init__(
@@ -245,11 +244,5 @@ def _user_agent(base_url: str) -> str:
 def _proxy(url: str) -> Proxy | None:
     if not url:
         return None
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if not parts.hostname:
-        raise SettingsError("EVENTR_FETCH_PROXY has no host that can be read.", setting="fetch_proxy")
-    return Proxy(url, parts.hostname, port or _PROXY_PORTS[parts.scheme])
+    parts = urlsplit(url)
+    return Proxy(url, parts.hostname or "", parts.port or _PROXY_PORTS[parts.scheme])

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from app.models.probes import AUTHORIZATION, BODY, BY_NAME, ETAG, FORGED, PATH, PROBES, QUERY, Probe
+from app.web import hosts
 from app.web.context import web
 from app.web.headers import LOOPBACK
 from app.web.render import template
@@ -58,7 +59,7 @@ def size(probe: Probe) -> int:
 
 def _targets() -> list[tuple[Probe, str]]:
     # A person without scripts has the address that he came by.
-    origin = f"{request.scheme}://{request.host}"
+    origin = f"{request.scheme}://{hosts.place(request)}"
     return [(probe, probe.target(origin)) for probe in PROBES]
 
 
@@ -66,9 +67,9 @@ def _seen() -> dict[str, object]:
     settings = web().settings
     return {
         "scheme": request.scheme,
-        "host": request.host,
+        "host": hosts.place(request),
         "base_url": web().base_url,
-        "agrees": _same(f"{request.scheme}://{request.host}", web().base_url),
+        "agrees": _same(f"{request.scheme}://{hosts.place(request)}", web().base_url),
         "secure_cookies": web().secure,
         "trusted_proxies": settings.trusted_proxies,
         "forwarded": any(name in request.headers for name in _FORWARDED),
@@ -95,7 +96,7 @@ def _place(origin: str) -> tuple[str, str, int | None] | None:
 def origin() -> Response:
     """Whether the client's address, the given one and what arrived are one; some proxies drop the port."""
     named = request.args.get("origin", "")
-    wanted, arrived = _place(named), _place(f"{request.scheme}://{request.host}")
+    wanted, arrived = _place(named), _place(f"{request.scheme}://{hosts.place(request)}")
     if wanted is None or arrived is None:
         return _said("origin", False)
     return _said("origin", _same(named, web().base_url) and wanted[:2] == arrived[:2])
