@@ -469,7 +469,7 @@ class Services:
         """Password, sessions, invitations, messages for the next page."""
         g = self.gateways
         return AccountService(
-            g.accounts, g.erasing, g.profiles, self.jobs, self.events, self.hasher, self.limiter
+            g.accounts, g.erasing, g.profiles, g.tokens, self.jobs, self.events, self.hasher, self.limiter
         )
 
     @once
@@ -517,7 +517,14 @@ class Services:
         """Others' accounts, invitations."""
         g = self.gateways
         return PeopleService(
-            g.people, g.accounts, g.profiles, self.events, self.hasher, self.limiter, self.settings
+            g.people,
+            g.accounts,
+            g.profiles,
+            g.tokens,
+            self.events,
+            self.hasher,
+            self.limiter,
+            self.settings,
         )
 
     @once

@@ -91,6 +91,10 @@ class TokenGateway:
         """Delete a token: it opens nothing from now on; False: he has no such one."""
         return self._tokens.remove(user_id, token_id)
 
+    def remove_all(self, user_id: int) -> int:
+        """Delete all tokens of a user; return how many."""
+        return self._tokens.remove_of_user(user_id)
+
 
 def auth_of(password: str) -> str:
     """Return what an app gets when it logs in: always the same for one password, so nothing is stored.

@@ -95,6 +95,11 @@ class TokenMapper:
         """Delete a token; False: he has no such one."""
         return bool(self._tokens.delete_one({"_id": token_id, "user_id": user_id}).deleted_count)
 
+    @translated
+    def remove_of_user(self, user_id: int) -> int:
+        """Delete all tokens of a user; return how many."""
+        return self._tokens.delete_many({"user_id": user_id}).deleted_count
+
 
 def _token(doc: Doc) -> Token:
     return Token(

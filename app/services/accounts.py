@@ -9,6 +9,7 @@ from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
 from app.gateways.accounts import AccountGateway
 from app.gateways.erasing import ErasingGateway
 from app.gateways.profiles import ProfileGateway
+from app.gateways.tokens import TokenGateway
 from app.models import preferences
 from app.models.actor import Actor, Permission, Role
 from app.models.preferences import Preferences
@@ -34,6 +35,7 @@ class AccountService:
         accounts: AccountGateway,
         erasing: ErasingGateway,
         profiles: ProfileGateway,
+        tokens: TokenGateway,
         jobs: JobPort,
         events: EventPort,
         hasher: Hasher,
@@ -42,12 +44,18 @@ class AccountService:
         self._accounts = accounts
         self._erasing = erasing
         self._profiles = profiles
+        self._tokens = tokens
         self._jobs, self._events = jobs, events
         self._hasher = hasher
         self._limiter = limiter
 
-    def change_password(self, actor: Actor, old: str, new: str, client: Client) -> str:
+    def change_password(
+        self, actor: Actor, old: str, new: str, client: Client, *, programs: bool = False
+    ) -> str:
         """Replace the password and end all sessions of the account.
+
+        Args:
+            programs: end all its apps and tokens, too.
 
         Returns:
             The id of a fresh session for the browser that asked (W01).
@@ -60,8 +68,9 @@ class AccountService:
         passwords.check(new, name=user.name, email=user.email)
         self._accounts.set_password(user.id, self._hasher.hash(new))
         ended = self._accounts.end_sessions(user.id)
+        gone = self._tokens.remove_all(user.id) if programs else 0
         self._events.ends(user.id)
-        log.info("password_changed", user_id=user.id, sessions_ended=ended)
+        log.info("password_changed", user_id=user.id, sessions_ended=ended, tokens_ended=gone)
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
 
     def _confirmed(self, actor: Actor, password: str, field: str) -> User:

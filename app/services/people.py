@@ -11,6 +11,7 @@ from app.errors import ForbiddenError, InvalidError
 from app.gateways.accounts import AccountGateway
 from app.gateways.people import PeopleGateway
 from app.gateways.profiles import ProfileGateway
+from app.gateways.tokens import TokenGateway
 from app.models.actor import Actor, Permission, Role
 from app.models.people import Invite, People, Person
 from app.models.user import NewUser, Session, User
@@ -41,12 +42,14 @@ class PeopleService:
         people: PeopleGateway,
         accounts: AccountGateway,
         profiles: ProfileGateway,
+        tokens: TokenGateway,
         events: EventPort,
         hasher: Hasher,
         limiter: Limiter,
         settings: Settings,
     ) -> None:
         self._people, self._accounts, self._profiles = people, accounts, profiles
+        self._tokens = tokens
         self._events, self._hasher, self._limiter = events, hasher, limiter
         self._proof = dt.timedelta(seconds=settings.proof_ttl)
 
@@ -188,8 +191,15 @@ class PeopleService:
             raise ForbiddenError(_VOID)
         return user
 
-    def choose_password(self, token: str, password: str, client: Client) -> str:
+    def programs(self, owner: User) -> int:
+        """Return how many apps and tokens work for whose link was looked at."""
+        return len(self._tokens.of_user(owner.id))
+
+    def choose_password(self, token: str, password: str, client: Client, *, programs: bool = False) -> str:
         """Use a link up: set the password, end all sessions, and log in; return the id of the new session.
+
+        Args:
+            programs: end all apps and tokens, too.
 
         Raises:
             ForbiddenError: the link is not good (any more).
@@ -204,6 +214,7 @@ class PeopleService:
             raise ForbiddenError(_VOID)
         self._accounts.set_password(user.id, hashed)
         self._people.end_sessions(user.id)
+        gone = self._tokens.remove_all(user.id) if programs else 0
         self._events.ends(user.id)
-        log.info("password_reset", user_id=user.id)
+        log.info("password_reset", user_id=user.id, tokens_ended=gone)
         return self._accounts.open_session(user.id, agent=client.agent, address=client.network)

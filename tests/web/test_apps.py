@@ -19,7 +19,7 @@ from flask import Flask
 
 from app import clock, logs
 from app.bootstrap import Services
-from app.errors import TooLargeError
+from app.errors import AuthRequiredError, TooLargeError
 from app.models.token import Scope, TokenKind
 from app.services.sign_in import Client
 from app.web.clients import APPS, BY_SLUG, FEVER_MOUNTS, READER_MOUNTS, Protocol
@@ -125,6 +125,50 @@ def test_a_revoked_one_opens_nothing_and_is_gone(ann: Visitor, services: Service
     assert "Revoked" in page
     assert "Nothing yet." in page
     assert ann.post("/settings/apps/revoke", {"token": str(token.id)}).status_code == 404
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_W23_a_new_password_ends_programs_if_that_is_wished(
+    ann: Visitor, services: Services, end: bool
+) -> None:
+    assert 'name="programs"' not in ann.get("/settings/account").text, "there is none to end"
+    secret = make(ann)
+    page = ann.get("/settings/account").text
+    assert "Also end all apps and tokens (1)" in page
+    assert 'name="programs" value="1">' in page, "off"
+    form = {"old": PASSWORD, "password": "another quiet place"} | ({"programs": "1"} if end else {})
+    page = ann.get(ann.post("/settings/password", form).headers["Location"]).text
+    assert ("sessions, apps and tokens have ended" in page) is end
+    assert ("Your apps and tokens go on" in page) is not end
+    assert _opens(services, secret) is not end
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_W23_a_link_for_a_new_password_ends_programs_if_that_is_wished(
+    ann: Visitor, services: Services, visitor: Make, end: bool
+) -> None:
+    secret = make(ann)
+    user = services.gateways.accounts.credentials("ann").user  # type: ignore[union-attr]
+    link = services.gateways.people.reset_link(user.id)
+    one = visitor()
+    assert 'name="programs" value="1" checked>' in one.get(f"/new-password?token={link}").text
+    form = {"token": link, "password": "12345678"} | ({"programs": "1"} if end else {})
+    again = one.post("/new-password", form)
+    assert (again.status_code, 'value="1" checked>' in again.text) == (400, end), "as it was sent"
+    assert _opens(services, secret)
+    done = one.post("/new-password", form | {"password": "another quiet place"})
+    page = one.get(done.headers["Location"]).text
+    assert ("sessions, apps and tokens have ended" in page) is end
+    assert ("Your apps and tokens go on" in page) is not end
+    assert _opens(services, secret) is not end
+
+
+def _opens(services: Services, secret: str) -> bool:
+    try:
+        services.tokens.log_in("ann", secret, HERE)
+    except AuthRequiredError:
+        return False
+    return True
 
 
 def test_W04_what_is_anothers_is_not_there(ann: Visitor, services: Services, visitor: Make) -> None:

@@ -182,6 +182,11 @@ def _give_back(ann: Visitor, services: Services) -> None:
     assert ann.client.delete("/api/v1/me/token", headers=sent).status_code == 204
 
 
+def _new_password_for_all(ann: Visitor, services: Services) -> None:
+    form = {"old": PASSWORD, "password": "another quiet place", "programs": "1"}
+    assert ann.post("/settings/password", form).status_code == 303
+
+
 def _delete(ann: Visitor, services: Services) -> None:
     services.accounts.delete(_actor(services), PASSWORD)
 
@@ -221,6 +226,7 @@ def _admin(services: Services) -> tuple[Actor, Session]:
         _end_one,
         _end_others,
         _new_password,
+        _new_password_for_all,
         _revoke,
         _give_back,
         _delete,

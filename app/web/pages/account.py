@@ -20,6 +20,8 @@ bp = Blueprint("account", __name__, url_prefix="/settings")
 
 #: What a form shows beside itself; all else is an error page.
 Shown = (ConflictError, ExistsError, InvalidError, RateLimitedError)
+#: The value of ``?changed=`` where apps and tokens ended with the password.
+ENDED = "all"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Identity:
 class Password:
     old: str = text(max=2048)
     password: str = text(max=2048)
+    programs: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ def page() -> str:
 
 def _page(wrong: str = "", error: EventrError | None = None, **values: object) -> str:
     """Render the page; ``wrong`` is the form that ``error`` belongs to."""
-    personal = services().personal
+    personal, tokens = services().personal, services().tokens.all(actor())
     return section(
         "account",
         wrong=wrong,
@@ -66,6 +69,8 @@ def _page(wrong: str = "", error: EventrError | None = None, **values: object) -
         export=personal.latest(actor()),
         proved=personal.is_proved(session()),
         State=ExportState,
+        programs=len(tokens),
+        changed=outcome(request.args["changed"] == ENDED, len(tokens)) if "changed" in request.args else "",
         **values,
     )
 
@@ -86,11 +91,28 @@ def password() -> Response | tuple[str, int]:
     """Change the password; every other session ends."""
     form = schemas.form(request, Password)
     try:
-        token = services().accounts.change_password(actor(), form.old, form.password, sessions.client())
+        token = services().accounts.change_password(
+            actor(), form.old, form.password, sessions.client(), programs=form.programs
+        )
     except Shown as e:
-        return _page("password", e), e.http_status
+        return _page("password", e, ticked=form.programs), e.http_status
     sessions.begin(token)
-    return make_response(redirect("/settings/account?changed=1", 303))
+    return make_response(redirect(f"/settings/account?changed={ENDED if form.programs else 1}", 303))
+
+
+def outcome(ended: bool, left: int) -> str:
+    """Return what a new password has ended, and what it has not.
+
+    Args:
+        ended: apps and tokens were to end with it. left: how many there are.
+    """
+    if ended:
+        words = _("The password is changed; all other sessions, apps and tokens have ended.")
+    elif left:
+        words = _("The password is changed; all other sessions have ended. Your apps and tokens go on.")
+    else:
+        words = _("The password is changed; all other sessions have ended.")
+    return str(words)
 
 
 @bp.post("/delete")
