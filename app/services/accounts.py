@@ -93,7 +93,7 @@ class AccountService:
             RateLimitedError: too many wrong passwords.
         """
         user = self._confirmed(actor, password, "confirm")
-        check_identity(name, email)
+        check_identity(name, email, kept=user.name)
         self._accounts.set_identity(user.id, name, email)
         if profile := self._profiles.get(user.id):
             self._profiles.renamed(profile)

@@ -12,13 +12,12 @@ from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, Inval
 from app.gateways.accounts import AccountGateway, key_of
 from app.models.user import NewUser, Session, User
 from app.ports import EventPort
-from app.services import passwords
+from app.services import names, passwords
 from app.services.access import Limiter, throttle
 from app.services.passwords import Hasher
 
 log = logs.get(__name__)
 
-_NAME = re.compile(r"[\w][\w.-]{1,31}")
 _EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
 #: Failed logins of one network, whatever the account (W06); those of one account are a setting.
 PER_NETWORK = 30
@@ -161,16 +160,16 @@ class SignInService:
         log.info("logout", user_id=session.user_id)
 
 
-def check_identity(name: str, email: str) -> None:
+def check_identity(name: str, email: str, *, kept: str = "") -> None:
     """Refuse a name or e-mail address that cannot be one.
+
+    Args:
+        kept: the name that the account has, which may be older than the rules.
 
     Raises:
         InvalidError: with a sentence that says what fits.
     """
-    if not _NAME.fullmatch(name.strip()):
-        raise InvalidError(
-            "A name has 2 to 32 letters, digits, dots or dashes and starts with a letter or digit.",
-            field="name",
-        )
+    if name.strip() != kept:
+        names.check(name)
     if len(email) > 254 or not _EMAIL.fullmatch(email.strip()):
         raise InvalidError("This is not an e-mail address.", field="email")

@@ -134,6 +134,52 @@ def test_W23_a_new_password_makes_links_for_another_one_worth_nothing(services: 
     assert services.sign_in.log_in("ann", OTHER, HOME)
 
 
+# -- names
+LOOK_ALIKE = {
+    "ｖictim": "only look like",  # full width
+    "𝐯ictim": "only look like",  # mathematical
+    "ﬁrst": "only look like",  # a ligature
+    "vіctim": "one script",  # Cyrillic і
+    "victimʼ": "one script",
+    "vιctim": "one script",  # Greek iota
+    "victim.": "end with a dot",
+    "Administrator": "server's own",
+    "e-ventr": "server's own",
+    "SUPPORT_": "server's own",
+}
+
+
+@pytest.mark.parametrize(("name", "why"), LOOK_ALIKE.items())
+def test_a_name_that_is_taken_for_another_is_refused(services: Services, name: str, why: str) -> None:
+    ann = add_user(services)
+    admin = Actor(0, Role.ADMIN)
+    for take in (
+        lambda: services.sign_in.sign_up(SignUp("v@example.org", name, PASSWORD), HOME),
+        lambda: services.accounts.create_user(admin, "v@example.org", name, PASSWORD),
+        lambda: services.accounts.change_identity(ann, name, "v@example.org", PASSWORD),
+    ):
+        with pytest.raises(InvalidError, match=why) as refused:
+            take()
+        assert refused.value.ids["field"] == "name"
+
+
+@pytest.mark.parametrize(
+    "name", ["admin", "Änne.b-2", "виктор_3", "東京のカレーlover", "민수2", "佐々木", "علي"]
+)
+def test_a_name_of_one_script_is_taken(services: Services, name: str) -> None:
+    assert add_user(services, name)
+    assert services.sign_in.log_in(name, PASSWORD, HOME)
+
+
+def test_who_has_a_name_that_is_refused_now_keeps_it(services: Services) -> None:
+    ann = add_user(services)
+    services.gateways.accounts.set_identity(ann.user_id, "vіctim.", "ann@example.org")
+    assert services.sign_in.log_in("vіctim.", PASSWORD, HOME)
+    services.accounts.change_identity(ann, "vіctim.", "new@example.org", PASSWORD)
+    with pytest.raises(InvalidError):
+        services.accounts.change_identity(ann, "vіctima.", "new@example.org", PASSWORD)
+
+
 # -- W06
 @pytest.mark.parametrize("kind", ["redis", "memory"])
 def test_W06_parallel_tries_stay_within_the_limit(kind: str, redis_client: redis.Redis) -> None:

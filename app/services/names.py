@@ -1,0 +1,58 @@
+"""Which names an account may take: none that people mistake for another's, or for the server's own."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from app.errors import InvalidError
+
+_FORM = re.compile(r"\w[\w.-]{0,30}[\w-]")
+_BETWEEN = re.compile(r"[._-]")
+#: Who bears one of these seems to speak for the server. Not "admin": first administrators call themselves so.
+RESERVED = frozenset(
+    {
+        "administration",
+        "administrator",
+        "eventr",
+        "moderation",
+        "moderator",
+        "official",
+        "postmaster",
+        "security",
+        "staff",
+        "support",
+        "system",
+        "webmaster",
+    }
+)
+#: Scripts that are written together, by the first words of the names of their letters.
+_TOGETHER = frozenset(
+    {"LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL"}
+)
+
+
+def check(name: str) -> None:
+    """Refuse what no account may be called from now on.
+
+    Raises:
+        InvalidError: with a sentence that says what fits; field ``name``.
+    """
+    name = name.strip()
+    if not _FORM.fullmatch(name):
+        raise InvalidError(
+            "A name has 2 to 32 letters, digits, dots or dashes, starts with a letter or digit "
+            "and does not end with a dot.",
+            field="name",
+        )
+    if not unicodedata.is_normalized("NFKC", name):
+        raise InvalidError("Some of these signs only look like others. Write plain letters.", field="name")
+    scripts = {_script(sign) for sign in name if sign.isalpha()}
+    if len(scripts) > 1 and not scripts <= _TOGETHER:
+        raise InvalidError("Write all of the name in one script: letters of others look alike.", field="name")
+    if _BETWEEN.sub("", name.casefold()) in RESERVED:
+        raise InvalidError("This name seems to be the server's own. Choose another one.", field="name")
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").partition(" ")[0]
