@@ -18,9 +18,11 @@ import socket
 import time
 from concurrent.futures import Future
 from functools import partial
+from http import HTTPStatus
 from selectors import EVENT_READ
 from typing import Any
 
+from gunicorn import util
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
@@ -45,7 +47,6 @@ PARTIAL_SHARE = 4
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _HANG_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class PatientWorker(ThreadWorker):
@@ -68,6 +69,7 @@ class PatientWorker(ThreadWorker):
         """Begin, in the worker's own process."""
         path = getattr(self.app, "handover", None)
         self._handover = Handover(path) if path else None
+        util.write_error = _write_error  # gunicorn's own page repeats what was sent
         super().init_process()
 
     def enqueue_req(self, conn: TConn) -> None:
@@ -173,7 +175,7 @@ class PatientWorker(ThreadWorker):
 
     def _refuse(self, conn: TConn) -> None:
         with contextlib.suppress(OSError):  # it may not listen, and that is its loss
-            conn.sock.send(_TOO_LARGE)
+            conn.sock.send(refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
         self._leave(conn)
 
     def _leave(self, conn: TConn) -> None:
@@ -202,6 +204,26 @@ class PatientWorker(ThreadWorker):
     def _drop(self, conn: TConn) -> None:
         self.nr_conns -= 1
         conn.close()
+
+
+def refusal(status: int) -> bytes:
+    """Return the answer to what the application never sees; it holds nothing of it (security.md V03)."""
+    phrase = HTTPStatus(status).phrase
+    lines = (
+        f"HTTP/1.1 {status:d} {phrase}",
+        "Connection: close",
+        "Content-Type: text/plain",
+        f"Content-Length: {len(phrase) + 1}",
+        "X-Content-Type-Options: nosniff",
+        "Content-Security-Policy: default-src 'none'",
+        "",
+        f"{phrase}\n",
+    )
+    return "\r\n".join(lines).encode()
+
+
+def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -> None:
+    util.write_nonblock(sock, refusal(status_int))
 
 
 def is_complete(seen: bytes) -> bool:

@@ -244,6 +244,32 @@ def test_W17_requests_that_could_be_read_in_two_ways_are_refused(patient: Web, r
     assert answer.count(b"HTTP/1.1 ") == 1, "and nothing behind it is taken for a second request"
 
 
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET /\x00<script>alert(1)</script> HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
+        (b"<script>alert(1)</script>\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n<script>: y\r\n\r\n", b"400"),
+        (_POST + b"Content-Length: 1\r\nContent-Length: <script>\r\n\r\nab", b"400"),
+        (_POST + b"Transfer-Encoding: <script>\r\n\r\n", b"501"),
+        (b"GET /" + b"<script>" * 1200 + b" HTTP/1.1\r\nHost: x\r\n\r\n", b"414"),
+        (b"GET / HTTP/1.1\r\n" + b"A: <script>\r\n" * 200 + b"\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\nA: " + b"<script>" * (HEAD_BYTES // 8), b"431"),
+    ],
+)
+def test_V03_H11_what_cannot_be_read_is_not_repeated(
+    patient: Web, request_bytes: bytes, status: bytes
+) -> None:
+    head, _, body = _all(patient.connect(request_bytes)).partition(b"\r\n\r\n")
+    first, *fields = head.split(b"\r\n")
+    told = dict(field.split(b": ", 1) for field in fields)
+    assert first.split(b" ")[1] == status
+    assert b"script" not in head + body
+    assert (told[b"Content-Type"], told[b"X-Content-Type-Options"]) == (b"text/plain", b"nosniff")
+    assert told[b"Content-Security-Policy"] == b"default-src 'none'"
+    assert (told[b"Connection"], int(told[b"Content-Length"])) == (b"close", len(body))
+
+
 def test_a_request_may_come_byte_by_byte(patient: Web) -> None:
     sock = patient.connect()
     for byte in _POST + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc":
