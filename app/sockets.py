@@ -25,14 +25,14 @@ def make_folder(where: Path) -> None:
     require_own(where)
 
 
-def require_own(where: Path) -> None:
-    """Check that a folder is there for this user alone.
+def require_own(where: Path, user: int | None = None) -> None:
+    """Check that a folder is there for this user alone, or for the one with this number.
 
     Raises:
         StartupError: others can enter it, or it, or the link to it, is somebody else's.
     """
     link, info = where.lstat(), where.stat()
-    if not {link.st_uid, info.st_uid} <= {os.geteuid(), 0}:
+    if not {link.st_uid, info.st_uid} <= {os.geteuid() if user is None else user, 0}:
         raise StartupError(f"The folder {where} belongs to somebody else: set EVENTR_HOME to another folder.")
     if not stat.S_ISDIR(info.st_mode):
         raise StartupError(f"{where} is no folder: give EVENTR_HOME a folder of its own.")

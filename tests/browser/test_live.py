@@ -369,7 +369,7 @@ def test_an_import_is_told_on_every_page(
     services.imports.start(ann, kept.id)
 
     def tell(done: int) -> None:
-        report = {"state": "queued", "goal": 3, "done": done, "failed": 1, "seconds": None}
+        report = {"state": "queued", "goal": 3, "done": done, "failed": 1, "failed_now": 1, "seconds": None}
         services.events.progress(ann.user_id, kept.id, {**report, "added": done, "already": 0, "fetching": 0})
 
     page = _open(device())
