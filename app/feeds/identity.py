@@ -13,7 +13,11 @@ From then on (``volatile``) the key is the identity, and entries stored under an
 Mostly it is a publisher who changed all guids once. So beside ``seen`` such a feed keeps the guids of its
 last fetch: where they come back, guids identify entries again, new ones are stored under theirs, and
 once all that is known is, the feed is as any other. What is not listed any more stays known for a while,
-at the end of ``seen``: the store knows it by the guid it was stored under alone, which is not its own.
+at the end of ``seen``: the store knows it by the guid it was stored under alone, which is not its own. It
+is known by all it says: one with its link and title alone may be the next of a series.
+
+A single entry cannot show that guids change: "Comic of the day" is another one tomorrow. Where all that is
+known is one entry, one that says the very same is the same, and the feed is never ``volatile``.
 """
 
 from __future__ import annotations
@@ -32,6 +36,8 @@ ROW = 16
 _HALF = 8
 _KEY = 4
 _PLAIN = "http:"
+#: Stands in ``Diff.guids`` before the guids of what is not listed any more.
+_AWAY = bytes(_HALF)
 #: Of a feed that changes its guids, so many times as many rows are kept as there are entries listed.
 _CARRIED = 2
 #: Fewer entries than this cannot show by their links and titles that guids change at each fetch.
@@ -46,7 +52,8 @@ class Diff:
         new, changed: in feed order, each identity once.
         seen: to be stored with the feed and given to the next :func:`diff`.
         volatile: the feed changes its guids; to be stored and given to the next :func:`diff`.
-        guids: of a volatile feed, the last guid (8) of each row of ``seen``; to be stored as well.
+        guids: of a volatile feed, the last guid (8) of each row of ``seen``, and a mark in front of those
+            that are not listed any more; to be stored as well.
         plain: each entry has its row in ``seen``, in its place and under its own guid.
     """
 
@@ -113,12 +120,14 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
     known, entries = _Known(seen, guids), parsed.entries
     own = [guid_hash(entry) for entry in entries]
     then = _before_https(entries, own, known)
-    if volatile:
-        return _diff_volatile(entries, own, then, known)
     contents = [content_hash(entry) for entry in entries]
+    if len(known.by_guid) == 1:
+        then = _before_alone(then, contents, known)
+    elif volatile:
+        return _diff_volatile(entries, own, then, contents, known)
     identities = _identities(entries, then, contents, known)
     if _guids_changed(identities, contents, known) or (then != own and _are_apart(then, contents, known)):
-        return _diff_volatile(entries, own, then, known)
+        return _diff_volatile(entries, own, then, contents, known)
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
@@ -137,42 +146,48 @@ def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: byte
 
 
 def _diff_volatile(
-    entries: Sequence[ParsedEntry], own: Sequence[bytes], then: Sequence[bytes], known: _Known
+    entries: Sequence[ParsedEntry],
+    own: Sequence[bytes],
+    then: Sequence[bytes],
+    contents: Sequence[bytes],
+    known: _Known,
 ) -> Diff:
     """Compare a feed that changes its guids, or once did.
 
     ``own`` are the guids of now, ``then`` are they too but for those of :func:`_before_https`.
     """
-    keys = [name_hash(entry.url, entry.title) for entry in entries]
+    keys = [content[:_KEY] for content in contents]
     steady, counts = known.are_steady(then, keys), Counter(keys)
     taken = {known.by_alias[guid] for guid in then if guid in known.by_alias} if steady else set()
     new: list[ParsedEntry] = []
     changed: list[ParsedEntry] = []
     hashes: dict[int, bytes] = {}
     rows: dict[bytes, tuple[bytes, bytes]] = {}
-    for entry, guid, was, key in zip(entries, own, then, keys, strict=True):
+    for entry, guid, was, content in zip(entries, own, then, contents, strict=True):
         before = known.by_alias.get(was) if steady else None
         if before is None:
-            before = known.by_guid.get(_lasting(entry)) or known.by_key.get(key)
+            before = known.by_words(_lasting(entry), content)
             before = None if before in taken else before
         # A guid that may change tomorrow is no identity for one of several entries that look alike.
-        identity = before[_HALF:] if before else guid if steady and counts[key] == 1 else _lasting(entry)
+        is_own = steady and counts[content[:_KEY]] == 1
+        identity = before[_HALF:] if before else guid if is_own else _lasting(entry)
         if identity in rows:
             continue
-        row = content_hash(entry) + identity
+        row = content + identity
         rows[identity] = row, guid
         if row != before:
             (changed if before else new).append(entry)
             hashes[id(entry)] = identity
     is_plain = steady and list(rows) == list(own)
-    most = max(_CARRIED * len(rows), len(known.aliases))
+    listed, most = len(rows), max(_CARRIED * len(rows), len(known.aliases))
     for row, guid in known.aliases:  # a document that is short once must not bring back the rest as new
         if len(rows) < most:
             rows.setdefault(row[_HALF:], (row, guid))
     if is_plain and all(row[_HALF:] == guid for row, guid in rows.values()):
         seen = b"".join(rows[guid][0] for guid in own)
         return Diff(tuple(new), tuple(changed), seen, plain=True, _hashes=hashes)
-    seen, guids = (b"".join(column) for column in zip(*rows.values(), strict=True))
+    seen, last = b"".join(row for row, _ in rows.values()), [guid for _, guid in rows.values()]
+    guids = b"".join([*last[:listed], _AWAY, *last[listed:]])
     return Diff(tuple(new), tuple(changed), seen, volatile=True, guids=guids, _hashes=hashes)
 
 
@@ -226,13 +241,14 @@ class _Known:
     def __init__(self, seen: bytes, guids: bytes = b"") -> None:
         self._rows = _rows(seen)
         self.by_guid = {row[_HALF:]: row for row in self._rows}
-        self._guids = guids
+        last = [guids[at : at + _HALF] for at in range(0, len(guids), _HALF)]
+        self._listed = last.index(_AWAY) if _AWAY in last else len(self._rows)
+        self._guids = last[: self._listed] + last[self._listed + 1 :]
 
     @functools.cached_property
     def aliases(self) -> list[tuple[bytes, bytes]]:
         """Each row and the guid under which the feed last listed its entry."""
-        guids = [self._guids[at : at + _HALF] for at in range(0, len(self._guids), _HALF)]
-        return list(zip(self._rows, guids or [row[_HALF:] for row in self._rows], strict=False))
+        return list(zip(self._rows, self._guids or self.by_guid, strict=False))
 
     @functools.cached_property
     def by_alias(self) -> dict[bytes, bytes]:
@@ -243,9 +259,22 @@ class _Known:
 
     @functools.cached_property
     def by_key(self) -> dict[bytes, bytes]:
-        """The rows by key; one that several entries share identifies none of them."""
-        counts = Counter(row[:_KEY] for row in self._rows)
-        return {row[:_KEY]: row for row in self._rows if counts[row[:_KEY]] == 1}
+        """The rows of what was listed by key; one that several entries share identifies none of them."""
+        rows = self._rows[: self._listed]
+        counts = Counter(row[:_KEY] for row in rows)
+        return {row[:_KEY]: row for row in rows if counts[row[:_KEY]] == 1}
+
+    @functools.cached_property
+    def away(self) -> dict[bytes, bytes]:
+        """The rows of what was not listed any more, by content."""
+        return {row[:_HALF]: row for row in self._rows[self._listed :]}
+
+    def by_words(self, lasting: bytes, content: bytes) -> bytes | None:
+        """Return the row of an entry whose guid tells nothing."""
+        row = self.by_guid.get(lasting)
+        if row is None or self.away.get(row[:_HALF]) == row:
+            row = self.by_key.get(content[:_KEY])
+        return row or self.away.get(content)
 
     def is_by_guid(self, guid: bytes, content: bytes) -> bool:
         """Tell whether an entry with this link and title is known by this guid."""
@@ -268,6 +297,15 @@ def _before_https(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _
         was if guid in unknown and (was := _with_http(entry)) in before and was not in listed else guid
         for entry, guid in zip(entries, own, strict=True)
     ]
+
+
+def _before_alone(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> Sequence[bytes]:
+    """Return the guids; of the one entry that says the very same as the one that is known, its guid."""
+    ((was, row),) = known.by_guid.items()
+    content = row[:_HALF]
+    if was in then or contents.count(content) != 1:
+        return then
+    return [was if at == content else guid for guid, at in zip(then, contents, strict=True)]
 
 
 def _are_apart(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> bool:
@@ -318,15 +356,12 @@ def _guids_changed(identities: Sequence[bytes], contents: Sequence[bytes], known
     """Tell whether the same entries came back under other guids.
 
     Two thirds of the entries must be known by a key of their own and at most a tenth by guid; else a
-    feed whose entries all look alike ("Photo", no link) would lose its new ones. Of a feed with a single
-    entry, that one must be listed once with the very same text.
+    feed whose entries all look alike ("Photo", no link) would lose its new ones.
     """
     if not known.by_guid:
         return False
     if are_enough(sum(identity in known.by_guid for identity in identities), len(identities)):
         return False
-    if len(known.by_guid) < _FEWEST:
-        return any(contents.count(row[:_HALF]) == 1 for row in known.by_guid.values())
     keys = [content[:_KEY] for content in contents] if known.by_key else []
     counts = Counter(keys)
     by_key = sum(counts[key] == 1 and key in known.by_key for key in keys)

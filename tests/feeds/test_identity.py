@@ -140,12 +140,49 @@ def test_a_single_entry_with_other_guids_is_known_by_its_text() -> None:
     stored = guid_hash(entry(1))
     for _ in range(3):
         found = follow(found, entry(1, guid=str(rng.random())))
-        assert (found.new, found.changed, found.volatile) == ((), (), True)
-    edited = entry(1, guid="other", content="edited")
-    found = follow(found, edited)
-    assert (found.new, found.changed, found.hash_of(edited)) == ((), (edited,), stored)
-    more = entry(2, guid="more"), entry(1, guid="another", content="edited")
-    assert follow(found, *more).new == more[:1]
+        assert (found.new, found.changed, found.seen[-8:]) == ((), (), stored)
+    more = entry(2, guid="more"), entry(1, guid="another")
+    found = follow(found, *more)
+    assert (found.new, found.changed) == (more[:1], ())
+    found = follow(found, *(e._replace(guid=str(rng.random())) for e in more))
+    assert (found.new, found.changed, found.volatile) == ((), (), True)
+
+
+def test_a_single_entry_that_once_repeated_its_text_loses_none_that_follows() -> None:
+    """As a comic of the day, which shows a picture and has always the same link and title."""
+    found = diff(feed(entry(1, guid="monday")), b"")
+    found = follow(found, entry(1, guid="tuesday"))
+    for day in ("wednesday", "thursday", "friday"):
+        other = entry(1, guid=day, content=day)
+        found = follow(found, other)
+        assert (found.new, found.changed, found.volatile) == ((other,), (), False)
+    both = entry(1, guid="sunday", content="sunday"), entry(1, guid="saturday", content="saturday")
+    assert follow(found, *both).new == both
+
+
+@pytest.mark.parametrize("many", [2, 9, 10, 12, 30])
+@pytest.mark.parametrize("guid", [True, False])
+def test_a_document_that_lists_one_entry_makes_no_feed_one_that_changes_its_guids(
+    many: int, guid: bool
+) -> None:
+    entries = [entry(n, guid=f"g{n}" * guid) for n in range(many, 0, -1)]
+    first = diff(feed(*entries), b"")
+    for alone in (entries[0], entries[-1], entries[many // 2]):
+        short = follow(first, alone)
+        assert (short.new, short.changed) == ((), ())
+        back = follow(short, *entries)
+        assert (back.changed, back.volatile, back.seen) == ((), False, first.seen)
+        assert [back.hash_of(e) for e in back.new] == [guid_hash(e) for e in entries if e != alone], (
+            "so that the store knows them"
+        )
+
+
+def test_a_site_that_begins_with_one_entry_and_then_lists_many_is_as_any_other() -> None:
+    found = diff(feed(entry(1)), b"")
+    for most in (10, 11, 30):
+        known = len(found.seen) // ROW
+        found = follow(found, *(entry(n) for n in range(most, 0, -1)))
+        assert (len(found.new), found.changed, found.volatile, found.plain) == (most - known, (), False, True)
 
 
 @pytest.mark.parametrize("what", ["url", "title", "content", "image"])
@@ -153,6 +190,22 @@ def test_a_single_entry_that_says_something_else_is_another(what: str) -> None:
     other = entry(1, guid="other", **{what: "https://e.org/other"})
     found = follow(diff(feed(entry(1)), b""), other)
     assert (found.new, found.volatile) == ((other,), False)
+
+
+def test_the_next_of_a_series_is_new_where_the_last_one_is_remembered_only() -> None:
+    """ "Open thread" has the same link and title each week, and is listed again while guids changed once."""
+
+    def thread(week: int) -> ParsedEntry:
+        return entry(99, guid=f"https-thread{week}", content=f"thread of week {week}")
+
+    old = entry(99, guid="thread1", content="thread of week 1")
+    found = diff(feed(old, *(entry(n) for n in (4, 3, 2, 1))), b"")
+    found = follow(found, thread(1), *_moved(4, 3, 2, 1))
+    assert (found.new, found.changed) == ((), ())
+    found = follow(found, *_moved(5, 4, 3, 2, 1))
+    more = thread(2)
+    found = follow(found, more, *_moved(5, 4, 3, 2))
+    assert (found.new, found.changed, found.hash_of(more)) == ((more,), (), guid_hash(more))
 
 
 def test_what_is_known_of_such_a_feed_has_an_end() -> None:
