@@ -220,6 +220,33 @@ def test_X04_where_the_newest_stand_last_those_in_front_are_left_out(form: str) 
     assert not read(LISTS[form] % _dated(days), items=7).truncated
 
 
+FIRST = "<item><guid>first</guid><pubDate>%s</pubDate></item>"
+LAST = "<item><guid>last</guid><pubDate>%s</pubDate></item>"
+
+
+@pytest.mark.parametrize("form", LISTS)
+@pytest.mark.parametrize("rises", [True, False])
+@pytest.mark.parametrize("odd", ["01 Jan 2005 00:00:00 GMT", "01 Jan 2040 00:00:00 GMT", ""])
+def test_X04_no_odd_date_tells_where_the_newest_stand(form: str, rises: bool, odd: str) -> None:
+    """As of a pinned entry in front, or of one whose year is wrong."""
+    days = list(range(1, 29)) if rises else list(range(28, 0, -1))
+    items = _dated(days)
+    for body in (FIRST % odd + items, items + LAST % odd, FIRST % odd + items + LAST % odd):
+        guids = {entry.guid for entry in read(LISTS[form] % body, items=25).entries}
+        assert {f"{day}" for day in range(10, 29)} < guids
+
+
+@pytest.mark.parametrize("days", [[5] * 9, [1, 9, 2, 8, 3, 7, 4, 6, 5], [8, 9, 7, 6, 5, 4, 3, 2, 1]])
+def test_X04_in_doubt_the_entries_in_front_are_read(days: list[int]) -> None:
+    items = "".join(
+        f"<item><guid>g{place}</guid><pubDate>{day:02} Mar 2026 10:00:00 GMT</pubDate></item>"
+        for place, day in enumerate(days)
+    )
+    for body in (items, f"{_items(20)}{items}"):
+        feed = read(LISTS["rss"] % body, items=4)
+        assert feed.entries[0].guid in ("g0", "0")
+
+
 def test_X04_json_is_read_from_its_end_too_where_the_newest_stand_there() -> None:
     items = [{"id": f"{n}", "date_published": f"2026-03-0{n}T10:00:00Z"} for n in range(1, 8)]
     body = json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [7, *items]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import urljoin
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 _LONGEST_URL = 8192
 _MOST_PARTS = 64
+#: Entries whose dates tell in which order a feed lists them.
+_SAMPLE = 31
 #: A picture in a text that does not say itself that nobody is to see it.
 _PICTURE = re.compile(r"""<img\b(?![^>]{0,500}\b(?:width|height)\s*=\s*["']?[01]\b)""", re.IGNORECASE)
 #: Names of one document that are remembered as they came out.
@@ -310,11 +313,7 @@ class FeedDraft:
     def left_out(self, items: Sequence[T], read: Callable[[T], EntryDraft]) -> int:
         """Return how many entries in front are not read: those too many, where the newest stand last."""
         over = len(items) - self.ctx.limits.items
-        if over <= 0:
-            return 0
-        first, last = (read(items[at]).finish() for at in (0, -1))
-        begun, ended = (entry.published or entry.updated for entry in (first, last))
-        if begun is None or ended is None or ended <= begun:
+        if over <= 0 or not _is_rising([read(item).finish() for item in _spread(items)]):
             return 0
         self.ctx.truncated = True
         return over
@@ -347,6 +346,22 @@ class FeedDraft:
             truncated=self.ctx.truncated,
             setting=self.setting,
         )
+
+
+def _spread(items: Sequence[T]) -> list[T]:
+    """Return some of many items, in their order, with the same distance between them."""
+    most = min(_SAMPLE, len(items))
+    return [items[at * (len(items) - 1) // max(1, most - 1)] for at in range(most)]
+
+
+def _is_rising(sample: Sequence[ParsedEntry]) -> bool:
+    """Tell whether most entries are dated later than the one before.
+
+    Some are not: what is pinned in front, and dates that are wrong. In doubt the newest stand in front.
+    """
+    dates = [when for entry in sample if (when := entry.published or entry.updated)]
+    rising = sum(before < after for before, after in pairwise(dates))
+    return 3 * rising > 2 * (len(sample) - 1)
 
 
 def to_length(value: str | int | float | None) -> int | None:

@@ -13,8 +13,8 @@ class Limits:
 
     Attributes:
         body: longest document, also what a gzip'd one may unpack to.
-        items: entries read; the rest is left out and the feed flagged as truncated. Where the last one is
-            dated later than the first, those at the end are read.
+        items: entries read; the rest is left out and the feed flagged as truncated. Where most are dated
+            later than the one before, those at the end are read.
         html: longest content or summary; longer is cut and flagged.
         title: longest title, author or category.
         depth, attributes: of XML elements; beyond them the document is refused.
