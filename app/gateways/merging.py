@@ -21,15 +21,21 @@ CARRIED = 1000
 #: Newest entries of each feed among which they are.
 COMPARED = 10_000
 BATCH = 100
+_NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Pairs:
-    """A feed's entries (``mine``), their numbers in its heir, and what the heir alone has."""
+    """A feed's entries (``mine``), their numbers in its heir, and what the heir alone has.
+
+    ``begun`` is the time of the heir's oldest entry, ``ended`` that of the feed's newest one.
+    """
 
     mine: Sequence[Outline]
     same: dict[int, int]
     only_theirs: Sequence[Outline]
+    begun: dt.datetime
+    ended: dt.datetime
 
 
 class FeedMerger:
@@ -112,7 +118,9 @@ class FeedMerger:
         for name, seq in _by_name(_without(mine, same)).items():
             if name in by_name:
                 same[seq] = by_name[name]
-        return _Pairs(mine, same, _without(theirs, same.values()))
+        begun = min((entry.at for entry in theirs), default=_NEVER)
+        ended = max((entry.at for entry in mine), default=_NEVER)
+        return _Pairs(mine, same, _without(theirs, same.values()), begun, ended)
 
 
 def _without(entries: Sequence[Outline], seqs: Iterable[int]) -> list[Outline]:
@@ -139,11 +147,14 @@ def _translated(state: ReadState, pairs: _Pairs, last: int) -> ReadState:
     """Return the state in which the same entries are unread.
 
     Where the heir does not have all of them, some may stand there under other names: so what it alone has is
-    unread too if it is as young as the oldest of those.
+    unread too if it is as young as the oldest of those, and among the newest. Those that are older than all
+    that the heir has stand there under no name: for them there is what came after all that the feed had.
     """
     unread, lost = _unread(state, pairs)
     if lost:
-        unread.update(entry.seq for entry in pairs.only_theirs if entry.at >= min(lost))
+        since = min((at for at in lost if at >= pairs.begun), default=pairs.ended)
+        young = sorted((entry.at, entry.seq) for entry in pairs.only_theirs if entry.at >= since)
+        unread.update(seq for _, seq in young[-CARRIED:])
     return _unread_only(unread, last)
 
 

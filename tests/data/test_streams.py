@@ -12,7 +12,7 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap import Services
 from app.errors import NotFoundError, TooLargeError
-from app.gateways import merge
+from app.gateways import merge, merging
 from app.mappers import subscriptions
 from app.models.actor import Actor
 from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
@@ -363,6 +363,28 @@ def test_what_a_twin_calls_by_other_names_is_unread_if_it_may_be_what_was(
     assert feeds.move(old, "https://new.example.org/feed") == new
     moved = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, new))).rows
     assert {r.title for r in moved if not r.read} == {"Other 0", "Other 1", "Entry 4"}
+
+
+@pytest.mark.parametrize(("oldest", "unread"), [(50, set()), (12, {"Post 1", "Post 2"})])
+def test_an_unread_entry_from_before_a_twin_began_makes_nothing_unread_there(
+    world: World, alice: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch, oldest: int, unread: set[str]
+) -> None:
+    """What may be there under another name is, but not more than is looked for."""
+    monkeypatch.setattr(merging, "CARRIED", 2)
+    services, feeds = world.services, world.feeds
+    old, new = _old_and_new(world, alice, bob)
+    shared = [new_entry(n, NOW - dt.timedelta(hours=n)) for n in (0, 5, 7)]
+    world.store(old, [*shared, new_entry(oldest, NOW - dt.timedelta(hours=oldest))])
+    others = [
+        post._replace(guid_hash=guid(100 + n), url=None, title=f"Post {n}")
+        for n, post in enumerate((new_entry(n, NOW - dt.timedelta(hours=n)) for n in range(1, 20)), 1)
+    ]
+    world.store(new, [*shared, *others])
+    rows = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, old))).rows
+    services.reading.mark(alice, [r.id for r in rows if r.title != f"Entry {oldest}"], True)
+    assert feeds.move(old, "https://new.example.org/feed") == new
+    moved = services.reading.page(alice, StreamQuery(StreamRef(StreamKind.FEED, new))).rows
+    assert {r.title for r in moved if not r.read} == unread
 
 
 @pytest.mark.parametrize("gone", [False, True])
