@@ -13,7 +13,6 @@ its guids everything is parsed too, and ``chunks`` holds them (``Diff.guids``).
 from __future__ import annotations
 
 import dataclasses
-import re
 
 from app.errors import ParseError
 from app.feeds import identity
@@ -21,10 +20,6 @@ from app.feeds.chunks import HASH, Pieces, split
 from app.feeds.identity import ROW, Diff
 from app.feeds.parse import Limits, Source, load, read
 from app.models.parsed import ParsedFeed, ParserPath
-
-_ROOT = re.compile(rb"<([A-Za-z_][\w.:-]*)")
-#: Where a document closes its root; behind that stand comments at most.
-_TAIL = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,18 +71,6 @@ def compare(parsed: ParsedFeed, known: Known) -> News:
     guids = known.chunks if known.volatile else b""
     diff = identity.diff(parsed, known.seen, volatile=known.volatile, guids=guids)
     return News(parsed, diff, diff.guids)
-
-
-def is_cut(parsed: ParsedFeed, body: bytes, content_type: str | None, limits: Limits) -> bool:
-    """Tell whether a document ends in the middle; the entries that are read are those that are whole.
-
-    One that holds more entries, or longer ones, than are read is truncated too, and has its end.
-    """
-    if not parsed.truncated or parsed.parser is not ParserPath.REPAIRED:
-        return False
-    text = load(body, content_type, limits).text
-    root = _ROOT.search(text)
-    return root is None or b"</" + root[1] not in text[-_TAIL:]
 
 
 def _of_unseen(source: Source, pieces: Pieces, known: Known, url: str, limits: Limits) -> News | None:

@@ -19,7 +19,7 @@ from app.errors import FeedError
 from app.feeds import freshness, schedule, websub
 from app.feeds.dates import clamp
 from app.feeds.identity import ROW, Diff
-from app.feeds.news import Known, News, compare, is_cut, news
+from app.feeds.news import Known, News, compare, news
 from app.feeds.parse import Limits
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
@@ -141,7 +141,7 @@ class Digester:
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         found = self._news(feed, fetched)
         parsed, diff = found.parsed, found.diff
-        cut = is_cut(parsed, fetched.body or b"", fetched.content_type, self._limits)
+        cut = parsed.cut
         new = tuple(
             self._entry(entry, diff.hash_of(entry), at, now)
             for entry, at in zip(diff.new, sort_times(feed, diff.new, now), strict=True)
@@ -155,9 +155,11 @@ class Digester:
             **(_cut_off(feed, now) if cut else _recovered(feed)),
             **_moved(feed, fetched),
         }
-        if not cut:
-            # Of a document without its end nothing is kept that would let the site leave the end out again.
-            says |= {"validators": fetched.validators, "checked_at": now}
+        if not cut:  # else nothing is kept that would let the site leave the end out again
+            says["validators"] = fetched.validators
+        # What the end of a first document held keeps its dates; where no end ever comes, what is new is new.
+        if not cut or feed.error == CUT:
+            says["checked_at"] = now
         timed = functools.partial(self._timed, feed, says, hints, now)
         plan, fields = timed(new)
         heard = Heard(feed.id, hub, topic) if hub or (feed.hub and not cut) else None

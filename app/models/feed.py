@@ -61,7 +61,8 @@ class Feed:
         next_check_at: when to poll again; None: never by itself (gone, or not of the web).
         history: the schedule's own, packed.
         errors: failed polls in a row; ``error`` is the last one's word.
-        checked_at: last successful poll; changed_at: last one that brought something.
+        checked_at: last successful poll, or one of several in a row without an end (``cut_off``);
+            changed_at: last one that brought something.
         moved_to, moved_times: the permanent redirect that was seen so often in a row.
         read_at: when somebody last read an entry of it, to the day.
         claim_token, claimed_until: who is polling it now.

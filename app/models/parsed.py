@@ -104,6 +104,7 @@ class ParsedFeed:
         ttl_minutes: RSS ttl or sy:updatePeriod/updateFrequency, else None.
         skip_hours: hours of the day (UTC, 0–23) at which the feed asks not to be polled.
         truncated: items or text were cut at a limit; never stored as complete (X04).
+        cut: the document ends in the middle; the entries are those that are whole.
         setting: 8 bytes, the hash of everything around the first entry that decides how entries are
             read: with the same bytes and the same setting an entry says the same. Only from XML.
     """
@@ -121,4 +122,5 @@ class ParsedFeed:
     skip_hours: frozenset[int] = frozenset()
     icon: str | None = None
     truncated: bool = False
+    cut: bool = False
     setting: bytes = b""

@@ -265,10 +265,36 @@ def test_X04_a_first_document_without_its_end_leaves_the_feed_unread() -> None:
         assert [e.at for e in (*cut.update.new, *rest.update.new)] == [NOW - 5 * HOUR, NOW - 9 * HOUR]
 
 
+def test_X04_what_is_new_in_a_feed_that_never_ends_is_on_top_all_the_same() -> None:
+    known = feed()
+    for newest in (2, 3, 4):
+        days = {n: NOW - dt.timedelta(days=20 - n) for n in range(newest, 0, -1)}
+        whole = rss(*(item(n, at) for n, at in days.items()))
+        at = NOW + newest * HOUR
+        cut = digest(known, answer(whole[: whole.index(b"<title>Post 1")], validators=Validators('"1"')), at)
+        assert (cut.record.error, known.validators) == ("cut_off", Validators())
+        expected = known.checked_at or days[newest]
+        assert [(e.title, e.at) for e in cut.update.new][:1] == [(f"Post {newest}", expected)]
+        known = after(known, cut)
+    assert known.checked_at == NOW + 4 * HOUR
+
+
+@pytest.mark.parametrize("lacks", [b"</rss>", b"</channel></rss>"])
+def test_a_feed_whose_documents_lack_the_last_end_tags_is_as_any_other(lacks: bytes) -> None:
+    body = rss(item(1), item(2))
+    assert body.endswith(lacks)
+    first = digest(feed(), answer(body.removesuffix(lacks), validators=Validators(etag='"1"')))
+    known = after(feed(), first)
+    assert (len(first.update.new), first.record.error, known.error) == (2, None, None)
+    assert (known.validators.etag, known.checked_at) == ('"1"', NOW)
+    later = rss(item(3, NOW - dt.timedelta(days=6)), item(1), item(2)).removesuffix(lacks)
+    assert [e.at for e in digest(known, answer(later), NOW + HOUR).update.new] == [NOW]
+
+
 def test_more_entries_or_longer_ones_than_are_read_are_no_error() -> None:
     broken = rss(item(1, body="x" * 5000), item(2), head="<description>a & b</description>")
     for settings in (Settings(feed_max_items=1), Settings(entry_max_html=1024)):
-        for body in (broken, broken.replace(b" & ", b" ")):
+        for body in (broken, broken.replace(b" & ", b" "), broken + b"<!-- from a cache -->" * 60):
             result = Digester(settings, random.Random(1)).digest(feed(), answer(body), NOW)
             assert result.record.error is None
             assert result.update.new

@@ -268,7 +268,35 @@ def test_X04_a_document_that_ends_in_the_middle_is_told_and_its_last_entry_left_
     body = f"<rss version='2.0'><channel><title>T</title>{_items(2)}<item>{end}"
     feed = read(body)
     assert feed.truncated
+    assert feed.cut
     assert [entry.guid for entry in feed.entries] == ["0", "1"]
+
+
+@pytest.mark.parametrize("end", ["</rss>", "</item>", "</channel>", "a </item> b"])
+def test_X04_end_tags_in_a_text_are_none(end: str) -> None:
+    feed = read(f"<rss version='2.0'><channel>{_items(2)}<item><guid>2</guid><title><![CDATA[{end}")
+    assert feed.cut
+    assert [entry.guid for entry in feed.entries] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<rss version='2.0'><channel>{_items(2)}</channel>\n",
+        f"<rss version='2.0'><channel>{_items(2)}<!-- a --> <!-- b > c -->",
+        f"{RDF}<channel><title>T</title></channel>{_items(2)}",
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><id>0</id></entry><entry><id>1</id></entry >",
+        f"<rss version='2.0'><channel><title>a & b</title>{_items(2)}</channel></rss>{'<!-- a -->' * 300}",
+    ],
+)
+def test_a_document_that_ends_behind_its_entries_is_not_cut(body: str) -> None:
+    feed = read(body)
+    assert (feed.cut, feed.truncated) == (False, False)
+    assert [entry.guid for entry in feed.entries] == ["0", "1"]
+
+
+def test_X04_behind_the_channel_of_rss_1_0_stand_its_entries() -> None:
+    assert read(f"{RDF}<channel><title>T</title></channel>").cut
 
 
 def test_X04_nothing_is_lost_behind_a_fault() -> None:

@@ -100,7 +100,7 @@ def read(source: Source, url: str, limits: Limits) -> ParsedFeed:
     if tree is not None:
         read_root(draft, tree.root)
         if tree.cut:
-            ctx.truncated = True
+            ctx.truncated = ctx.cut = True
             del draft.entries[len(draft.entries) - tree.open_entry :]
         return draft.finish(tree.path)
     if not _FEED.search(text):

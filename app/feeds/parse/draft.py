@@ -46,6 +46,7 @@ class Context:
         self.has_bases = False
         self.mend: Callable[[str], str] | None = None
         self.truncated = False
+        self.cut = False
         self._names: dict[str, str] = {}
 
     def join(self, base: str, address: str | None) -> str | None:
@@ -344,6 +345,7 @@ class FeedDraft:
             skip_hours=self.skip_hours,
             icon=self.icon,
             truncated=self.ctx.truncated,
+            cut=self.ctx.cut,
             setting=self.setting,
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import threading
 
 from lxml import etree
@@ -33,6 +34,7 @@ _LOSSLESS = {
 }
 #: The document just ends: no text follows that could be damaged.
 _CUT = {"ERR_TAG_NOT_FINISHED"}
+_LAST = re.compile(rb"</(?:[\w.-]{1,20}:)?(channel|item|entry)\s*>\Z")
 _LIMIT = etree.ErrorTypes.ERR_RESOURCE_LIMIT
 _local = threading.local()
 
@@ -62,7 +64,8 @@ class Tree:
     """A document that libxml2 read without loss.
 
     Attributes:
-        cut: the document ends in the middle; what is there is complete up to that point.
+        cut: the document ends in the middle; what is there is complete up to that point. One that lacks
+            the last end tags alone, as some are made, is none.
         open_entry: the cut goes through the last entry.
     """
 
@@ -93,7 +96,7 @@ def _mended(body: bytes) -> Tree | None:
     if mended is None:
         return None
     root = _strict(mended)
-    return Tree(root, ParserPath.REPAIRED) if root is not None else _recovered(mended, cut=True)
+    return Tree(root, ParserPath.REPAIRED) if root is not None else _recovered(mended, _until_open(body))
 
 
 def _strict(body: bytes) -> etree._Element | None:
@@ -110,18 +113,37 @@ def _strict(body: bytes) -> etree._Element | None:
         return None
 
 
-def _recovered(body: bytes, cut: bool = False) -> Tree | None:
-    """Return what recovering gives when nothing was lost by it, or only what lies behind a cut."""
+def _recovered(body: bytes, said: bytes | None = None) -> Tree | None:
+    """Return what recovering gives when nothing was lost by it, or only what lies behind a cut.
+
+    ``said`` is the document as it came; without it, none is taken that was cut.
+    """
     parser = _parser(True)
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError:
         return None
     errors = {error.type_name for error in parser.error_log}
-    if root is None or errors - _LOSSLESS - (_CUT if cut else set()):
+    if root is None or errors - _LOSSLESS - (_CUT if said is not None else set()):
         return None
-    is_cut = not errors.isdisjoint(_CUT)
-    return Tree(root, ParserPath.REPAIRED, is_cut, is_cut and _ends_in_entry(body))
+    is_cut = said is not None and not errors.isdisjoint(_CUT) and not _ends_behind_entries(root, said)
+    return Tree(root, ParserPath.REPAIRED, is_cut, is_cut and _ends_in_entry(said or b""))
+
+
+def _until_open(body: bytes) -> bytes:
+    """Return a document up to the CDATA section that is still open at its end: tags in there are text."""
+    start = body.rfind(b"<![CDATA[")
+    return body[:start] if start > body.rfind(b"]]>") else body
+
+
+def _ends_behind_entries(root: etree._Element, body: bytes) -> bool:
+    """Tell whether the last tag of a document ends an entry, or a channel that holds entries."""
+    body = body.rstrip()
+    while body.endswith(b"-->") and b"<!--" in body:
+        body = body[: body.rfind(b"<!--")].rstrip()
+    found = _LAST.search(body, max(0, len(body) - 100))
+    # of RSS 1.0, the entries stand behind the channel
+    return found is not None and (found[1] != b"channel" or etree.QName(root).localname != "RDF")
 
 
 def _ends_in_entry(body: bytes) -> bool:
