@@ -281,9 +281,15 @@ class _Known:
         return guid in self.by_guid and self.by_guid[guid][:_KEY] == content[:_KEY]
 
     def are_steady(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
-        """Tell whether the entries came back under the guids of the last fetch: half of them."""
+        """Tell whether the entries came back under the guids of the last fetch: half of them.
+
+        Where all are stored under those the guid is enough, whatever is new in titles and links.
+        """
+        are_own = all(row[_HALF:] == guid for row, guid in self.aliases[: self._listed])
         pairs = zip(own, keys, strict=True)
-        same = sum(guid in self.by_alias and self.by_alias[guid][:_KEY] == key for guid, key in pairs)
+        same = sum(
+            guid in self.by_alias and (are_own or self.by_alias[guid][:_KEY] == key) for guid, key in pairs
+        )
         return same >= _FEWEST and 2 * same >= len(own)
 
 

@@ -346,6 +346,18 @@ def test_once_guids_are_steady_a_new_title_or_link_is_a_change_and_nothing_new()
     assert found.new == (twin,), "the same link and title, but both guids are listed"
 
 
+def test_once_all_that_is_listed_has_its_own_guid_all_titles_may_change() -> None:
+    """As of a site whose template puts its name before them, some days after its guids have changed."""
+    found = _flagged()
+    for newest in range(6, 14):
+        found = follow(found, *_moved(*range(newest, newest - 5, -1)))
+    assert found.volatile, "the entries of before are remembered still"
+    edited = _moved(14, 13, 12, 11, 10, title="The site: a title")
+    found = follow(found, *edited)
+    assert (found.new, found.changed) == ((edited[0],), tuple(edited[1:]))
+    assert {found.hash_of(e) for e in found.changed} == {guid_hash(e) for e in edited[1:]}
+
+
 def test_guids_that_last_for_some_fetches_do_not_flood() -> None:
     """Made of the day, for example: steady in between, and all others after midnight."""
     numbers, found, told = list(range(5, 0, -1)), Diff((), (), b""), 0
