@@ -299,6 +299,11 @@ def test_X04_behind_the_channel_of_rss_1_0_stand_its_entries() -> None:
     assert read(f"{RDF}<channel><title>T</title></channel>").cut
 
 
+def test_X02_a_million_comments_at_the_end_are_looked_through_once() -> None:
+    """One by one from the end, with what is left copied each time, they take minutes (the time-out)."""
+    assert len(read(f"<rss version='2.0'><channel>{_items(2)}{'<!---->' * 1_000_000}").entries) == 2
+
+
 def test_X04_nothing_is_lost_behind_a_fault() -> None:
     """libxml2's recovery would drop every "<", ">" and "&" behind the first fault."""
     feed = read(rss("<description>AT&T &lt;p&gt;x&lt;/p&gt; &amp;amp; y</description>"))

@@ -35,6 +35,8 @@ _LOSSLESS = {
 #: The document just ends: no text follows that could be damaged.
 _CUT = {"ERR_TAG_NOT_FINISHED"}
 _LAST = re.compile(rb"</(?:[\w.-]{1,20}:)?(channel|item|entry)\s*>\Z")
+#: Behind the last tag stand comments at most.
+_TAIL = 1 << 16
 _LIMIT = etree.ErrorTypes.ERR_RESOURCE_LIMIT
 _local = threading.local()
 
@@ -138,7 +140,7 @@ def _until_open(body: bytes) -> bytes:
 
 def _ends_behind_entries(root: etree._Element, body: bytes) -> bool:
     """Tell whether the last tag of a document ends an entry, or a channel that holds entries."""
-    body = body.rstrip()
+    body = body[-_TAIL:].rstrip()
     while body.endswith(b"-->") and b"<!--" in body:
         body = body[: body.rfind(b"<!--")].rstrip()
     found = _LAST.search(body, max(0, len(body) - 100))
