@@ -32,6 +32,36 @@ def test_an_entry_is_printed_whole_and_alone(site: Site, visit: Visit) -> None:
     expect(page.locator("#article")).to_be_hidden()
 
 
+def test_a_list_beyond_500_rows_is_printed_without_the_gap_that_holds_a_place(
+    site: Site, visit: Visit
+) -> None:
+    subscribe(site, add_user(site.services), 560)
+    page = visit(login="ann", size=WIDE)
+    page.evaluate("(async () => { while (await eventrModules.m_list.more()); })()")
+    assert page.locator("#rows .gap").last.evaluate("(gap) => gap.offsetHeight") > 1000
+    page.emulate_media(media="print")
+    for gap in page.locator("#rows .gap").all():
+        expect(gap).to_be_hidden()
+
+
+def test_of_who_shared_an_entry_names_are_printed_and_no_controls(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    subscribe(site, ann, 1)
+    bob = add_user(site.services, "bob")
+    site.services.subscriptions.subscribe(bob, URLS[0])
+    entry = site.services.store.database["entries"].find_one() or {}
+    site.services.sharing.share(bob, entry["_id"])
+    site.services.following.follow(ann, "bob")
+    page = visit(login="ann", size=WIDE)
+    page.keyboard.press("j")
+    expect(page.locator("#share .talk")).to_be_visible()
+    expect(page.locator("#chain-link")).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.locator("#share .sharer")).to_contain_text("shared this")
+    for control in page.locator("#article :is(.btn, .talk, .tool)").all():
+        expect(control).to_be_hidden()
+
+
 def _pages(page: Page) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", page.pdf()))
 
