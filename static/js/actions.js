@@ -1,5 +1,8 @@
 // What keys and buttons do, by the words of app/web/keys.py; each module adds its own. Where two know a word,
 // the later one is asked first. An action that has nothing to do here answers false: the key goes through.
+import { offline } from "./net.js";
+import { toast } from "./toast.js";
+
 const known = new Map();
 
 export function register(actions) {
@@ -11,9 +14,11 @@ export const act = (word) => (known.get(word) ?? []).some((action) => action() !
 // An action by a link of its own.
 export const to = (url) => () => location.assign(url);
 
+const failed = () => toast(offline());
+
 // What is rare comes when it is first asked for; it registers its words and does them from then on. What is pressed
 // while it comes is done then, in order. A gate says when each word is: before its script is asked for.
-export function later(script, words, failed, gate = (action) => action) {
+export function later(script, words, { gate = (action) => action, fail = failed } = {}) {
   let pressed = [], loaded;
   const ask = (word) => () => {
     if (loaded) return false;
@@ -23,7 +28,7 @@ export function later(script, words, failed, gate = (action) => action) {
       pressed.forEach(act);
     }, () => {
       pressed = [];
-      failed();
+      fail();
     });
   };
   register(Object.fromEntries(words.map((word) => [word, gate(ask(word))])));

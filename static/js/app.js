@@ -5,13 +5,14 @@ import { act, later, register, to } from "./actions.js";
 import * as counts from "./counts.js";
 import * as focus from "./focus.js";
 import * as keys from "./keys.js";
-import { offline } from "./net.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
 import * as extras from "./extras.js";
 import { when, whenOpen } from "./panes.js";
 
-const failed = () => toasts.toast(offline());
+const quiet = { fail() {} };
+const ofList = { gate: (action) => when("stream", action) };
+const ofEntry = { gate: whenOpen };
 
 function search() {
   const field = document.getElementById("q");
@@ -36,9 +37,9 @@ register({
   "go-notifications": to("/notifications"),
   "go-profile": to("/me"),
 });
-later("help", ["help"], failed);
-later("jump", ["jump"], failed);
-later("chip", ["chip"], () => {});
+later("help", ["help"]);
+later("jump", ["jump"]);
+later("chip", ["chip"], quiet);
 
 document.documentElement.classList.add("js");
 toasts.start();
@@ -46,15 +47,18 @@ keys.start(act);
 extras.start(act);
 if (document.querySelector(".reader")) {
   register(reader.actions);
-  later("refresh", ["refresh"], failed, (action) => when("stream", action));
-  later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"], failed);
-  later("share", ["share", "share-note", "chain", "like", "comments"], failed, whenOpen);
-  later("share", ["share-send"], failed);
-  later("tags", ["tag"], failed, whenOpen);
-  later("tags", ["tag-send"], failed);
-  later("entry", ["original-background", "mail", "copy-link"], failed, whenOpen);
-  later("entry", ["full-screen", "text-larger", "text-smaller"], failed);
-  later("agree", ["agree"], () => {});
+  later("refresh", ["refresh"], ofList);
+  later("tree", ["tree-next", "tree-previous", "tree-open", "tree-expand", "next-folder", "previous-folder"]);
+  later("share", ["share", "share-note", "chain", "like", "comments"], ofEntry);
+  later("share", ["share-send"]);
+  later("tags", ["tag"], ofEntry);
+  later("tags", ["tag-send"]);
+  later("entry", ["original-background", "mail", "copy-link"], ofEntry);
+  later("entry", ["full-screen", "text-larger", "text-smaller"]);
+  later("embed", ["embed"], ofEntry);
+  later("look", ["view-panes", "view-list", "view-expanded"], ofList);
+  later("look", ["view-send"]);
+  later("agree", ["agree"], quiet);
   focus.start();
   reader.start();
 } else if (document.getElementById("import-chip") && !document.getElementById("job")) {

@@ -1,4 +1,4 @@
-// Small things: menus that close, folders that stay as they were left, players that load on demand.
+// Small things: menus that close, folders that stay as they were left.
 const KEY = "eventr.closed-folders";
 
 function menus(event) {
@@ -39,26 +39,13 @@ function tools() {
   for (const kind of ["pointerover", "focusin"]) tree?.addEventListener(kind, load);
 }
 
-// A video asks its site for nothing before it is wanted (H07).
-function embed(button) {
-  const frame = document.createElement("iframe");
-  frame.setAttribute("sandbox", "allow-scripts allow-same-origin allow-popups allow-presentation");
-  frame.setAttribute("allow", "fullscreen; picture-in-picture");
-  frame.setAttribute("referrerpolicy", "strict-origin");
-  frame.title = button.dataset.title;
-  frame.src = button.dataset.embed;
-  button.closest(".embed").replaceChildren(frame);
-  frame.focus();
-}
-
 export function start(act) {
   folders();
   tools();
   document.addEventListener("click", (event) => {
     menus(event);
-    const button = event.target.closest("button[data-embed], [data-key]");
-    if (button?.dataset.embed) embed(button);
-    else if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key)) event.preventDefault();
+    const button = event.target.closest("[data-key]");
+    if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key)) event.preventDefault();
   });
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && document.activeElement?.closest("details.menu[open]");

@@ -1,10 +1,10 @@
 // Which stream and entry are shown, and the addresses and history that say so: back restores everything.
 import * as counts from "./counts.js";
 import * as list from "./list.js";
-import { drop, load, post } from "./net.js";
+import { drop, load } from "./net.js";
 import * as queue from "./queue.js";
 import * as rows from "./rows.js";
-import { say, toast } from "./toast.js";
+import { say } from "./toast.js";
 import { t } from "./words.js";
 
 export const reader = () => document.querySelector(".reader");
@@ -166,7 +166,7 @@ async function bring(url, { push = true, state = null } = {}) {
   if (!came) return came === false ? stay(before) : came;
   coming.article = null;
   pane(entry ? "article" : "list");
-  fetchScript(list.pane());
+  fetchScripts();
   mark(target.pathname);
   for (const link of document.querySelectorAll(".tree .stay")) link.classList.remove("stay");
   while (state?.rows > list.all().length && (await list.more()));
@@ -199,26 +199,6 @@ function place(row, state) {
   if (document.activeElement.matches("#stream h1")) row.querySelector("a").focus({ preventScroll: true });
 }
 
-// View, density, order and filter are kept for this stream; the rows stay unless other ones are asked for.
-export async function look(changes) {
-  const { stream: name } = list.pane().dataset;
-  try {
-    say((await post("/read/view", { stream: name, ...changes })).text);
-  } catch (failure) {
-    return toast(failure.message);
-  }
-  const url = new URL(stream(), location.origin);
-  for (const field of ["view", "density", "sort", "show"]) url.searchParams.delete(field);
-  const same = !("sort" in changes) && !("show" in changes);
-  const all = list.all();
-  const row = rows.current();
-  // Of whole texts no more than lead to the chosen one.
-  const count = changes.view === "expanded" ? all.indexOf(row) + 11 : all.length;
-  const state = same ? { snapshot: list.pane().dataset.snapshot, rows: count, selected: row?.dataset.id } : {};
-  history.replaceState({}, "", url);
-  await go(url.href, { push: false, state });
-}
-
 const here = (link, yes) => (yes ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"));
 
 export function mark(path = new URL(stream(), location.origin).pathname) {
@@ -244,16 +224,18 @@ function loaded({ target, type }) {
   if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && Math.min(target.naturalWidth, target.naturalHeight) < 100)) target.classList.add("sized");
 }
 
-// Scripts of one view, and of the borders between panes, come when they are wanted.
+// Scripts of one view, of a list that waits, and of the borders between panes, come when they are wanted.
 function fetchScript(place) {
-  if (place?.dataset.script) import(place.dataset.script);
+  if (place) import(place.dataset.script);
 }
+
+const fetchScripts = () => document.querySelectorAll(".pane-list[data-script], #waiting").forEach(fetchScript);
 
 export function start() {
   for (const kind of ["load", "error"]) document.addEventListener(kind, loaded, true);
   for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => fetchScript(target.closest?.(".split")));
   if (localStorage.getItem("eventr.panes")) fetchScript(document.querySelector(".split"));
-  fetchScript(list.pane());
+  fetchScripts();
   addEventListener("popstate", restore);
   document.addEventListener("htmx:after:request", refused);
   addEventListener("pagehide", () => remember());

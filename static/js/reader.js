@@ -122,9 +122,6 @@ const inList = {
   "mark-all": () => markMany(),
   "mark-above": () => markMany("above"),
   "mark-below": () => markMany("below"),
-  "view-expanded": () => panes.look({ view: "expanded" }),
-  "view-list": () => panes.look({ view: "list" }),
-  "view-panes": () => panes.look({ view: "panes" }),
 };
 
 export const actions = {
@@ -138,16 +135,16 @@ export const actions = {
 };
 
 // Their scripts may have to come first.
-const sent = (form) => (form.toggleAttribute("data-sent", true), act(`${form.dataset.act}-send`));
+const sent = (form, part = form) => (part.toggleAttribute("data-sent", true), act(`${form.dataset.act}-send`));
 
 // Forms that work without a script are taken over here; what they would do is in data-act.
 const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
-  tag: sent,
-  share: sent,
+  tag: (form) => sent(form),
+  share: (form) => sent(form),
   "mark-all": () => markMany(),
-  view: (form, button) => panes.look({ [button.name]: button.value }),
+  view: sent,
   refresh: () => act("refresh"),
 };
 
@@ -178,29 +175,6 @@ function newer(count) {
   bar.textContent = tn("{n} new", "{n} new", count);
 }
 
-function call(link, title) {
-  const letter = /[\p{L}\p{N}]/u.exec(title)?.[0] ?? "•";
-  link.querySelector("span[dir]").textContent = title;
-  link.querySelector(".av").textContent = letter.toUpperCase();
-}
-
-// First entries of a new feed: the waiting list asks for itself until they are there. It is gone by
-// then, so the tree is told here: what the feed is called, and how much of it is unread.
-function arrivals() {
-  let waited = document.getElementById("waiting");
-  document.addEventListener("htmx:after:swap", () => {
-    const waits = document.getElementById("waiting");
-    const came = waited && !waits && document.getElementById("rows");
-    waited = waits;
-    if (!came) return;
-    const link = document.querySelector(".tree a[aria-current]");
-    const title = document.querySelector("#stream h1");
-    if (link && title) call(link, title.textContent);
-    counts.own();
-    counts.refresh();
-  });
-}
-
 // The tree as it is now, with the focus where it was; folders stay as they were left. Not under somebody's hand.
 const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
 async function grow() {
@@ -222,7 +196,6 @@ async function grow() {
 export function start() {
   document.addEventListener("submit", submitted);
   document.addEventListener("click", clicked);
-  arrivals();
   list.start();
   rows.start();
   panes.start();

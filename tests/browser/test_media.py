@@ -66,6 +66,27 @@ def _pages(page: Page) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", page.pdf()))
 
 
+def test_H07_a_video_asks_its_site_for_nothing_before_it_is_wanted(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    feed = site.services.subscriptions.subscribe(ann, URLS[0]).subscription.feed_id
+    body = rss("Feed one", [("one 0", "<p>x</p>")])
+    video = body.replace(b"https://site.example/0", b"https://www.youtube.com/watch?v=dQw4w9WgXcQ")
+    pull(site.services, [feed], {URLS[0]: video})
+    page = visit(login="ann")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "youtube" in request.url else None)
+    page.route("https://www.youtube-nocookie.com/**", lambda route: route.fulfill(body="A player"))
+    page.keyboard.press("j")
+    play = page.get_by_role("button", name="Play here")
+    play.wait_for()
+    page.wait_for_load_state("networkidle")
+    assert asked == []
+    play.click()
+    expect(page.locator("#article iframe")).to_be_focused()
+    assert asked == ["https://www.youtube-nocookie.com/embed/dQw4w9WgXcQ"]
+    expect(play).to_have_count(0)
+
+
 def test_colours_of_ones_own_leave_what_is_unread_chosen_and_here(site: Site, visit: Visit) -> None:
     subscribe(site, add_user(site.services), 3)
     page = visit(login="ann", size=WIDE)

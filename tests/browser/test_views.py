@@ -59,6 +59,24 @@ def test_views_are_switched_by_keys_and_kept_per_stream(site: Site, visit: Visit
     shown(page, "panes", "cozy")
 
 
+def test_views_are_switched_by_the_menu(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+
+    def choose(words: str) -> None:
+        page.locator(".pane-list summary[aria-label=View]").click()
+        page.get_by_role("button", name=words, exact=True).click()
+
+    choose("List")
+    shown(page, "list", "cozy")
+    choose("Compact")
+    shown(page, "list", "compact")
+    first = titles(page)[0]
+    choose("Oldest first")
+    expect(page.locator("#rows .row").first).not_to_contain_text(first)
+    assert page.url.endswith("/read/all")
+
+
 def test_rows_have_the_height_of_their_density(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     for value, least, most in (("compact", 32, 33), ("cozy", 56, 57), ("card", 96, 98)):
