@@ -2,6 +2,7 @@
 // the later one is asked first. An action that has nothing to do here answers false: the key goes through.
 import { offline } from "./net.js";
 import { toast } from "./toast.js";
+import { t } from "./words.js";
 
 const known = new Map();
 
@@ -17,15 +18,18 @@ export const to = (url) => () => location.assign(url);
 const failed = () => toast(offline());
 
 // What is rare comes when it is first asked for; it registers its words and does them from then on. What is pressed
-// while it comes is done then, in order. A gate says when each word is: before its script is asked for.
-export function later(script, words, { gate = (action) => action, fail = failed } = {}) {
+// while it comes is done then, in order, unless what it was meant for is not the target any more. A gate says when
+// each word is: before its script is asked for, and when that has come.
+export function later(script, words, { gate = (action) => action, target = () => {}, fail = failed } = {}) {
   let pressed = [], loaded;
   const ask = (word) => () => {
     if (loaded) return false;
-    if (pressed.push(word) > 1) return;
+    const meant = target();
+    const done = gate(() => (target() === meant ? act(word) : toast(t("Nothing was done: another entry is chosen by now."))));
+    if (pressed.push(done) > 1) return;
     import(document.querySelector('meta[name="keys"]').dataset[script]).then(() => {
       loaded = true;
-      pressed.forEach(act);
+      for (const one of pressed) one();
     }, () => {
       pressed = [];
       fail();

@@ -8,11 +8,11 @@ import * as keys from "./keys.js";
 import * as reader from "./reader.js";
 import * as toasts from "./toast.js";
 import * as extras from "./extras.js";
-import { when, whenOpen } from "./panes.js";
+import { chosen, when, whenOpen } from "./panes.js";
 
 const quiet = { fail() {} };
 const ofList = { gate: (action) => when("stream", action) };
-const ofEntry = { gate: whenOpen };
+const ofEntry = { gate: whenOpen, target: chosen };
 
 function search() {
   const field = document.getElementById("q");

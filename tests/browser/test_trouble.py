@@ -331,6 +331,43 @@ def test_the_key_that_shares_is_for_the_entry_that_was_asked_for(
     expect(page.locator("#article")).to_contain_text("You shared this")
 
 
+@pytest.mark.parametrize(("key", "script"), [("Shift+S", "share"), ("y", "entry"), ("t", "tags")])
+@pytest.mark.parametrize("then", ["entry", "list"])
+def test_a_key_whose_script_comes_late_is_not_for_the_entry_that_is_chosen_by_then(
+    site: Site, visit: Visit, ann: Actor, key: str, script: str, then: str
+) -> None:
+    subscribe(site, ann, 3)
+    other = subscribe(site, ann, 2, URLS[1])
+    page = visit(login="ann")
+    page.goto("/read/all?sort=oldest")
+    page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text("one 2")
+    held: list[Route] = []
+    posts: list[str] = []
+    page.on("request", lambda request: posts.append(request.url) if "/entries/share" in request.url else None)
+    page.route(f"**/static/{script}.*.js", lambda route: held.append(route))
+    with page.expect_request(f"**/static/{script}.*.js"):
+        page.keyboard.press(key)
+    page.route(f"**/read/feed/{other}*", lambda route: held.append(route), times=1)
+    if then == "entry":
+        page.keyboard.press("j")
+        expect(page.locator("#entry-title")).to_have_text("one 1")
+    else:
+        with page.expect_request(f"**/read/feed/{other}*"):
+            page.locator(f".tree a[data-feed='{other}']").click()
+        page.keyboard.press("j")
+    for route in held:
+        route.continue_()
+    expect(page.locator(".toast")).to_have_text("Nothing was done: another entry is chosen by now.")
+    expect(page.locator("#entry-title")).to_have_text("one 1" if then == "entry" else "two 0")
+    expect(page.locator("#tag-name")).to_be_hidden()
+    page.wait_for_load_state("networkidle")
+    assert posts == []
+    if key == "Shift+S":
+        page.keyboard.press(key)
+        expect(page.locator("#article")).to_contain_text("You shared this")
+
+
 @pytest.mark.parametrize("way", ["key", "link"])
 def test_an_entry_that_is_closed_while_another_list_comes(
     site: Site, visit: Visit, ann: Actor, way: str
