@@ -56,8 +56,8 @@ export async function load(url, id) {
   return came;
 }
 
-// What else does not come is said too: forms, and parts of a page.
-document.addEventListener("htmx:error", () => toast(offline()));
+// What else does not come is said too: forms, and parts of a page. Not of what asks by itself, or says it itself.
+document.addEventListener("htmx:error", ({ target }) => target.matches?.("#waiting, #more") || toast(offline()));
 
 // What is under way to a place is not wanted any more.
 export function drop(id) {

@@ -17,6 +17,8 @@ export function toast(text, undo) {
   box.append(words);
   if (undo) box.append(undoButton(box, undo));
   const place = document.getElementById("toasts");
+  // Once is enough of the same words; the newest stays longest.
+  if (!undo) for (const one of [...place.children]) if (one.textContent === text) one.remove();
   while (place.children.length > 2) place.firstElementChild.remove();
   place.append(box);
   expire(box);

@@ -583,6 +583,41 @@ def test_marks_of_a_session_that_ended_wait_for_the_next_one(site: Site, visit: 
     expect(page.locator(".row [aria-pressed='true']")).to_have_count(1)
 
 
+def test_a_list_that_waits_is_silent_where_nothing_answers(site: Site, visit: Visit, ann: Actor) -> None:
+    feed = site.services.subscriptions.subscribe(ann, URLS[0]).subscription.feed_id
+    page = visit(login="ann", expect="Failed to")
+    page.clock.install()
+    page.goto(f"/read/feed/{feed}")
+    page.locator("#waiting").wait_for()
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    for _ in range(3):
+        with page.expect_event("requestfailed", lambda request: f"/read/feed/{feed}" in request.url):
+            page.clock.run_for(2000)
+    page.evaluate("new Promise((resolve) => setTimeout(resolve)) && 1")
+    expect(page.locator(".toast")).to_have_count(0)
+    page.context.set_offline(False)
+    pull(site.services, [feed], {URLS[0]: rss("Feed one", [("one 0", "<p>x</p>")])})
+    with page.expect_response(f"**/read/feed/{feed}*"):
+        page.clock.run_for(2000)
+    expect(page.locator("#rows .row")).to_have_count(1)
+    expect(page.locator(f".tree a[data-feed='{feed}']")).to_contain_text("Feed one")
+
+
+def test_the_same_words_are_told_once(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 1)
+    page = visit(login="ann", expect="Failed to fetch")
+    page.route("**/read/mark-all", lambda route: route.abort())
+    for _ in range(3):
+        with page.expect_event("requestfailed"):
+            page.keyboard.press("Shift+A")
+        expect(page.locator(".toast")).to_have_text("The server does not answer. Check your connection.")
+    # What can be taken back is told each time.
+    page.unroute("**/read/mark-all")
+    page.keyboard.press("Shift+A")
+    expect(page.locator(".toast button")).to_have_count(1)
+
+
 def test_what_a_form_sends_into_the_void_is_said(site: Site, visit: Visit, ann: Actor) -> None:
     page = visit(login="ann", expect="Failed to")
     page.goto("/settings/display")
