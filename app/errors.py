@@ -6,6 +6,7 @@
     ├── InvalidError              input that does not fit (400)
     ├── AuthRequiredError         nobody is logged in (401)
     ├── ForbiddenError            logged in, but not allowed (403)
+    │   └── OldPageError          … by the token of a session before (403)
     ├── NotFoundError             no such thing, or not yours (404)
     ├── ExistsError               it is there already (409)
     ├── ConflictError             somebody else changed it first (409)
@@ -101,6 +102,11 @@ class ForbiddenError(EventrError):
     code = "forbidden"
     http_status = 403
     default = N_("You are not allowed to do this.")
+
+
+class OldPageError(ForbiddenError):
+    code = "old_page"
+    default = N_("This page is too old. Reload it and try again.")
 
 
 class NotFoundError(EventrError):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from flask import Request
 
-from app.errors import ForbiddenError
+from app.errors import ForbiddenError, OldPageError
 from app.web import hosts
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -61,13 +61,13 @@ def check_token(request: Request, key: bytes, session_token: str | None) -> None
     """Let a request through or not.
 
     Raises:
-        ForbiddenError: its token is missing or another session's.
+        OldPageError: its token is missing or another session's.
     """
     if request.method in SAFE_METHODS:
         return
     sent = request.headers.get(HEADER) or request.form.get(FIELD, "")
     if not session_token or not fits(key, session_token, sent):
-        raise ForbiddenError("This page is too old. Reload it and try again.")
+        raise OldPageError
 
 
 def _from_here(request: Request) -> bool:

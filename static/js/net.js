@@ -6,9 +6,9 @@ import { t } from "./words.js";
 const PATIENCE = 30000;
 
 export class Failure extends Error {
-  constructor(status, message) {
+  constructor(status, message, word) {
     super(message);
-    this.status = status;
+    Object.assign(this, { status, word });
   }
 }
 
@@ -21,7 +21,7 @@ export async function post(url, fields, keepalive = false) {
   const response = await fetch(url, { method: "POST", body, headers, keepalive }).catch(() => null);
   if (!response) throw new Failure(0, offline());
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Failure(response.status, answer.message ?? offline());
+  if (!response.ok) throw new Failure(response.status, answer.message ?? offline(), answer.error);
   return answer;
 }
 

@@ -14,6 +14,8 @@ export const waiting = new Map();
 let prefix = "";
 let timer = 0;
 let failures = 0;
+// What the server says of a session that has ended, or of a page from before the one that began since.
+let ended = "";
 let sending = Promise.resolve();
 let refused = () => {};
 
@@ -43,6 +45,9 @@ export function send() {
   return sending;
 }
 
+// Before counts are asked for. A session that has ended is not asked again and again.
+export const settle = async () => ended || send();
+
 async function flush(keepalive) {
   for (const [kind, [, , most]] of Object.entries(KINDS)) {
     for (const value of [true, false]) {
@@ -62,9 +67,9 @@ async function deliver(kind, keys, value, keepalive) {
   const ids = keys.map((key) => key.split(" ")[1]);
   const failure = await post(url, { entry: ids, [name]: value ? 1 : 0 }, keepalive).then(() => null, (one) => one);
   const status = failure?.status ?? 200;
-  // Of a session that has ended, or of the one before: whoever logs in, or loads the page anew, goes on.
-  const ended = status === 401 || status === 403;
-  if (ended) toast(failure.message);
+  const before = ended;
+  ended = status === 401 || failure?.word === "old_page" ? failure.message : "";
+  if (ended && ended !== before) toast(ended);
   if (!status || ended || status === 429 || status >= 500) return false;
   for (const [n, key] of keys.entries()) {
     // Changed meanwhile: that is still to be sent.
@@ -77,16 +82,17 @@ async function deliver(kind, keys, value, keepalive) {
   return true;
 }
 
+// Whoever logs in, or loads the page anew, goes on: no time of waiting helps there.
 function away() {
-  later(Math.min(AGAIN[0] * 2 ** failures++, AGAIN[1]));
+  if (!ended) later(Math.min(AGAIN[0] * 2 ** failures++, AGAIN[1]));
   show();
 }
 
 function show() {
   const note = document.getElementById("pending");
-  const n = failures && waiting.size;
+  const n = (failures || ended) && waiting.size;
   note.hidden = !n;
-  note.textContent = n ? tn("Offline, {n} change waiting", "Offline, {n} changes waiting", n) : "";
+  note.textContent = !n ? "" : ended ? tn("{n} change waiting. {reason}", "{n} changes waiting. {reason}", n, { reason: ended }) : tn("Offline, {n} change waiting", "Offline, {n} changes waiting", n);
 }
 
 // What was left over by an earlier page; a person's changes are never sent for another one.
@@ -105,5 +111,6 @@ export function start(back) {
   for (const [key, value] of waiting) refused(...key.split(" "), value);
   if (waiting.size) send();
   addEventListener("online", send);
+  document.addEventListener("visibilitychange", () => document.hidden || send());
   addEventListener("pagehide", () => flush(true));
 }

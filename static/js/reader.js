@@ -199,5 +199,5 @@ export function start() {
   list.start();
   rows.start();
   panes.start();
-  counts.start(newer, grow, queue.send);
+  counts.start(newer, grow, queue.settle);
 }

@@ -583,6 +583,64 @@ def test_marks_of_a_session_that_ended_wait_for_the_next_one(site: Site, visit: 
     expect(page.locator(".row [aria-pressed='true']")).to_have_count(1)
 
 
+def test_of_a_session_that_ended_is_told_once_and_it_is_not_asked_again_by_itself(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", expect="Failed to")
+    page.clock.install()
+    page.goto("/read/all")
+    page.locator("#rows .row").first.wait_for()
+    other = page.context.new_page()
+    other.goto(f"{site.url}/read/all")
+    other.locator('form[action="/logout"] button').click()
+    other.wait_for_url("**/")
+    tried: list[str] = []
+    page.on("request", lambda request: tried.append(request.url) if "/entries/mark" in request.url else None)
+
+    def sent(change: Callable[[], object]) -> None:
+        with page.expect_response("**/entries/mark"):
+            change()
+            page.clock.run_for(600)
+
+    def looked_at() -> None:
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    page.keyboard.press("n")
+    sent(lambda: page.keyboard.press("m"))
+    toasts = page.locator(".toast", has_text="Log in first.")
+    expect(toasts).to_have_count(1)
+    expect(page.locator("#pending")).to_have_text("1 change waiting. Log in first.")
+    page.clock.run_for(20_000)
+    expect(toasts).to_have_count(0)
+    page.clock.run_for(120_000)
+    sent(looked_at)
+    assert len(tried) == 2
+    expect(page.locator(".toast")).to_have_count(0)
+    log_in(other, "ann")
+    sent(looked_at)
+    expect(page.locator(".toast")).to_have_text("This page is too old. Reload it and try again.")
+    expect(page.locator("#pending")).to_contain_text("1 change waiting. This page is too old.")
+    page.clock.run_for(120_000)
+    assert len(tried) == 3
+    page.reload()
+    expect(page.locator("#pending")).to_be_hidden()
+    expect(page.locator("#rows .row.is-read")).to_have_count(1)
+
+
+def test_what_one_may_not_do_is_taken_back(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 1)
+    page = visit(login="ann", expect="403")
+    refusal = {"error": "forbidden", "message": "You may not."}
+    page.route("**/entries/star", lambda route: route.fulfill(status=403, json=refusal))
+    page.keyboard.press("n")
+    page.keyboard.press("s")
+    expect(page.locator(".toast")).to_have_text("Not saved. You may not.")
+    star = page.locator(".row").get_by_role("button", name="Star")
+    expect(star).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#pending")).to_be_hidden()
+
+
 def test_a_list_that_waits_is_silent_where_nothing_answers(site: Site, visit: Visit, ann: Actor) -> None:
     feed = site.services.subscriptions.subscribe(ann, URLS[0]).subscription.feed_id
     page = visit(login="ann", expect="Failed to")
