@@ -16,8 +16,9 @@ let changing = 0;
 let asking = Promise.resolve();
 let waiting = null;
 let growing = null;
-// Told while nobody looked.
+// Told while nobody looked; what has been read then may be as much as has become unread.
 let missed = false;
+let unseen = false;
 let soon = { at: Infinity, timer: 0 };
 let settle = async () => {};
 let onNewer = () => {};
@@ -96,12 +97,13 @@ async function show({ total, feeds, folders, newer, shape, notes }) {
   if (moves !== before) return forget();
   for (const link of document.querySelectorAll(".tree a[data-feed]")) {
     const count = feeds[link.dataset.feed] ?? 0;
-    if (Number(link.dataset.unread ?? 0) !== count) others.add(link.dataset.feed);
+    if (unseen || Number(link.dataset.unread ?? 0) !== count) others.add(link.dataset.feed);
     write(link, count);
   }
   for (const link of document.querySelectorAll("a[data-folder]")) write(link, folders[link.dataset.folder] ?? 0);
   for (const link of document.querySelectorAll(".tree a[data-all]")) write(link, total);
   for (const link of document.querySelectorAll(".bell")) write(link, notes);
+  unseen = false;
   title();
   onNewer(newer);
   if (others.size) act("agree");
@@ -120,6 +122,7 @@ export function refresh() {
 const shown = () => pane().dataset.snapshot;
 
 async function fetched() {
+  if (missed) etag = null, (unseen = true);
   missed = false;
   await settle();
   const before = moves;
@@ -168,5 +171,10 @@ export function start(newer, grown, sent) {
   live.start(told);
   // Its title counts too while nobody looks; once a minute is enough for that.
   setInterval(() => (missed || !live.alive()) && refresh(), EVERY);
-  document.addEventListener("visibilitychange", () => document.hidden || refresh());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    // A page that slept has not been told either.
+    missed ||= !live.alive();
+    refresh();
+  });
 }

@@ -87,6 +87,7 @@ function join() {
 
 function leave(leaving) {
   stop();
+  heard = 0;
   leaving.abort();
   release?.();
   release = null;

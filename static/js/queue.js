@@ -11,6 +11,8 @@ const AGAIN = [2000, 60000];
 const KINDS = { read: ["/entries/mark", "read", MOST], star: ["/entries/star", "on", 1] };
 // "read 12" → true.
 export const waiting = new Map();
+// Keys that the server is asked about just now; what is set here meanwhile is newer than its answer.
+export const asked = new Set();
 let prefix = "";
 let timer = 0;
 let failures = 0;
@@ -28,8 +30,10 @@ function keep(key, value) {
 }
 
 export function put(kind, id, value) {
-  waiting.set(`${kind} ${id}`, value);
-  keep(`${kind} ${id}`, value);
+  const key = `${kind} ${id}`;
+  asked.delete(key);
+  waiting.set(key, value);
+  keep(key, value);
   later(BATCH);
 }
 

@@ -64,7 +64,10 @@ export function setStar(id, on) {
 
 // After a mass action of the server: only shown, nothing to send.
 export function paintMany(some, read) {
-  for (const row of some) show(now(row), read);
+  for (const row of some) {
+    queue.asked.delete(`read ${row.dataset.id}`);
+    show(now(row), read);
+  }
 }
 
 export function select(row, place = "nearest") {

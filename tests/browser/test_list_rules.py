@@ -235,6 +235,88 @@ def test_an_answer_that_comes_late_is_not_the_last_word(
     expect(count).to_have_text("3")
 
 
+def _marked(site: Site, actor: Actor, page: Page, nth: int, read: bool) -> int:
+    """Mark the entry of a row on another device; return its id."""
+    entry = int(page.locator("#rows .row").nth(nth).get_attribute("data-id") or 0)
+    site.services.reading.mark(actor, [entry], read)
+    return entry
+
+
+def _looks_again(page: Page) -> None:
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def _follows(page: Page, site: Site, actor: Actor) -> bool:
+    """Tell whether the rows are as the server has them."""
+    ids = [int(i) for i in page.eval_on_selector_all("#rows .row", "(all) => all.map((r) => r.dataset.id)")]
+    shown = page.eval_on_selector_all("#rows .row", "(all) => all.map((r) => r.matches('.is-read'))")
+    return site.services.reading.states(actor, ids) == dict(zip(ids, shown, strict=True))
+
+
+def test_what_another_device_keeps_unread_is_not_marked_by_passing(
+    site: Site, visit: Visit, river: Actor, eventually: Eventually
+) -> None:
+    page = visit(login="ann")
+    ready(page)
+    heights = page.eval_on_selector_all("#rows .row", "(all) => all.map((row) => row.offsetHeight)")
+    wheel(page, sum(heights[:3]) + 20)
+    eventually(lambda: unread(site, river) == 27)
+    entry = _marked(site, river, page, 1, False)
+    _looks_again(page)
+    expect(page.locator("#rows .row").nth(1)).not_to_have_class(re.compile("is-read"))
+    wheel(page, -3000)
+    wheel(page, sum(heights[:5]) + 20)
+    eventually(lambda: unread(site, river) == 26)
+    assert site.services.reading.states(river, [entry]) == {entry: False}
+
+
+@pytest.mark.parametrize("by", ["another answer", "a mark", "a mark in a list drawn anew", "all marked"])
+def test_an_answer_about_rows_that_is_overtaken_is_not_the_last_word(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually, by: str
+) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann")
+    page.wait_for_load_state("networkidle")
+    held: list[tuple[Route, APIResponse]] = []
+    asked: list[str] = []
+    page.on("requestfinished", lambda r: asked.append(r.url) if "/entries/states" in r.url else None)
+    page.route("**/entries/states", lambda route: held.append((route, route.fetch())), times=1)
+    if by == "all marked":
+        page.keyboard.press("n")
+        with page.expect_response("**/entries/mark"):
+            page.keyboard.press("m")
+        _marked(site, ann, page, 0, False)
+    else:
+        _marked(site, ann, page, 0, True)
+    _looks_again(page)
+    eventually(lambda: page.evaluate("1") and held)
+    if by == "another answer":
+        _marked(site, ann, page, 0, False)
+        with page.expect_response("**/api/counts*"):
+            _looks_again(page)
+        expect(page.locator(".tree a[data-all] b")).to_have_text("3")
+    elif by == "all marked":
+        page.keyboard.press("Shift+A")
+        expect(page.locator(".toast")).to_be_visible()
+    else:
+        if "anew" in by:
+            page.keyboard.press("2")
+            expect(page.locator(".pane-list")).to_have_attribute("data-view", "list")
+        page.keyboard.press("n")
+        row = page.locator("#rows .row").first
+        if "is-read" not in (row.get_attribute("class") or ""):
+            page.keyboard.press("m")
+            expect(row).to_have_class(re.compile("is-read"))
+        with page.expect_response("**/entries/mark"):
+            page.keyboard.press("m")
+    route, answer = held[0]
+    with page.expect_event("requestfinished", lambda r: r == route.request):
+        route.fulfill(response=answer)
+    page.wait_for_load_state("networkidle")
+    _looks_again(page)
+    eventually(lambda: _follows(page, site, ann))
+
+
 def test_an_entry_that_comes_late_has_the_star_that_it_got_meanwhile(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:

@@ -288,6 +288,61 @@ def test_a_tab_that_nobody_looks_at_asks_once_a_minute(
     assert len(asked) == 1
 
 
+def _read(page: Page) -> list[int]:
+    return page.evaluate(
+        "[...document.querySelectorAll('#rows .row')].flatMap((r, n) => (r.matches('.is-read') ? [n] : []))"
+    )
+
+
+def test_rows_follow_also_where_the_count_ends_as_it_was(
+    server: Settings,
+    controller: list[live.Part],
+    device: Device,
+    services: Services,
+    ann: Actor,
+    eventually: Eventually,
+) -> None:
+    page = _open(device())
+    _listens(page)
+    page.keyboard.press("j")
+    eventually(lambda: page.evaluate("1") and services.reading.tree(ann).unread == 9)
+    _unread(page, 9)
+    page.wait_for_load_state("networkidle")
+    page.evaluate(_HIDE, True)
+    ids = [int(row.get_attribute("data-id") or 0) for row in page.locator("#rows .row").all()]
+    with page.expect_event("console", lambda m: m.text == "counts"):
+        page.evaluate("""() => {
+          new BroadcastChannel("eventr-live").onmessage = ({ data }) => console.log(data.kind);
+        }""")
+        elsewhere(lambda: services.reading.mark(ann, ids[:1], False))
+        elsewhere(lambda: services.reading.mark(ann, ids[1:2], True))
+    page.evaluate(_HIDE, False)
+    eventually(lambda: _read(page) == [1])
+    _unread(page, 9)
+    _quiet(page)
+
+
+def test_what_was_not_answered_about_rows_is_asked_again(
+    server: Settings,
+    controller: list[live.Part],
+    device: Device,
+    services: Services,
+    ann: Actor,
+    eventually: Eventually,
+) -> None:
+    page = _open(device())
+    _listens(page)
+    page.route("**/entries/states", lambda route: route.abort(), times=1)
+    first = int(page.locator("#rows .row").first.get_attribute("data-id") or 0)
+    with page.expect_event("requestfailed", lambda request: "/entries/states" in request.url):
+        elsewhere(lambda: services.reading.mark(ann, [first], True))
+    _unread(page, 9)
+    assert _read(page) == []
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    eventually(lambda: _read(page) == [0])
+    _quiet(page)
+
+
 @pytest.fixture
 def network(
     settings: Settings, ann: Actor, chromium: Browser, chromium_path: str
