@@ -39,6 +39,14 @@ def for_programs(view: View) -> View:
     return public(view)
 
 
+def for_anybody(view: View) -> View:
+    """Mark a public view that answers all alike: no session is looked up for it, which the store may be
+    too far away for.
+    """
+    view.for_anybody = True  # type: ignore[attr-defined]
+    return public(view)
+
+
 def takes_file(view: View) -> View:
     """Mark a view whose form brings a file of subscriptions; its body may be as long as such a file (W16)."""
     view.takes_file = True  # type: ignore[attr-defined]
@@ -53,7 +61,8 @@ def install(app: Flask) -> None:
 
 
 def _recognise() -> None:
-    if request.endpoint == "static_files.file" or _is_for_programs():
+    anybody = request.endpoint == "static_files.file" or getattr(web_view(), "for_anybody", False)
+    if anybody or _is_for_programs():
         return
     token = request.cookies.get(cookie_name(web().secure), "")
     g.token = token if _TOKEN.fullmatch(token) else None

@@ -162,7 +162,8 @@ _POLLED: dict[str, Any] = {"subscribers": {"$gt": 0}, "error": {"$ne": "crashed"
 def unsettled(db: Documents) -> list[str]:
     """Feeds that somebody reads and that a writer has not left in order, or not yet."""
     found = db.feeds.find({**_UNSETTLED, **_POLLED})
-    return [f"lock: {feed['url']} is in the hands of {feed.get('claim_token')}" for feed in found]
+    names = ("claim_token", "claimed_until", "torn", "last_seq", "error", "next_check_at", "checked_at")
+    return [f"lock: {feed['url']}: " + ", ".join(f"{n} {feed.get(n)}" for n in names) for feed in found]
 
 
 def unindexed(db: Documents, now: dt.datetime) -> list[str]:

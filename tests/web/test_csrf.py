@@ -81,9 +81,8 @@ def test_W03_what_needs_no_token_looks_at_no_cookie(app: Flask, ann: Visitor) ->
     views = {name for name, view in app.view_functions.items() if getattr(view, "for_programs", False)}
     assert {name for name in app.view_functions if is_for_apps(name)} <= views
     views = {name for name in views if not is_for_apps(name)}
-    # Probes of the proxy and of who watches: each says whether something came, and looks nobody up.
+    # Probes of the proxy: each says whether something came, and looks nothing up.
     probes = {name for name in views if name.startswith("check.")} - {"check.body"}
-    probes |= {"public.health", "public.ready"}
     assert views - probes == {*FOR_PROGRAMS, "websub.confirm", "sharedfeeds.atom", "sharedfeeds.json_feed"}
     for rule, path in rules(app, "POST"):
         if rule.endpoint in FOR_PROGRAMS:

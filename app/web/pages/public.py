@@ -8,7 +8,7 @@ from flask import Blueprint, Response, make_response, redirect
 
 from app.web.context import services, user, web
 from app.web.render import template
-from app.web.sessions import for_programs, public
+from app.web.sessions import for_anybody, public
 
 bp = Blueprint("public", __name__)
 
@@ -24,14 +24,14 @@ def home() -> Response | str:
 
 
 @bp.get("/healthz")
-@for_programs
+@for_anybody
 def health() -> Response:
     """Answer that the process lives."""
     return Response("ok\n", content_type="text/plain; charset=utf-8")
 
 
 @bp.get("/readyz")
-@for_programs
+@for_anybody
 def ready() -> Response:
     """Answer whether the stores do: whoever balances the load sends people elsewhere until then."""
     missing = services().readiness.missing()
