@@ -137,6 +137,9 @@ def test_F08_a_frozen_host_is_replaced_and_its_late_writes_are_refused(system: S
         now = system.db.feeds.find_one({"_id": feed_id})
         assert _content(now) == _content(before), "and so is what it read"
         assert system.db.entries.count_documents({"feed_id": feed_id}) == 1
+    # Polls go on: until the next one the feed is marked as what somebody may have left in disorder.
+    again = {"$set": {"next_check_at": clock.now()}}
+    system.db.feeds.update_one({"_id": feed_id, "claim_token": None}, again)
 
 
 def _stands_still(pid: int | None) -> bool:
