@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import os
 import shutil
 import signal
@@ -136,6 +137,16 @@ _FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}
 def _ids_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids rise, and a test that moved the clock took those of its time: the next one starts anew."""
     monkeypatch.setattr(ids, "_last", 0)
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_its_own() -> Iterator[None]:
+    """A command that a test runs here sends all logs to that test's stderr, which is closed after it."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.handlers[:] = [handler for handler in root.handlers if type(handler) is not logging.StreamHandler]
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")
