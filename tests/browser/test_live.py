@@ -305,7 +305,7 @@ def test_rows_follow_also_where_the_count_ends_as_it_was(
     page = _open(device())
     _listens(page)
     page.keyboard.press("j")
-    eventually(lambda: page.evaluate("1") and services.reading.tree(ann).unread == 9)
+    eventually(lambda: services.reading.tree(ann).unread == 9)
     _unread(page, 9)
     page.wait_for_load_state("networkidle")
     page.evaluate(_HIDE, True)
