@@ -75,7 +75,9 @@ def visit(chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     """``visit(size=, touch=, scheme=, js=, login=, language=, zone=)``: a page of a new browser.
 
     Logged in when ``login`` names a user;
-    ``expect``: part of a console error that belongs to the test.
+    ``expect``: part of a console error that belongs to the test;
+    ``routes``: the test holds requests back or answers them itself. The browser tells a page that is
+    there already on another way than keys and clicks, which can overtake that under load.
 
     At the end of the test every page must be without console errors and CSP reports.
     """
@@ -96,6 +98,7 @@ def _page(
     language: str = "en-GB",
     zone: str = "UTC",
     expect: str = "",
+    routes: bool = False,
 ) -> Page:
     touch = size[0] < 700 if touch is None else touch
     context = browser.new_context(
@@ -110,6 +113,8 @@ def _page(
         timezone_id=zone,
     )
     stack.callback(context.close)
+    if routes:
+        context.route("**/from-the-first-page-on", lambda route: route.continue_())
     page = context.new_page()
     stack.callback(watched(page, js=js, expect=expect))
     if login:

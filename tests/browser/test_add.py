@@ -136,7 +136,7 @@ def test_first_entries_that_come_late_take_nothing_away(
     (other,) = follow(site.services, ann, SAMPLE[1:2])
     address = f"https://feeds.example/{SAMPLE[0]}"
     feed_id = site.services.subscriptions.subscribe(ann, address).subscription.feed_id
-    page, held = visit(login="ann"), list[Route]()
+    page, held = visit(login="ann", routes=True), list[Route]()
     url = f"{site.url}/read/feed/{feed_id}"
     page.clock.install()
     page.route(url, lambda one: one.continue_() if one.request.is_navigation_request() else held.append(one))
@@ -167,7 +167,7 @@ def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: 
     from tests.support.reader import add_user
 
     add_user(site.services)
-    page, held = visit(login="ann"), list[Route]()
+    page, held = visit(login="ann", routes=True), list[Route]()
     page.clock.install()
     page.goto("/add")
     page.get_by_label("Address of a site").fill("https://slow.example")

@@ -30,7 +30,7 @@ def _fill(services: Services) -> str:
 
 
 def test_the_overview_moves_and_says_when_it_does_not(site: Site, visit: Visit, root: str) -> None:
-    page = visit(login=root, expect="503")
+    page = visit(login=root, expect="503", routes=True)
     page.clock.install()
     page.goto("/admin")
     expect(page.locator("#live-state")).to_have_text("Figures move every five seconds")

@@ -100,7 +100,7 @@ def test_the_way_to_a_server_on_this_machine_is_free(site: Site, visit: Visit, l
 
 
 def test_what_is_in_the_way_is_said_with_what_to_change(site: Site, visit: Visit) -> None:
-    page = visit()
+    page = visit(routes=True)
 
     def without(route: Any) -> None:
         headers = {k: v for k, v in route.request.headers.items() if k != "authorization"}

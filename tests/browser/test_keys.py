@@ -531,7 +531,7 @@ def test_keys_are_about_the_chosen_row_whichever_entry_is_open(
 def test_the_original_of_the_chosen_row_is_shown(
     visit: Visit, ann: Actor, eventually: Callable[..., object], key: str
 ) -> None:
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.context.route("https://site.example/**", lambda route: route.fulfill(body=""))
     desk = Desk(page, eventually)
     _rest(desk)
@@ -838,7 +838,7 @@ def test_without_a_clipboard_the_link_stands_in_a_field(site: Site, visit: Visit
 def test_what_is_pressed_while_its_script_loads_is_done_then_in_order(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
-    page, held = visit(login="ann"), list[Route]()
+    page, held = visit(login="ann", routes=True), list[Route]()
     page.route(re.compile(r"/entry\.[0-9a-f]+\.js"), lambda route: held.append(route))
     wanted = [
         keys.ROWS[action].keys[0] for action in ("text-larger", "text-larger", "text-smaller", "text-larger")

@@ -158,7 +158,7 @@ def test_marks_wait_while_the_server_is_away_and_outlive_the_page(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:
     subscribe(site, ann, 6)
-    page = visit(login="ann", expect="ERR_INTERNET_DISCONNECTED")
+    page = visit(login="ann", expect="ERR_INTERNET_DISCONNECTED", routes=True)
     page.wait_for_load_state("networkidle")
     page.context.set_offline(True)
     for place in range(2):
@@ -187,7 +187,7 @@ def test_a_server_in_trouble_is_asked_again_and_a_refusal_is_told(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann", expect="status of")
+    page = visit(login="ann", expect="status of", routes=True)
     held: list[Route] = []
     page.route("**/entries/mark", lambda route: held.append(route))
     page.route("**/entries/mark", lambda route: route.fulfill(status=503, json={"message": "Away."}), times=1)
@@ -212,7 +212,7 @@ def test_an_answer_that_comes_late_is_not_the_last_word(
 ) -> None:
     """All marked, and taken back while the counts of that are on the way: "unchanged" is said of those."""
     subscribe(site, ann, 3)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     count = page.locator(".tree a[data-all] b")
     held: list[tuple[Route, APIResponse]] = []
 
@@ -275,7 +275,7 @@ def test_an_answer_about_rows_that_is_overtaken_is_not_the_last_word(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually, by: str
 ) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.wait_for_load_state("networkidle")
     held: list[tuple[Route, APIResponse]] = []
     asked: list[str] = []
@@ -321,7 +321,7 @@ def test_an_entry_that_comes_late_has_the_star_that_it_got_meanwhile(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:
     subscribe(site, ann, 2)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     held: list[tuple[Route, APIResponse]] = []
     page.route("**/read/all?entry=*", lambda route: held.append((route, route.fetch())))
     page.keyboard.press("j")
@@ -471,7 +471,7 @@ def test_marking_all_goes_on_to_the_next_feed_if_one_wishes(site: Site, visit: V
 def test_more_is_loaded_by_a_button_alone_if_one_wishes(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 70)
     site.services.accounts.set_preferences(ann, {"auto_load": False})
-    page = visit(login="ann", expect="status of")
+    page = visit(login="ann", expect="status of", routes=True)
     page.locator(".row").last.scroll_into_view_if_needed()
     page.wait_for_load_state("networkidle")
     expect(page.locator("#rows .row")).to_have_count(50)

@@ -330,9 +330,10 @@ def test_what_was_not_answered_about_rows_is_asked_again(
     ann: Actor,
     eventually: Eventually,
 ) -> None:
-    page = _open(device())
+    context = device()
+    context.route("**/entries/states", lambda route: route.abort(), times=1)
+    page = _open(context)
     _listens(page)
-    page.route("**/entries/states", lambda route: route.abort(), times=1)
     first = int(page.locator("#rows .row").first.get_attribute("data-id") or 0)
     with page.expect_event("requestfailed", lambda request: "/entries/states" in request.url):
         elsewhere(lambda: services.reading.mark(ann, [first], True))

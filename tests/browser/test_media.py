@@ -72,7 +72,7 @@ def test_H07_a_video_asks_its_site_for_nothing_before_it_is_wanted(site: Site, v
     body = rss("Feed one", [("one 0", "<p>x</p>")])
     video = body.replace(b"https://site.example/0", b"https://www.youtube.com/watch?v=dQw4w9WgXcQ")
     pull(site.services, [feed], {URLS[0]: video})
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "youtube" in request.url else None)
     page.route("https://www.youtube-nocookie.com/**", lambda route: route.fulfill(body="A player"))

@@ -236,7 +236,7 @@ def test_newer_entries_are_announced_and_never_push_rows(site: Site, visit: Visi
 
 
 def test_a_mark_that_is_refused_is_taken_back_with_a_message(visit: Visit, ann: Actor) -> None:
-    page = visit(login="ann", expect="422")
+    page = visit(login="ann", expect="422", routes=True)
     page.route(
         "**/entries/mark", lambda route: route.fulfill(status=422, json={"message": "The store is away."})
     )

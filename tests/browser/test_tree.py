@@ -116,7 +116,7 @@ def test_feeds_and_folders_are_dragged_and_taken_back(
 def test_counts_asked_before_a_move_are_not_shown_over_it(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     near(page)
     held: list[Route] = []
     with page.expect_request("**/api/counts*"):

@@ -23,7 +23,7 @@ def ann(site: Site) -> Actor:
 
 def test_what_does_not_come_is_said_and_nothing_is_lost(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann", expect="Failed to fetch")
+    page = visit(login="ann", expect="Failed to fetch", routes=True)
     page.wait_for_load_state("networkidle")
     page.route("**/read/**", lambda route: route.abort())
     page.locator(".tree a[data-feed]").first.click()
@@ -47,7 +47,7 @@ def test_who_leaves_before_a_page_is_restored_comes_back_to_its_entry(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_be_visible()
     opened = page.url
@@ -137,7 +137,7 @@ def test_names_places_and_ends_of_elsewhere_come_into_the_tree(site: Site, visit
 
 def test_what_is_open_in_the_tree_is_left_in_peace(site: Site, visit: Visit, ann: Actor) -> None:
     one, folder = subscribe(site, ann, 1), site.services.folders.create(ann, "News")
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.wait_for_load_state("networkidle")
     link, menu = page.locator(f".tree a[data-feed='{one}']"), page.locator(".tree-more .menu-box")
     name = page.locator(f"a[data-folder='{folder.id}'] span")
@@ -187,7 +187,7 @@ def test_what_is_changed_here_is_not_drawn_anew(site: Site, visit: Visit, ann: A
 
 def test_who_goes_elsewhere_while_more_is_loaded_is_left_there(site: Site, visit: Visit, ann: Actor) -> None:
     one, other = subscribe(site, ann, 60), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.locator(f".tree a[data-feed='{one}']").click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed one")
     held: list[Route] = []
@@ -205,7 +205,7 @@ def test_who_goes_elsewhere_while_more_is_loaded_is_left_there(site: Site, visit
 def test_what_is_opened_while_another_list_comes_stays(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 2)
     other = subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.wait_for_load_state("networkidle")
     shown, link = page.locator(".pane-list h1"), page.locator(f".tree a[data-feed='{other}']")
     before = shown.text_content() or ""
@@ -230,7 +230,7 @@ def test_who_goes_back_from_a_list_that_has_not_come_stays_where_he_was(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     other = subscribe(site, ann, 3)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.wait_for_load_state("networkidle")
     shown = page.locator(".pane-list h1").text_content() or ""
     page.route(f"**/read/feed/{other}*", lambda route: None)  # for ever on its way
@@ -246,7 +246,7 @@ def test_who_goes_back_from_a_list_that_has_not_come_stays_where_he_was(
 
 def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit: Visit, ann: Actor) -> None:
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.locator(f".tree a[data-feed='{one}']").click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed one")
     held: list[Route] = []
@@ -269,7 +269,7 @@ def test_keys_are_for_the_list_that_was_asked_for_before_them(site: Site, visit:
 def _next_list_held(site: Site, visit: Visit, ann: Actor, trouble: str) -> tuple[Page, list[Route]]:
     """Open an entry of a feed, ask for the list of the next one and hold the answer back."""
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann", expect=trouble)
+    page = visit(login="ann", expect=trouble, routes=True)
     page.locator(f".tree a[data-feed='{one}']").click()
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
@@ -317,7 +317,7 @@ def test_the_key_that_shares_is_for_the_entry_that_was_asked_for(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
     held: list[Route] = []
@@ -338,7 +338,7 @@ def test_a_key_whose_script_comes_late_is_not_for_the_entry_that_is_chosen_by_th
 ) -> None:
     subscribe(site, ann, 3)
     other = subscribe(site, ann, 2, URLS[1])
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.goto("/read/all?sort=oldest")
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 2")
@@ -374,7 +374,7 @@ def test_an_entry_that_is_closed_while_another_list_comes(
 ) -> None:
     """The key is for the list that comes, which has no entry open; the link is one of what is there."""
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann", size=(390, 800))
+    page = visit(login="ann", size=(390, 800), routes=True)
     page.goto(f"/read/feed/{one}")
     page.locator("#rows .row h2 a").first.click()
     expect(page.locator("#entry-title")).to_have_text("one 0")
@@ -395,7 +395,7 @@ def test_an_entry_that_is_closed_while_another_list_comes(
 
 def test_keys_are_for_the_entry_that_was_asked_for_before_them(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
     held: list[Route] = []
@@ -420,7 +420,7 @@ def test_keys_are_for_the_entry_that_was_asked_for_before_them(site: Site, visit
 
 def test_keys_for_an_entry_that_does_not_come_do_nothing(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 3)
-    page = visit(login="ann", expect="Failed to fetch")
+    page = visit(login="ann", expect="Failed to fetch", routes=True)
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
     held: list[Route] = []
@@ -436,7 +436,7 @@ def test_keys_for_an_entry_that_does_not_come_do_nothing(site: Site, visit: Visi
 
 def test_keys_for_a_list_that_does_not_come_change_nothing(site: Site, visit: Visit, ann: Actor) -> None:
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann", expect="Failed to fetch")
+    page = visit(login="ann", expect="Failed to fetch", routes=True)
     page.locator(f".tree a[data-feed='{one}']").click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed one")
     held: list[Route] = []
@@ -458,7 +458,7 @@ def test_the_next_unread_entry_is_looked_for_once_where_nothing_answers(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     one, other = subscribe(site, ann, 1), subscribe(site, ann, 3, URLS[1])
-    page = visit(login="ann", expect="Failed to fetch")
+    page = visit(login="ann", expect="Failed to fetch", routes=True)
     page.locator(f".tree a[data-feed='{one}']").click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed one")
     page.keyboard.press(".")
@@ -479,9 +479,9 @@ def test_the_next_unread_entry_is_looked_for_once_where_nothing_answers(
 
 def test_tags_that_are_late_do_not_come_to_the_next_entry(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 2)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     held: list[Route] = []
-    page.route("**/entries/tag", lambda route: held.append(route))  # a key at once could overtake this
+    page.route("**/entries/tag", lambda route: held.append(route))
     page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
     page.keyboard.press("t")
@@ -501,7 +501,7 @@ def test_tags_that_are_late_do_not_come_to_the_next_entry(site: Site, visit: Vis
 
 def test_news_of_a_list_that_was_left_are_not_told_in_the_next(site: Site, visit: Visit, ann: Actor) -> None:
     one, other = subscribe(site, ann, 2), subscribe(site, ann, 2, URLS[1])
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.locator(f".tree a[data-feed='{one}']").click()
     expect(page.locator(".pane-list h1")).to_have_text("Feed one")
     page.wait_for_load_state("networkidle")
@@ -522,7 +522,7 @@ def test_each_key_that_is_pressed_while_more_is_loaded_is_a_step(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     subscribe(site, ann, 60)
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     held: list[Route] = []
     page.route("**/read/all?*cursor=*", lambda route: held.append(route))
     with page.expect_request("**/read/all?*cursor=*"):
@@ -539,7 +539,7 @@ def test_each_key_that_is_pressed_while_more_is_loaded_is_a_step(
 def test_of_settings_that_are_saved_again_and_again_the_last_ones_stay(
     site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
 ) -> None:
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
     page.goto("/settings/reading")
     held: list[Route] = []
     page.route("**/settings/reading", lambda route: held.append(route), times=1)
@@ -630,7 +630,7 @@ def test_of_a_session_that_ended_is_told_once_and_it_is_not_asked_again_by_itsel
 
 def test_what_one_may_not_do_is_taken_back(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 1)
-    page = visit(login="ann", expect="403")
+    page = visit(login="ann", expect="403", routes=True)
     refusal = {"error": "forbidden", "message": "You may not."}
     page.route("**/entries/star", lambda route: route.fulfill(status=403, json=refusal))
     page.keyboard.press("n")
@@ -664,7 +664,7 @@ def test_a_list_that_waits_is_silent_where_nothing_answers(site: Site, visit: Vi
 
 def test_the_same_words_are_told_once(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 1)
-    page = visit(login="ann", expect="Failed to fetch")
+    page = visit(login="ann", expect="Failed to fetch", routes=True)
     page.route("**/read/mark-all", lambda route: route.abort())
     for _ in range(3):
         with page.expect_event("requestfailed"):
