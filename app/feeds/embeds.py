@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from app.feeds import tags
 from app.feeds.allowed import judge
+from app.feeds.patterns import possessive
 
 #: What :func:`as_links` looks at.
 NAMES = frozenset(["iframe", "embed", "object", "param", "script"])
@@ -16,7 +17,7 @@ _FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
 _LAZY = ("data-src", "data-lazy-src", "src")
 _GIST = re.compile(r"https?://gist\.github\.com(/[A-Za-z0-9_/-]+)\.js(?:\?.*)?", re.IGNORECASE)
 #: What an <object> holds up to a picture for those who cannot show it.
-_INNER_IMAGE = re.compile(r"(?:[^<]++|<(?!img[\s/]|/?object[\s/>]))*+<img", re.IGNORECASE)
+_INNER_IMAGE = re.compile(possessive(r"[^<]++|<(?!img[\s/]|/?object[\s/>])") + "<img", re.IGNORECASE)
 _HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
 #: Frames that count or advertise in whatever size.
 _NOISE = re.compile(

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from app.feeds.patterns import possessive
+
 MAX_DEPTH = 256
 MAX_ATTRIBUTES = 128
 #: Formatting elements that the parser would open again, summed over all blocks.
@@ -21,14 +23,14 @@ MAX_REOPENED = 50_000
 MAX_LOOKS = 16
 
 _SPACE = r"\t\n\f\r "
+_SHARE = f"{{0,{MAX_ATTRIBUTES}}}"
 
 
 def _attribute(stop: str) -> str:
     """Return the expression of one attribute in which no ``stop`` stands outside of quotes."""
     value = rf"""[^{_SPACE}>{stop}"'][^{_SPACE}>{stop}]*+"""
-    return (
-        rf"[{_SPACE}/]*+[^{_SPACE}/>{stop}][^{_SPACE}/>={stop}]*+"
-        rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{value}|(?=>)))?+"""
+    return rf"[{_SPACE}/]*+[^{_SPACE}/>{stop}][^{_SPACE}/>={stop}]*+" + possessive(
+        rf"""[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|{value}|(?=>))""", "?"
     )
 
 
@@ -39,24 +41,24 @@ _USUAL = _attribute("<")
 #: Each attribute is read once: then comes one too many, or the tag ends in another one.
 _SUSPECT = re.compile(
     rf"<[A-Za-z][^{_SPACE}/><]*+"
-    rf"(?:[{_SPACE}/](?:{_USUAL}){{0,{MAX_ATTRIBUTES}}}+(?:{_USUAL}|[{_SPACE}/]*+<)|<)"
+    rf"(?:[{_SPACE}/]{possessive(_USUAL, _SHARE)}(?:{_USUAL}|[{_SPACE}/]*+<)|<)"
 )
 _START = re.compile(r"<(?=[A-Za-z])")
-_ATTRIBUTES = re.compile(
-    rf"<[^{_SPACE}/>]*+(?:[{_SPACE}/](?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+({_ATTRIBUTE})?+)?+"
-)
+_ATTRIBUTES = re.compile(rf"<[^{_SPACE}/>]*+(?:[{_SPACE}/]{possessive(_ATTRIBUTE, _SHARE)}({_ATTRIBUTE})?)?")
 _TOKEN = re.compile(
     r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))"
     r"|[!?][^>]*+>?|/[^A-Za-z][^>]*+>?"
-    rf"|(?P<end>/?)(?P<name>[A-Za-z][^{_SPACE}/>]*+)(?:{_ATTRIBUTE})*+[{_SPACE}/]*+(?:>|\Z))",
+    rf"|(?P<end>/?)(?P<name>[A-Za-z][^{_SPACE}/>]*+){possessive(_ATTRIBUTE)}[{_SPACE}/]*+(?:>|\Z))",
     re.DOTALL,
 )
 _FOREIGN = re.compile(r"<(?:svg|math)", re.IGNORECASE)
 #: Attributes whose end all readers agree about.
 _TIDY = (
-    rf"(?:[{_SPACE}]++[A-Za-z][A-Za-z0-9:_-]*+"
-    r"""(?:=(?:"[^"<>]*+"|'[^'<>]*+'|[A-Za-z0-9#%._-]++))?+)*+"""
-    rf"[{_SPACE}]*+"
+    possessive(
+        rf"[{_SPACE}]++[A-Za-z][A-Za-z0-9:_-]*+"
+        + possessive(r"""=(?:"[^"<>]*+"|'[^'<>]*+'|[A-Za-z0-9#%._-]++)""", "?")
+    )
+    + rf"[{_SPACE}]*+"
 )
 #: Elements that leave nothing open, wherever they stand: only text is in them, or nothing ever.
 _LEAF = re.compile(

@@ -7,8 +7,11 @@ import html
 import re
 from collections.abc import Callable, Mapping
 
-#: What stands between an element's name and the end of its tag.
-INNER = r"""((?:[^<>"']++|"[^"<]*"|'[^'<]*')*+)"""
+from app.feeds.patterns import possessive
+
+#: What stands between an element's name and the end of its tag; the second as a group.
+INSIDE = possessive(r"""[^<>"']++|"[^"<]*"|'[^'<]*'""")
+INNER = f"({INSIDE})"
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 #: In a tag that the sanitiser wrote, where quotes are escaped in all values.
 _WRITTEN = re.compile(r' ([a-z-]+)="([^"]*)"')

@@ -11,6 +11,8 @@ from __future__ import annotations
 import html
 import re
 
+from app.feeds.tags import INSIDE
+
 #: Elements whose tags are stripped; anything else in angle brackets is text ("List<String>", "<y and z>").
 _INLINE = (
     "a abbr acronym b bdi bdo big blink cite code data del dfn em font i ins kbd mark nobr q rb rp rt ruby "
@@ -37,9 +39,7 @@ _UNSEEN = re.compile(
 )
 #: Where that may begin: a look that goes from "<" to "<", other than the expression above.
 _HIDDEN = re.compile(r"<(?:[!?]|script|style)", re.IGNORECASE)
-_TAG = re.compile(
-    r"""</?([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])(?:(?:[^<>"']++|"[^"<]*"|'[^'<]*')*+>|[^<>]*>)"""
-)
+_TAG = re.compile(rf"</?([A-Za-z][A-Za-z0-9]{{0,15}})(?=[\s/>])(?:{INSIDE}>|[^<>]*>)")
 #: A tag as the sanitiser writes it, with ``<`` and ``>`` escaped in its attributes.
 _CLEAN_TAG = re.compile(r"</?([a-z0-9]+)[^<>]*>")
 _NAMES = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,15})(?=[\s/>])")

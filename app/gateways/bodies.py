@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from app.config import Settings
 from app.feeds import text
+from app.feeds.patterns import possessive
 from app.feeds.sanitize import SANITIZER_VERSION, sanitize
 
 Sanitize = Callable[[str, str], str]
@@ -22,7 +23,9 @@ Sanitize = Callable[[str, str], str]
 EXCERPT: Final = 300
 
 #: Clean HTML in which nothing is to be seen: no text, picture, link or line. It ends at the first of these.
-_BLANK: Final = re.compile(r"(?:[\s\u00ad\u200b-\u200f\u2060\ufeff]++|&nbsp;|<(?!img |a |hr[ >])[^<>]*+>)*+")
+_BLANK: Final = re.compile(
+    possessive(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]++|&nbsp;|<(?!img |a |hr[ >])[^<>]*+>")
+)
 
 
 class Body(NamedTuple):
