@@ -3,8 +3,13 @@
 SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
-# The Python that this is tested with, else a newer one; PYTHON=… overrides.
-PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(if $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(p),)))
+# The Python that this is tested with, else a newer one; of each the distribution's first. What is compiled on the
+# spot (pyenv) lacks the profiles of running programs that distributions compile with, and needs a third more time.
+# PYTHON=… overrides.
+PYTHONS := $(foreach version,3.11 3.12 3.13 3,/usr/bin/python$(version) python$(version))
+able = $(firstword $(foreach python,$(PYTHONS),$(if $(shell $(python) -c 'import sys$(1); sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(python))))
+PYTHON ?= $(eval PYTHON := $(or $(call able,$(comma) venv$(comma) ensurepip),$(call able)))$(PYTHON)
+comma := ,
 # Four processes on the two cores that this is checked on: a third of the time tests wait for processes
 # to end, to come back or to be found lost.
 JOBS ?= 4
