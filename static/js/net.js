@@ -29,8 +29,8 @@ export async function get(url, etag) {
   const headers = { Accept: "application/json", ...(etag ? { "If-None-Match": etag } : {}) };
   const signal = AbortSignal.timeout(PATIENCE);
   const response = await fetch(url, { headers, cache: "no-store", signal }).catch(() => null);
-  if (!response?.ok) return null;
-  return { etag: response.headers.get("ETag"), data: await response.json() };
+  const data = response?.ok ? await response.json().catch(() => null) : null;
+  return data && { etag: response.headers.get("ETag"), data };
 }
 
 // A newer load of the same place ends an older one that is still under way, which then answers null;

@@ -662,6 +662,23 @@ def test_a_list_that_waits_is_silent_where_nothing_answers(site: Site, visit: Vi
     expect(page.locator(f".tree a[data-feed='{feed}']")).to_contain_text("Feed one")
 
 
+def test_counts_whose_answer_is_cut_off_are_asked_again(site: Site, visit: Visit, ann: Actor) -> None:
+    feed = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True)
+    page.clock.install()
+    page.goto("/read/all")
+    expect(page.locator("#unread")).to_have_text("1 unread")
+    count = page.locator(f".tree a[data-feed='{feed}'] b")
+    expect(count).to_have_text("1")
+    pull(site.services, [feed], {URLS[0]: rss("Feed one", [("one 0", "<p>x</p>"), ("one 1", "<p>y</p>")])})
+    page.route("**/api/counts*", lambda route: route.fulfill(body='{"total": 2, "fee'), times=1)
+    with page.expect_response("**/api/counts*"):
+        page.clock.run_for(61_000)
+    expect(count).to_have_text("1")
+    page.clock.run_for(61_000)
+    expect(count).to_have_text("2")
+
+
 def test_the_same_words_are_told_once(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 1)
     page = visit(login="ann", expect="Failed to fetch", routes=True)
