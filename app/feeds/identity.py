@@ -281,16 +281,19 @@ class _Known:
         return guid in self.by_guid and self.by_guid[guid][:_KEY] == content[:_KEY]
 
     def are_steady(self, own: Sequence[bytes], keys: Sequence[bytes]) -> bool:
-        """Tell whether the entries came back under the guids of the last fetch: half of them.
+        """Tell whether half of the entries, or of those that were listed, have the guids of the last fetch.
 
-        Where all are stored under those the guid is enough, whatever is new in titles and links.
+        Other titles and links do not count against them, unless one has those of another entry.
         """
-        are_own = all(row[_HALF:] == guid for row, guid in self.aliases[: self._listed])
-        pairs = zip(own, keys, strict=True)
-        same = sum(
-            guid in self.by_alias and (are_own or self.by_alias[guid][:_KEY] == key) for guid, key in pairs
-        )
-        return same >= _FEWEST and 2 * same >= len(own)
+        listed = {row[:_KEY] for row in self._rows[: self._listed]}
+        pairs = [
+            (self.by_alias[guid][:_KEY], key)
+            for guid, key in zip(own, keys, strict=True)
+            if guid in self.by_alias
+        ]
+        is_true = all(was == key or key not in listed for was, key in pairs)
+        same = sum(is_true or was == key for was, key in pairs)
+        return same >= _FEWEST and 2 * same >= min(len(own), self._listed)
 
 
 def _before_https(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Sequence[bytes]:

@@ -358,6 +358,25 @@ def test_once_all_that_is_listed_has_its_own_guid_all_titles_may_change() -> Non
     assert {found.hash_of(e) for e in found.changed} == {guid_hash(e) for e in edited[1:]}
 
 
+def test_while_entries_of_before_are_listed_all_titles_may_change() -> None:
+    found = follow(_flagged(), *_moved(6, 5, 4, 3, 2))
+    edited = _moved(7, 6, 5, 4, 3, title="The site: a title")
+    found = follow(found, *edited)
+    assert (found.new, found.changed) == ((edited[0],), tuple(edited[1:]))
+    assert found.hash_of(edited[2]) == guid_hash(entry(5))
+
+
+def test_an_entry_that_goes_over_to_https_beside_a_short_list_brings_back_nothing() -> None:
+    def pinned(scheme: str) -> ParsedEntry:
+        return entry(0, guid=f"{scheme}://e.org/0")
+
+    first = [entry(n) for n in range(12, 0, -1)]
+    found = follow(diff(feed(*first, pinned("http")), b""), *first[:3], pinned("http"))
+    found = follow(found, *first[:3], pinned("https"))
+    found = follow(found, *first, pinned("https"))
+    assert {found.hash_of(e) for e in found.new} <= {guid_hash(e) for e in first}, "the store knows them"
+
+
 def test_guids_that_last_for_some_fetches_do_not_flood() -> None:
     """Made of the day, for example: steady in between, and all others after midnight."""
     numbers, found, told = list(range(5, 0, -1)), Diff((), (), b""), 0
@@ -383,6 +402,8 @@ def test_guids_that_count_the_places_stay_without_meaning() -> None:
     for newest in range(5, 12):
         found = follow(found, *fetch("b", *range(newest, newest - 4, -1)))
         assert ([e.title for e in found.new], found.changed) == ([f"title {newest}"], ())
+    found = follow(found, *fetch("b", 13, 12, 11, 10))
+    assert ([e.title for e in found.new], found.changed) == (["title 13", "title 12"], ())
 
 
 def test_alike_entries_with_true_guids_are_all_told() -> None:
