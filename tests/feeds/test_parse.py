@@ -210,6 +210,12 @@ def test_plain_text_keeps_its_line_breaks(name: str, text: str, lines: list[str]
     assert item(f"<{name}>{text}</{name}>").summary.split("<br>\n") == lines
 
 
+def test_content_in_plain_text_is_what_its_description_is() -> None:
+    """PeerTube writes what a film is about into both."""
+    found = item("<description>One\ntwo</description><content:encoded>One\ntwo</content:encoded>")
+    assert found.content == found.summary == "One<br>\ntwo"
+
+
 DIV = '<div xmlns="http://www.w3.org/1999/xhtml">'
 
 

@@ -61,7 +61,7 @@ def _description(draft: EntryDraft, el: _Element) -> None:
 
 
 def _encoded(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_content(9, text_of(el), base_of(el, draft.base, draft))
+    draft.offer_content(9, lines_kept(text_of(el)), base_of(el, draft.base, draft))
 
 
 def _loose_content(draft: EntryDraft, el: _Element) -> None:
