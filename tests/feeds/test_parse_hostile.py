@@ -388,6 +388,12 @@ def test_X08_no_expression_backtracks(name: str) -> None:
             pattern.sub("", text)  # type: ignore[call-overload, arg-type]
 
 
+def test_X08_no_picture_is_looked_through_for_those_in_front_of_it() -> None:
+    """Half a kilobyte read again for each tag: minutes for 64 MiB."""
+    text = ("<img " * 98 + " width=1 ") * (64 * MIB // 499)
+    assert EXPRESSIONS["app.feeds.parse.draft._PICTURE"].search(text)  # type: ignore[arg-type]
+
+
 # -- X09: JSON Feed
 
 JSON = '{"version": "https://jsonfeed.org/version/1.1", "title": "T", "items": [{"id": "1"%s}]%s}'

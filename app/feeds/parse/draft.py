@@ -27,7 +27,7 @@ _MOST_PARTS = 64
 #: Entries whose dates tell in which order a feed lists them.
 _SAMPLE = 31
 #: A picture in a text that does not say itself that nobody is to see it.
-_PICTURE = re.compile(r"""<img\b(?![^>]{0,500}\b(?:width|height)\s*=\s*["']?[01]\b)""", re.IGNORECASE)
+_PICTURE = re.compile(r"""<img\b(?![^<>]{0,500}\b(?:width|height)\s*=\s*["']?[01]\b)""", re.IGNORECASE)
 #: Names of one document that are remembered as they came out.
 _MOST_NAMES = 256
 _C1 = {
