@@ -9,6 +9,8 @@ from app.errors import InvalidError
 
 _FORM = re.compile(r"\w[\w.-]{0,30}[\w-]")
 _BETWEEN = re.compile(r"[._-]")
+#: The first word of the name of a letter or figure.
+_SCRIPT = re.compile(r"(?:EXTENDED )?([A-Z]*)")
 #: Who bears one of these seems to speak for the server. Not "admin": first administrators call themselves so.
 RESERVED = frozenset(
     {
@@ -27,9 +29,7 @@ RESERVED = frozenset(
     }
 )
 #: Scripts that are written together, by the first words of the names of their letters.
-_TOGETHER = frozenset(
-    {"LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO", "HANGUL"}
-)
+_TOGETHER = frozenset({"LATIN", "CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "BOPOMOFO", "HANGUL"})
 
 
 def check(name: str) -> None:
@@ -47,12 +47,14 @@ def check(name: str) -> None:
         )
     if not unicodedata.is_normalized("NFKC", name):
         raise InvalidError("Some of these signs only look like others. Write plain letters.", field="name")
-    scripts = {_script(sign) for sign in name if sign.isalpha()}
+    # Figures too: some of other scripts look like an "o" or a dot.
+    scripts = {_script(sign) for sign in name if sign.isalpha() or not sign.isascii()}
     if len(scripts) > 1 and not scripts <= _TOGETHER:
         raise InvalidError("Write all of the name in one script: letters of others look alike.", field="name")
     if _BETWEEN.sub("", name.casefold()) in RESERVED:
         raise InvalidError("This name seems to be the server's own. Choose another one.", field="name")
 
 
-def _script(letter: str) -> str:
-    return unicodedata.name(letter, "").partition(" ")[0]
+def _script(sign: str) -> str:
+    found = _SCRIPT.match(unicodedata.name(sign, ""))
+    return found[1] if found else ""

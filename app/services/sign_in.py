@@ -160,7 +160,7 @@ class SignInService:
         log.info("logout", user_id=session.user_id)
 
 
-def check_identity(name: str, email: str, *, kept: str = "") -> None:
+def check_identity(name: str, email: str, *, kept: str | None = None) -> None:
     """Refuse a name or e-mail address that cannot be one.
 
     Args:

@@ -142,6 +142,10 @@ LOOK_ALIKE = {
     "vіctim": "one script",  # Cyrillic і
     "victimʼ": "one script",
     "vιctim": "one script",  # Greek iota
+    "b०b": "one script",  # a Devanagari zero
+    "victim٠": "one script",  # an Arabic zero, like a dot
+    "": "2 to 32 letters",
+    "  ": "2 to 32 letters",
     "victim.": "end with a dot",
     "Administrator": "server's own",
     "e-ventr": "server's own",
@@ -164,7 +168,8 @@ def test_a_name_that_is_taken_for_another_is_refused(services: Services, name: s
 
 
 @pytest.mark.parametrize(
-    "name", ["admin", "Änne.b-2", "виктор_3", "東京のカレーlover", "민수2", "佐々木", "علي"]
+    "name",
+    ["admin", "Änne.b-2", "виктор_3", "東京のカレーlover", "민수2", "佐々木", "علي", "علي٢", "علی۲", "२पवन"],
 )
 def test_a_name_of_one_script_is_taken(services: Services, name: str) -> None:
     assert add_user(services, name)
