@@ -72,9 +72,9 @@ def check_websub(settings: Settings) -> Finding:
 
 def check_disk(settings: Settings) -> Iterator[Finding]:
     """Look at the home: writable, and room on its disk."""
-    home = embedded.Layout.of(settings).home
-    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    there = home = embedded.Layout.of(settings).home
     try:
+        there = next(folder for folder in (home, *home.parents) if folder.exists())
         with tempfile.TemporaryFile(dir=there) as file:
             usage = shutil.disk_usage(there)
             file.write(bytes(_PROBE))

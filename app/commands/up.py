@@ -27,7 +27,7 @@ from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
 from app.commands.stores import require_given, require_stores
 from app.config import Settings, env_name
-from app.embedded.child import poll
+from app.embedded.child import REMEDY, poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
 from app.errors import StartupError
 from app.models import keys
@@ -213,7 +213,11 @@ class LogFile(logging.handlers.RotatingFileHandler):
 def _log_to_file(layout: embedded.Layout) -> None:
     """Keep our own log beside the others; the terminal shows warnings only."""
     terminal = logging.getLogger().handlers[0]
-    file = LogFile(layout.log / "up.log", maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8")
+    path = layout.log / "up.log"
+    try:
+        file = LogFile(path, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8")
+    except OSError as e:
+        raise StartupError(f"{path} cannot be opened ({e.strerror}): {REMEDY}.") from e
     file.setFormatter(terminal.formatter)
     logging.getLogger().addHandler(file)
     terminal.setLevel(logging.WARNING)

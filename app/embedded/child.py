@@ -16,6 +16,9 @@ from pathlib import Path
 from app.embedded import lifeline
 from app.errors import StartupError
 
+#: What helps against files that a command of somebody else has left.
+REMEDY = "make it this user's, or set EVENTR_HOME to another folder"
+
 
 def spawn(
     command: Sequence[str],
@@ -90,8 +93,14 @@ def try_lock(path: Path) -> int | None:
 
     The lock belongs to the open file and to all that inherit it, and ends with the last of them:
     it cannot be left over by a kill (flock(2)).
+
+    Raises:
+        StartupError: it cannot be opened, as one that the administrator left.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as e:
+        raise StartupError(f"{path} cannot be opened ({e.strerror}): {REMEDY}.") from e
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -106,7 +115,7 @@ def locked(path: Path, busy: Callable[[str], str]) -> Iterator[None]:
 
     Raises:
         StartupError: another process holds it, and ``busy`` makes the sentence of its process id; or it
-            cannot be written.
+            cannot be opened or written.
     """
     descriptor = try_lock(path)
     if descriptor is None:

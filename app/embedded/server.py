@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -78,14 +79,16 @@ class Server(abc.ABC):
             StartupError: no program, or its data folder is in use and nobody answers.
         """
         self.layout.make()
-        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._usable():
+            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = self._wait_for_lock()
         self.found = descriptor is None
         if descriptor is None:
             log.info("server_found", server=self.name)
             return
         try:
-            self.clear()
+            with self._usable():
+                self.clear()
             program = programs.find(self.wanted)
             self.process = child.spawn(
                 self.command(program), log=self.log_file, at_death=signal.SIGTERM, keep=(descriptor,)
@@ -113,6 +116,13 @@ class Server(abc.ABC):
         elif self.process is not None and not child.stop(self.process, STOP_TIMEOUT):
             log.warning("server_killed", server=self.name)
         self.process, self.found = None, False
+
+    @contextlib.contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise StartupError(f"{self.data} cannot be used ({e.strerror}): {child.REMEDY}.") from e
 
     def _wait_for_lock(self) -> int | None:
         # Held: its parent was killed, and it is just writing its last checkpoint, or (outside Linux)

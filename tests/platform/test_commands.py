@@ -227,6 +227,13 @@ def test_doctor_fails_where_a_full_disk_takes_nothing_more(tmp_path: Path) -> No
     assert "make room" in found[Word.FAIL][0]
 
 
+def test_doctor_names_a_home_that_cannot_be_looked_at(tmp_path: Path) -> None:
+    """As below a folder that is somebody else's. What is too long a name cannot be looked at by anybody."""
+    found = _findings(checks.check_disk(Settings(home=tmp_path / ("x" * 300))))
+    assert set(found) == {Word.FAIL}
+    assert "set EVENTR_HOME" in found[Word.FAIL][0]
+
+
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb://h:p:q/", "mongodb://h:p/"])
 def test_doctor_names_an_address_of_mongodb_that_cannot_be_read(uri: str) -> None:
     (text,) = _findings(checks.check_mongodb(Settings(mongodb_uri=uri)))[Word.FAIL]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import os
 import shutil
 import stat
@@ -202,6 +203,29 @@ def test_a_folder_held_by_a_stranger_is_refused(home: Settings, monkeypatch: pyt
     with pytest.raises(StartupError, match=r"Another process holds .*redis and does not answer"):
         embedded.Redis(home).launch()
     os.close(held)
+
+
+@pytest.mark.parametrize("kind", [embedded.MongoDB, embedded.Redis])
+@pytest.mark.parametrize("what", ["lock", "data"])
+def test_what_a_server_cannot_open_is_named(home: Settings, kind: type[embedded.Server], what: str) -> None:
+    """Such as what a command run by the administrator left. What is of a wrong kind fails for him, too."""
+    wanted, layout = kind(home), embedded.Layout.of(home)
+    layout.make()
+    path = layout.lock(wanted.name) if what == "lock" else layout.data(wanted.name)
+    path.mkdir() if what == "lock" else path.touch()
+    with pytest.raises(StartupError, match=f"^{path} cannot be "):
+        wanted.launch()
+
+
+def test_a_mongodb_whose_data_cannot_be_looked_at_is_named(
+    home: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: Path) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(StartupError, match=r"data/mongodb cannot be used \(Permission denied\)"):
+        embedded.MongoDB(home).launch()
 
 
 def test_a_home_whose_run_folder_was_taken_away_still_has_one_instance(home: Settings) -> None:

@@ -216,6 +216,14 @@ def test_a_folder_that_cannot_be_written_is_named(home: Path, start: Start) -> N
     assert "EVENTR_HOME" in sentence
 
 
+@pytest.mark.parametrize("name", ["log/up.log", "data/eventr.lock"])
+def test_a_file_that_cannot_be_opened_is_named(home: Path, start: Start, name: str) -> None:
+    # A folder in its place: that fails for the administrator, too.
+    (home / name).mkdir(parents=True, mode=0o700)
+    sentence = _sentence(start())
+    assert f"{home / name} cannot be opened (Is a directory)" in sentence
+
+
 def test_a_missing_library_is_named(home: Path, start: Start) -> None:
     shadow = home.parent / "shadow"
     shadow.mkdir()
