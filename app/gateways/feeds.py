@@ -153,6 +153,11 @@ class FeedGateway:
         if rests:
             self._feeds.put_off(rests, now)
 
+    def ask(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+        """Let feeds be due at once that somebody wants, also those that are gone."""
+        if feed_ids:
+            self._feeds.ask(feed_ids, now)
+
     def claim(
         self,
         feed_ids: Sequence[int],

@@ -228,6 +228,13 @@ class FeedMapper:
         self._feeds.update_many(later, {"$set": {"next_check_at": now}})
 
     @translated
+    def ask(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
+        """Let feeds that nobody holds be due at once, also those that are never asked by themselves."""
+        query: Doc = {"_id": {"$in": list(feed_ids)}, "claim_token": None, "merged_into": None}
+        query["next_check_at"] = {"$not": {"$lte": now}}
+        self._feeds.update_many(query, {"$set": {"next_check_at": now}})
+
+    @translated
     def mend(self, feed_id: int, token: str) -> None:
         """Note that nothing lies above ``last_seq`` any more."""
         self._feeds.update_one({"_id": feed_id, "claim_token": token}, {"$unset": {"torn": ""}})

@@ -13,7 +13,6 @@ from typing import Final
 from app import clock
 from app.gateways.feeds import FeedGateway
 from app.models.actor import Actor
-from app.models.feed import Rest
 from app.models.jobs import Job, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
@@ -57,5 +56,4 @@ class Asking:
         return self._jobs.enqueue_many([Job(Task.PULL, {"feed_ids": list(b)}, Queue.PULL) for b in batches])
 
     def _leave(self, feed_ids: Sequence[int]) -> None:
-        now = clock.now()
-        self._feeds.put_off([Rest(feed_id, now) for feed_id in feed_ids], now)
+        self._feeds.ask(feed_ids, clock.now())

@@ -60,6 +60,18 @@ def test_what_was_in_error_is_due_at_once_for_whom_has_no_pull_left(
     assert feed_id in {feed.id for feed in services.pull.due(clock.now(), 100)}
 
 
+def test_what_was_gone_is_due_at_once_for_whom_has_no_pull_left(
+    services: Services, alice: Actor, bob: Actor, db: Any, share: int
+) -> None:
+    feed_id = services.subscriptions.subscribe(bob, "https://gone.example.org/feed").subscription.feed_id
+    db.feeds.update_one(
+        {"_id": feed_id}, {"$set": {"next_check_at": None, "errors": 1, "error": "gone", "last_seq": 3}}
+    )
+    _follow(services, alice, "slow", share)
+    assert services.subscriptions.subscribe(alice, "https://gone.example.org/feed").ticket is None
+    assert feed_id in {feed.id for feed in services.pull.due(clock.now(), 100)}
+
+
 def test_many_feeds_are_checked_by_few_jobs(
     services: Services, alice: Actor, redis_client: redis.Redis, db: Any
 ) -> None:
@@ -67,6 +79,7 @@ def test_many_feeds_are_checked_by_few_jobs(
     _follow(services, alice, "feed", count)
     redis_client.delete(keys.queue(Queue.PULL))
     db.feeds.update_many({}, {"$set": {"next_check_at": clock.now() + MONTH}})
+    db.feeds.update_many({"url": {"$regex": "5"}}, {"$set": {"next_check_at": None}})  # gone, some time ago
     asked = services.subscriptions.refresh(alice)
     assert (asked.count, len(asked.tickets)) == (count, BATCHES)
     assert len(services.pull.due(clock.now(), 1000)) == 30
