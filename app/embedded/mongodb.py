@@ -57,13 +57,19 @@ class MongoDB(Server):
 
     def clear(self) -> None:
         self.layout.mongodb_door.unlink(missing_ok=True)
+        found = [each for each in self.data.iterdir() if each != self._unfinished]
+        if not self._unfinished.exists():
+            if not found:
+                self._unfinished.touch()
+            return
         # Ended in the middle of its first start, it may never start again: the replica set is made in
         # several steps. Until clients are let in there is nothing to lose.
-        if self._unfinished.exists() or not any(self.data.iterdir()):
-            self._unfinished.touch()
-            for each in self.data.iterdir():
-                if each != self._unfinished:
-                    shutil.rmtree(each) if each.is_dir() else each.unlink()
+        begun = self._unfinished.stat().st_mtime_ns
+        if any(each.stat().st_mtime_ns < begun for each in found):
+            self._finish()  # older than that start: a copy that was put there since
+            return
+        for each in found:
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     def answers(self) -> bool:
         # The driver waits half a second after a refused connection; a bare socket does not.
@@ -104,10 +110,13 @@ class MongoDB(Server):
         that moment for one without sessions and refuses transactions on it for good: it must not be made.
         """
         if self._unfinished.exists():
-            self._unfinished.unlink(missing_ok=True)
-            _sync(self.data)  # after a loss of power it must not be there again, beside what clients wrote
+            self._finish()
         with contextlib.suppress(FileExistsError):  # found running, and opened by who started it
             self.layout.mongodb_door.symlink_to(self.layout.mongodb_socket.name)
+
+    def _finish(self) -> None:
+        self._unfinished.unlink(missing_ok=True)
+        _sync(self.data)  # after a loss of power it must not be there again, beside what clients wrote
 
     def _configure(self, client: pymongo.MongoClient[Any]) -> None:
         host = str(self.layout.mongodb_socket)

@@ -155,6 +155,24 @@ def test_a_first_start_that_was_cut_off_is_begun_anew(home: Settings, eventually
         _assert_kept(running)
 
 
+def test_a_copy_put_into_a_home_whose_first_start_failed_is_kept(
+    home: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with embedded.servers(home) as running:
+        _write(running)
+    layout, new = embedded.Layout.of(home), dataclasses.replace(home, home=home.home.parent / "new")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            embedded.MongoDB, "wanted", dataclasses.replace(programs.MONGOD, program="none", package="none")
+        )
+        with pytest.raises(StartupError, match="There is no none on PATH"):
+            embedded.servers(new)
+    shutil.copytree(layout.home / "data", new.home / "data", dirs_exist_ok=True)
+    with embedded.servers(new) as running:
+        _assert_kept(running)
+    assert not (new.home / "data/mongodb/eventr.unfinished").exists()
+
+
 def test_no_data_are_thrown_away_that_anybody_could_write(home: Settings) -> None:
     with embedded.servers(home):
         pass
