@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pymongo
-from pymongo.errors import ConnectionFailure, OperationFailure
+from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
 
 from app.embedded import programs
 from app.embedded.child import poll
@@ -88,13 +88,18 @@ class MongoDB(Server):
 
     def prepare(self) -> None:
         """Make the replica set at the first start, follow a moved home, wait until it takes writes."""
-        with self._client() as client:
-            self._configure(client)
-            if not poll(lambda: bool(client.admin.command("hello").get("isWritablePrimary")), START_TIMEOUT):
-                raise StartupError(
-                    f"The embedded MongoDB takes no writes. Its log says why: {self.log_file}."
+        try:
+            with self._client() as client:
+                self._configure(client)
+                ready = poll(
+                    lambda: bool(client.admin.command("hello").get("isWritablePrimary")), START_TIMEOUT
                 )
-        self._open()
+            if ready:
+                self._open()
+        except (PyMongoError, OSError) as e:
+            raise self.failure() from e  # as on a disk that is full by now
+        if not ready:
+            raise StartupError(f"The embedded MongoDB takes no writes. Its log says why: {self.log_file}.")
 
     def shut_down(self) -> None:
         try:

@@ -70,7 +70,11 @@ class Server(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Do what a start needs once it answers."""
+        """Do what a start needs once it answers.
+
+        Raises:
+            StartupError: it cannot be done; the sentence names the log.
+        """
 
     def launch(self) -> None:
         """Start it, or find the one that runs already; does not wait until it answers.
@@ -103,10 +107,14 @@ class Server(abc.ABC):
             StartupError: it ended or stays silent; the sentence names its log.
         """
         if not poll(lambda: self._ended() or self.answers(), timeout) or self._ended():
-            raise StartupError(
-                f"The embedded {self.wanted.title} did not start. Its log says why: {self.log_file}."
-            )
+            raise self.failure()
         self.prepare()
+
+    def failure(self) -> StartupError:
+        """Return what there is to say of a start that came to nothing."""
+        return StartupError(
+            f"The embedded {self.wanted.title} did not start. Its log says why: {self.log_file}."
+        )
 
     def stop(self) -> None:
         """End it cleanly, whether it is our child or was found running."""

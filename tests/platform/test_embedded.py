@@ -368,6 +368,21 @@ def test_an_old_server_on_path_does_not_hide_the_shipped_one(
     assert programs.find(programs.REDIS).parent != tmp_path / "bin"
 
 
+def test_a_mongodb_that_dies_once_it_answers_names_its_log(home: Settings, eventually: Eventually) -> None:
+    """As on a disk that is nearly full, where it ends over its first writes."""
+    mongodb = embedded.MongoDB(home)
+    mongodb.launch()
+    try:
+        eventually(mongodb.answers)
+        assert mongodb.process is not None
+        mongodb.process.kill()
+        mongodb.process.wait()
+        with pytest.raises(StartupError, match=r"MongoDB did not start\. Its log says why: .*mongodb\.log"):
+            mongodb.prepare()
+    finally:
+        mongodb.stop()
+
+
 def test_a_server_that_dies_at_start_names_its_log(home: Settings) -> None:
     embedded.Layout.of(home).make()
     data = embedded.Layout.of(home).data("redis")
