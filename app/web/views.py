@@ -14,11 +14,15 @@ from app.models.tag import Tag
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Head:
-    """Title and count above a list; ``feed`` when the stream is one feed."""
+    """Title and count above a list.
+
+    ``feed`` when the stream is one feed; ``waits`` when there are feeds that bring its entries.
+    """
 
     title: str
     unread: int
     feed: TreeFeed | None = None
+    waits: bool = False
 
 
 def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
@@ -28,7 +32,7 @@ def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None
     if ref.kind is StreamKind.TAG:
         return next((Head(tag.name, 0) for tag in tags if tag.id == ref.id), None)
     if ref.kind is StreamKind.ALL:
-        return Head(_("All entries"), tree.unread)
+        return Head(_("All entries"), tree.unread, waits=True)
     if ref.kind is StreamKind.STARRED:
         return Head(_("Starred"), 0)
     if ref.kind is StreamKind.FOLLOWING:
@@ -37,9 +41,13 @@ def head_of(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None
         return Head(_("My shares"), 0)
     if ref.kind is StreamKind.FOLDER:
         folder = next((f for f in folders(tree) if f.id == ref.id), None)
-        return Head(folder.name, folder.unread) if folder else None
+        return Head(folder.name, folder.unread, waits=_has_feeds(folder)) if folder else None
     feed = next((f for f in feeds(tree) if f.feed_id == ref.id), None)
-    return Head(feed.title, feed.unread, feed) if feed else None
+    return Head(feed.title, feed.unread, feed, waits=True) if feed else None
+
+
+def _has_feeds(folder: TreeFolder) -> bool:
+    return bool(folder.feeds) or any(map(_has_feeds, folder.folders))
 
 
 def folders(tree: Tree) -> Iterator[TreeFolder]:

@@ -126,6 +126,24 @@ def test_first_entries_bring_name_and_counts_into_the_tree(site: Site, visit: Vi
     expect(page.locator("#unread")).to_have_text(f"{feed.unread} unread")
 
 
+def test_first_entries_are_shown_among_all_entries_too(site: Site, visit: Visit) -> None:
+    from tests.support.reader import SAMPLE, add_user, follow
+
+    ann = add_user(site.services)
+    address = f"https://feeds.example/{SAMPLE[0]}"
+    feed_id = site.services.subscriptions.subscribe(ann, address).subscription.feed_id
+    page = visit(login="ann")
+    page.goto("/read/all")
+    expect(page.locator("#waiting")).to_be_visible()
+
+    follow(site.services, ann, SAMPLE[:1])
+
+    expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
+    tree = site.services.reading.tree(ann)
+    expect(page.locator(".tree a[data-all] b")).to_have_text(str(tree.unread))
+    expect(page.locator(f".tree a[data-feed='{feed_id}']")).to_contain_text(tree.feeds[0].title)
+
+
 def test_first_entries_that_come_late_take_nothing_away(
     site: Site, visit: Visit, eventually: Eventually
 ) -> None:

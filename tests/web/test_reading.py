@@ -420,6 +420,19 @@ def test_folders_by_forms(services: Services, ann: Visitor, reader: Actor) -> No
     assert "Nothing to read yet" in ann.get("/read/all").text
 
 
+def test_a_list_without_entries_says_what_can_be_done(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    """Where feeds are, their first entries are still to come; an empty folder wants feeds."""
+    feed_id = services.subscriptions.subscribe(reader, "https://site.example/feed").subscription.feed_id
+    full, empty = (services.folders.create(reader, name).id for name in ("News", "Empty"))
+    services.folders.move_feed(reader, feed_id, source=None, target=full)
+    words = re.compile("appear here by themselves|Move feeds into it")
+    for stream in "all", f"feed/{feed_id}", f"folder/{full}":
+        assert words.findall(ann.get(f"/read/{stream}").text) == ["appear here by themselves"], stream
+    assert words.findall(ann.get(f"/read/folder/{empty}").text) == ["Move feeds into it"]
+
+
 def _take_back(visitor: Visitor, page: str) -> str:
     """Press the undo that a page shows; return where that leads."""
     (form,) = lxml.html.fromstring(visitor.get(page).text).xpath("//form[@action='/undo']")

@@ -1,5 +1,5 @@
-// First entries of a new feed: the waiting list asks for itself until they are there. It is gone by then, so the
-// tree is told here: what the feed is called, and how much of it is unread. Loaded where a list waits.
+// First entries of new feeds: the waiting list asks for itself until they are there. It is gone by then, so the
+// tree is told here: what a feed is called, and how much is unread. Loaded where a list waits.
 import * as counts from "../counts.js";
 
 function call(link, title) {
@@ -17,7 +17,7 @@ document.addEventListener("htmx:after:swap", () => {
   if (!came) return;
   const link = document.querySelector(".tree a[data-feed][aria-current]");
   const title = document.querySelector("#stream h1");
-  if (link && title) call(link, title.textContent);
-  counts.own();
+  // Names of other feeds, where the list is of several, come with the tree's new shape.
+  if (link && title) call(link, title.textContent), counts.own();
   counts.refresh();
 });
