@@ -411,6 +411,33 @@ def test_no_feed_is_an_error_word(world: World, server: RawServer, address: str,
     assert search(world, address) == Discovered(address, error=error)
 
 
+_BROKEN = Reply(body=b'{"version": "https://jsonfeed.org/version/1.1", "title": ')
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(status=503), "http_503"),
+        (Reply(status=403), "http_403"),
+        (Reply(status=429), "http_429"),
+        (_BROKEN, "broken_feed"),
+        (Reply(status=404), "no_feed_found"),
+        (Reply(body=b"<html><p>Text</html>"), "no_feed_found"),
+    ],
+)
+def test_why_the_feed_that_a_page_names_cannot_be_read_is_told(
+    world: World, server: RawServer, reply: Reply, error: str
+) -> None:
+    server.set("/", page("/feed"))
+    server.set("/feed", reply)
+    assert search(world, "http://blog.example/").error == error
+
+
+def test_a_broken_feed_is_not_said_to_be_none(world: World, server: RawServer) -> None:
+    server.set("/feed.json", _BROKEN)
+    assert search(world, "http://blog.example/feed.json").error == "broken_feed"
+
+
 def test_S01_candidates_on_private_addresses_are_not_fetched(world: World, server: RawServer) -> None:
     world.add("inside.example", "10.0.0.7")
     server.set("/", page("http://127.0.0.1/feed", "http://inside.example/feed", "http://169.254.169.254/rss"))

@@ -28,6 +28,8 @@ Report = Callable[[str], None]
 #: Candidates fetched in one step, in steps of so many at once.
 MAX_PROBES = 18
 AT_ONCE = 6
+#: And every status of 500 or more.
+_TROUBLES = ("http_401", "http_403", "http_407", "http_429", "too_large", "broken_feed")
 
 
 class Fetching(Protocol):
@@ -60,7 +62,7 @@ class Discoverer:
         if not tries:
             return Discovered(address, error="invalid_url")
         report(N_("Reading the page"))
-        fetched, feed = await self._first(tries)
+        fetched, feed, why = await self._first(tries)
         if feed is not None:
             return Discovered(address, (self._direct(fetched, feed),))
         error = fetched.error.word if fetched.error else None
@@ -71,16 +73,16 @@ class Discoverer:
             Page(fetched.body or b"", fetched.url or tries[0], fetched.content_type)
         )
         if not feeds:
-            return Discovered(address, error=error or "no_feed_found")
+            return Discovered(address, error=error or _trouble(why) or search.trouble or "no_feed_found")
         return Discovered(address, tuple(feeds), more=search.more)
 
-    async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None]:
-        """Return the first answer of the addresses, https before http, and the feed it may be."""
+    async def _first(self, tries: Sequence[str]) -> tuple[Fetched, ParsedFeed | None, str]:
+        """Return the first answer of the addresses, https before http, and its feed or why there is none."""
         for number, url in enumerate(tries):
             fetched = await self._page(url)
             if fetched.error is None or number == len(tries) - 1 or not _elsewhere(fetched.error):
                 break
-        return fetched, read_feed(self._parse, fetched)
+        return fetched, *read_feed(self._parse, fetched)
 
     async def _page(self, url: str) -> Fetched:
         async for fetched in self._fetcher.stream([FetchRequest(url, Target.PAGE)]):
@@ -106,6 +108,8 @@ class _Search:
         self._proofs: list[rank.Proof] = []
         self._tried: set[str] = set()
         self.more = False  #: whether candidates were left out
+        #: Why what the page names as a feed could not be read, where that may pass or the feed is at fault.
+        self.trouble = ""
 
     async def feeds_of(self, page: Page) -> list[FoundFeed]:
         """Return the feeds of a page, best first."""
@@ -165,19 +169,26 @@ class _Search:
         ]
         async for fetched in self._fetcher.stream(requests):
             number = fetched.request.key
-            feed = read_feed(self._parse, fetched)
+            feed, why = read_feed(self._parse, fetched)
             if feed is not None:
                 self._proofs.append(rank.Proof(_lasting(fetched), some[number], feed, offset + number))
+            elif some[number].source in (Source.SITE, Source.LINK):
+                self.trouble = self.trouble or _trouble(why)
 
 
-def read_feed(parse: Parsing, fetched: Fetched) -> ParsedFeed | None:
-    """Return the feed in an answer, or None when there is none."""
+def read_feed(parse: Parsing, fetched: Fetched) -> tuple[ParsedFeed | None, str]:
+    """Return the feed in an answer, or None and the error word that says why there is none."""
     if not fetched.body:
-        return None
+        return None, fetched.error.word if fetched.error else "empty"
     try:
-        return parse(fetched.body, url=fetched.url, content_type=fetched.content_type)
-    except ParseError:
-        return None
+        return parse(fetched.body, url=fetched.url, content_type=fetched.content_type), ""
+    except ParseError as e:
+        return None, e.word
+
+
+def _trouble(why: str) -> str:
+    """Return the word if there may well be a feed behind it, which is refused, ails or is broken."""
+    return why if why in _TROUBLES or why.startswith("http_5") else ""
 
 
 def _lasting(fetched: Fetched) -> str:
