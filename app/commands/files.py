@@ -69,9 +69,14 @@ def web_address(url: str) -> str:
 
 
 def tell(error: EventrError, **fields: Any) -> None:
-    """Print an error: ``fields`` and ``{"error", "message"}`` to stdout, the sentence to stderr."""
+    """Print an error: ``fields`` and ``{"error", "message"}`` to stdout, the sentence to stderr.
+
+    ``file`` among the fields is named to people too, where the sentence does not begin with it.
+    """
     print_json({**fields, "error": error.word, "message": error.message})
-    click.echo(f"eventr: {error.message}", err=True)
+    name = str(fields.get("file", ""))
+    where = "" if error.message.startswith(name) else f"{name}: "
+    click.echo(f"eventr: {where}{error.message}", err=True)
 
 
 def errors_as_json(command: Callable[P, None]) -> Callable[P, None]:

@@ -36,6 +36,11 @@ FEED = """<rss version="2.0"><channel><title>T &amp;amp; U</title><link>/</link>
 
 
 def run(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, list[dict[str, Any]]]:
+    done = started(*arguments, stdin=stdin)
+    return done.returncode, [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+def started(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     done = subprocess.run(
         [sys.executable, "-c", "from app.cli import main; main()", "feed", "parse", *map(str, arguments)],
         input=stdin,
@@ -44,7 +49,7 @@ def run(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, list[dict[str,
         check=False,
     )
     assert b"Traceback" not in done.stderr, done.stderr.decode()
-    return done.returncode, [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return done
 
 
 @pytest.fixture
@@ -91,6 +96,16 @@ def test_several_files_are_told_apart_and_one_bad_one_fails_the_command(saved: P
     assert [d["file"] for d in documents] == [str(p) for p in (saved, page, text, tmp_path / "missing")]
     assert [d.get("error") for d in documents] == [None, "not_a_feed", "not_a_feed", "invalid"]
     assert all(d["message"].endswith(".") for d in documents[1:])
+
+
+def test_people_are_told_which_of_several_files_is_no_feed(saved: Path, tmp_path: Path) -> None:
+    empty, missing = tmp_path / "empty", tmp_path / "missing"
+    empty.touch()
+    assert started(saved, empty, missing).stderr.decode().splitlines() == [
+        f"eventr: {empty}: This file is empty.",
+        f"eventr: {missing} cannot be read: No such file or directory.",
+    ]
+    assert started(empty).stderr.decode() == "eventr: This file is empty.\n"
 
 
 def test_not_a_feed_alone(tmp_path: Path) -> None:
