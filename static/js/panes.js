@@ -59,6 +59,9 @@ export const when = (place, action) => function act() {
 };
 export const whenOpen = (action) => when("stream", when("article", action));
 
+// Whether nobody has gone on to another list since that one was there.
+export const stays = (box) => !coming.stream && box === document.getElementById("rows");
+
 export const open = (...what) => track("article", show(...what));
 
 // Where the text of that entry is: it is opened unless the list holds it.

@@ -11,13 +11,16 @@ import { remember, say, toast } from "./toast.js";
 import { t, tn } from "./words.js";
 
 const article = () => document.getElementById("article");
+const rowsBox = () => document.getElementById("rows");
 
 async function step(by, open) {
   const all = list.all();
+  const box = rowsBox();
   const at = all.indexOf(rows.current());
   let next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by];
   // From where one is by then: keys that were pressed while more came are steps too.
   if (!next && by > 0 && (await list.more())) next = list.all()[list.all().indexOf(rows.current()) + 1];
+  if (!panes.stays(box)) return;
   if (!next) return say(by > 0 ? t("This is the last entry") : t("This is the first entry"));
   if (open) return panes.visit(next);
   rows.select(next);
@@ -27,12 +30,12 @@ async function step(by, open) {
 // Ahead first, as far as there may be any; then what was passed over; then another feed.
 async function nextUnread() {
   const unread = (row) => !rows.isRead(row);
-  const box = document.getElementById("rows");
+  const box = rowsBox();
   const at = list.all().indexOf(rows.current());
   let row = list.all().slice(at + 1).find(unread);
   while (!row && !document.querySelector("#rows .divider") && (await list.more())) row = list.all().slice(at + 1).find(unread);
   // Whoever asked has gone elsewhere meanwhile.
-  if (document.getElementById("rows") !== box) return;
+  if (!panes.stays(box)) return;
   row ??= list.all().slice(0, Math.max(0, at)).find(unread);
   if (row) return panes.visit(row);
   if (await feed(1)) await nextUnread();
@@ -84,6 +87,7 @@ async function markMany(part = "all") {
   if (part !== "all" && !row) return say(t("Choose an entry first"));
   await queue.send();
   const { stream, snapshot } = list.pane().dataset;
+  const box = rowsBox();
   const all = list.all();
   const at = all.indexOf(row);
   const some = { all, above: all.slice(0, at), below: all.slice(at + 1) }[part].filter((one) => !rows.isRead(one));
@@ -92,7 +96,7 @@ async function markMany(part = "all") {
     rows.paintMany(some, true);
     toast(done.text, done.undo && (() => unmark(done.undo, some)));
     await counts.refresh();
-    if (part === "all" && panes.reader().dataset.after) await feed(1);
+    if (part === "all" && panes.reader().dataset.after && panes.stays(box)) await feed(1);
   } catch (failure) {
     toast(failure.message);
   }
@@ -163,7 +167,6 @@ function clicked(event) {
   else if (link?.closest("#more")) list.more();
   else if (link?.matches("[data-stream]")) panes.go(link.href);
   else if (link?.matches("[data-close]")) panes.close();
-  else if (link?.matches("[data-step]")) step(Number(link.dataset.step), true);
   else return;
   event.preventDefault();
 }

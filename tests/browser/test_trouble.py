@@ -226,6 +226,43 @@ def test_what_is_opened_while_another_list_comes_stays(site: Site, visit: Visit,
     expect(shown).to_have_text(before)
 
 
+@pytest.mark.parametrize(
+    ("key", "asked", "place", "told"),
+    [
+        ("j", "**/read/feed/*cursor=*", "#rows .end-line", "That is all."),
+        (".", "**/read/feed/*cursor=*", "#rows .end-line", "That is all."),
+        ("2", "**/read/view", "#say", "The list is shown differently"),
+        ("Shift+A", "**/read/mark-all", ".tree .stay", "Feed one"),
+    ],
+)
+def test_what_was_pressed_before_another_list_was_asked_for_does_not_end_it(
+    site: Site, visit: Visit, ann: Actor, key: str, asked: str, place: str, told: str
+) -> None:
+    one, other = subscribe(site, ann, 60), subscribe(site, ann, 3, URLS[1])
+    subscribe(site, ann, 3, "https://three.example/feed")
+    site.services.accounts.set_preferences(ann, {"after_mark_all": "next"})
+    page = visit(login="ann", routes=True)
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    answers: list[Route] = []
+    page.route(asked, lambda route: answers.append(route))
+    with page.expect_request(asked):
+        page.locator("#rows .row h2 a").nth(49).click()
+        expect(page.locator("#entry-title")).to_have_text("one 49")
+        page.keyboard.press(key)
+    lists: list[Route] = []
+    page.route(f"**/read/feed/{other}*", lambda route: lists.append(route))
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.locator(f".tree a[data-feed='{other}']").click()
+    answers[0].continue_()
+    expect(page.locator(place)).to_contain_text(told)
+    lists[0].continue_()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    assert page.url.endswith(f"/read/feed/{other}"), "no entry is open"
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+
+
 def test_who_goes_back_from_a_list_that_has_not_come_stays_where_he_was(
     site: Site, visit: Visit, ann: Actor
 ) -> None:

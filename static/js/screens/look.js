@@ -9,11 +9,13 @@ import { say, toast } from "../toast.js";
 // View, density, order and filter are kept for this stream; the rows stay unless other ones are asked for.
 async function look(changes) {
   const { stream: name } = list.pane().dataset;
+  const box = document.getElementById("rows");
   try {
     say((await post("/read/view", { stream: name, ...changes })).text);
   } catch (failure) {
     return toast(failure.message);
   }
+  if (!panes.stays(box)) return;
   const url = new URL(panes.stream(), location.origin);
   for (const field of ["view", "density", "sort", "show"]) url.searchParams.delete(field);
   const same = !("sort" in changes) && !("show" in changes);
