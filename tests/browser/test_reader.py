@@ -337,6 +337,27 @@ def test_reading_without_scripts(visit: Visit, ann: Actor) -> None:
     expect(page.locator(".pane-list h1")).to_have_text("Folder")
 
 
+@pytest.mark.parametrize("size", [PHONE, (320, 640)])
+def test_the_way_back_is_in_sight_without_scripts(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    """Beside buttons that have words."""
+    for language in ("en", "de", "ru", "ar"):
+        site.services.accounts.set_preferences(ann, {"language": language})
+        page = visit(js=False, login="ann", size=size)
+        page.locator(".row h2 a").nth(1).click()
+        bar = page.locator("#article > .bar")
+        for offer in ("1", "0"):  # to be marked as read, to be kept unread
+            expect(bar.locator(".nojs [name=read]")).to_have_value(offer)
+            for one in bar.locator(".tool:visible, .btn:visible").all():
+                box = one.bounding_box()
+                assert box
+                assert box["x"] >= 0, language
+                assert box["x"] + box["width"] <= size[0], language
+            if offer == "1":
+                bar.locator("form.nojs .btn").click()
+
+
 @pytest.mark.parametrize("size", [WIDE, (820, 1100), PHONE], ids=["wide", "tablet", "phone"])
 def test_a_page_has_one_first_heading_whatever_is_shown(
     visit: Visit, ann: Actor, size: tuple[int, int]
