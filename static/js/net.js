@@ -18,7 +18,8 @@ export async function post(url, fields, keepalive = false) {
   const body = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) for (const one of [value].flat()) body.append(name, one);
   const headers = { "X-CSRF-Token": csrf(), Accept: "application/json" };
-  const response = await fetch(url, { method: "POST", body, headers, keepalive }).catch(() => null);
+  const signal = AbortSignal.timeout(PATIENCE);
+  const response = await fetch(url, { method: "POST", body, headers, keepalive, signal }).catch(() => null);
   if (!response) throw new Failure(0, offline());
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Failure(response.status, answer.message ?? offline(), answer.error);

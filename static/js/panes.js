@@ -148,6 +148,7 @@ function giveUp() {
 }
 
 export function go(...where) {
+  document.getElementById("stream").setAttribute("aria-busy", "true");
   const mine = track("stream", queue.send().then(() => coming.stream === mine ? bring(...where) : null));
   return mine;
 }

@@ -263,6 +263,32 @@ def test_what_was_pressed_before_another_list_was_asked_for_does_not_end_it(
     expect(page.locator(".pane-list h1")).to_have_text("Feed two")
 
 
+def test_a_list_waits_for_marks_that_hang_as_for_all_else_and_no_longer(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", routes=True)
+    # Half a minute of patience is up when the test says so.
+    page.add_init_script(
+        "AbortSignal.timeout = () => { const end = new AbortController();"
+        " addEventListener('patience-ends', () => end.abort()); return end.signal; };"
+    )
+    page.goto(f"/read/feed/{one}")
+    page.route("**/entries/mark", lambda route: None)  # for ever on its way
+    with page.expect_request("**/entries/mark"):
+        page.keyboard.press("j")
+    page.locator(f".tree a[data-feed='{other}']").click()
+    expect(page.locator("#stream")).to_have_attribute("aria-busy", "true")
+    page.keyboard.press("j")
+    # They are tried once more for the list.
+    with page.expect_request("**/entries/mark"):
+        page.evaluate("dispatchEvent(new Event('patience-ends'))")
+    page.evaluate("dispatchEvent(new Event('patience-ends'))")
+    expect(page.locator(".pane-list h1")).to_have_text("Feed two")
+    expect(page.locator("#entry-title")).to_have_text("two 0")
+    expect(page.locator("#pending")).to_contain_text("waiting")
+
+
 def test_who_goes_back_from_a_list_that_has_not_come_stays_where_he_was(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
