@@ -174,7 +174,7 @@ async function bring(url, { push = true, state = null } = {}) {
   mark(target.pathname);
   for (const link of document.querySelectorAll(".tree .stay")) link.classList.remove("stay");
   while (state?.rows > list.all().length && (await list.more()));
-  list.all();
+  rows.again();
   list.pane().scrollTop = state?.scroll ?? 0;
   const row = list.byId(entry ?? state?.selected);
   if (row) place(row, state);

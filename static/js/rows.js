@@ -62,6 +62,16 @@ export function setStar(id, on) {
   queue.put("star", id, on);
 }
 
+// A list that came while marks wait for the server does not know them; what is counted does.
+export function again() {
+  for (const [key, value] of queue.waiting) {
+    const [kind, id] = key.split(" ");
+    const row = list.byId(id);
+    if (kind === "star") put(kind, id, value);
+    else if (row) show(row, value);
+  }
+}
+
 // After a mass action of the server: only shown, nothing to send.
 export function paintMany(some, read) {
   for (const row of some) {

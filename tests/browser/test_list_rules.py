@@ -207,6 +207,28 @@ def test_a_server_in_trouble_is_asked_again_and_a_refusal_is_told(
     )
 
 
+def test_marks_that_wait_are_shown_in_lists_that_come_meanwhile(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    one = subscribe(site, ann, 3)
+    page = visit(login="ann", expect="503", routes=True)
+    page.route("**/entries/*", lambda route: route.fulfill(status=503, json={"message": "Not now."}))
+    page.keyboard.press("j")
+    page.keyboard.press("s")
+    expect(page.locator("#pending")).to_be_visible()
+    page.locator(f".tree a[data-feed='{one}']").click()
+    expect(page.locator(".pane-list h1")).to_have_text("Feed one")
+    row = page.locator("#rows .row").first
+    expect(row).to_have_class(re.compile("is-read"))
+    expect(row.get_by_role("button", name="Star")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#unread")).to_have_text("2 unread")
+    page.unroute("**/entries/*")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(page.locator("#pending")).to_be_hidden()
+    eventually(lambda: unread(site, ann) == 2)
+    expect(row).to_have_class(re.compile("is-read"))
+
+
 def test_an_answer_that_comes_late_is_not_the_last_word(
     site: Site, visit: Visit, ann: Actor, eventually: Eventually
 ) -> None:
