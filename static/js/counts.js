@@ -55,8 +55,8 @@ const pane = () => document.querySelector(".pane-list");
 
 function title() {
   const all = document.querySelector(".tree a[data-all]");
-  // What the tree does not show keeps the number that came with it.
-  const here = pane().dataset.stream === "all" ? all : document.querySelector(".tree a[aria-current]");
+  // Of the list that is here, not of one on its way; what the tree does not show keeps the number that came with it.
+  const here = document.querySelector(`.tree a[href="/read/${CSS.escape(pane().dataset.stream)}"]`);
   const unread = Number(here?.dataset.unread ?? 0);
   const sub = document.getElementById("unread");
   if (sub && here) sub.textContent = unread ? tn("{n} unread", "{n} unread", unread) : t("All read");

@@ -289,6 +289,22 @@ def test_a_list_waits_for_marks_that_hang_as_for_all_else_and_no_longer(
     expect(page.locator("#pending")).to_contain_text("waiting")
 
 
+def test_the_head_of_a_list_counts_that_list_while_another_one_comes(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    one, other = subscribe(site, ann, 2), subscribe(site, ann, 3, URLS[1])
+    page = visit(login="ann", routes=True)
+    page.goto(f"/read/feed/{one}")
+    page.route(f"**/read/feed/{other}*", lambda route: None)  # for ever on its way
+    with page.expect_request(f"**/read/feed/{other}*"):
+        page.locator(f".tree a[data-feed='{other}']").click()
+    first = page.locator("#rows .row").first.get_attribute("data-id") or ""
+    site.services.reading.mark(ann, [int(first)], True)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("a[data-all] b")).to_have_text("4")
+    expect(page.locator("#unread")).to_have_text("1 unread")
+
+
 def test_who_goes_back_from_a_list_that_has_not_come_stays_where_he_was(
     site: Site, visit: Visit, ann: Actor
 ) -> None:
