@@ -4,6 +4,8 @@ One document holds what a pull stored together, up to a hundred feeds: a poll th
 all polls, and a document with its index entries for each cost more than all the rest of storing it.
 
     {"at": …, "of": [{"f": feed id, "at": …, "s": status, "ms": …, "b": bytes, "n": new, "e": error word}, …]}
+
+What is nothing of ``b``, ``n`` and ``e`` is left out: of a 304 all of them.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ class FetchMapper:
 
 
 def _doc(record: FetchRecord) -> Doc:
-    return {
-        "f": record.feed_id,
-        "at": record.at,
-        "s": record.status,
-        "ms": record.ms,
-        "b": record.bytes,
-        "n": record.new,
-        "e": record.error,
-    }
+    doc: Doc = {"f": record.feed_id, "at": record.at, "s": record.status, "ms": record.ms}
+    if record.bytes:
+        doc["b"] = record.bytes
+    if record.new:
+        doc["n"] = record.new
+    if record.error is not None:
+        doc["e"] = record.error
+    return doc
 
 
 def _record(doc: Doc) -> FetchRecord:
-    return FetchRecord(doc["f"], doc["at"], doc["s"], doc["ms"], doc["b"], doc["n"], doc["e"])
+    get = doc.get
+    return FetchRecord(doc["f"], doc["at"], doc["s"], doc["ms"], get("b", 0), get("n", 0), get("e"))
