@@ -23,7 +23,7 @@ from app.feeds.news import Known, News, compare, news
 from app.feeds.parse import Limits
 from app.gateways import bodies
 from app.models.entry import EntryChange, NewEntry
-from app.models.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord, Rest
+from app.models.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
 from app.models.fetched import Fetched, Validators
 from app.models.parsed import ParsedEntry, ParsedFeed
 from app.models.schedule import Hints, Plan
@@ -60,6 +60,17 @@ class Digest:
     moved_to: str | None = None
 
 
+class _Fixed(random.Random):
+    """Chance that always falls on the same side; ``at`` in [0, 1)."""
+
+    def __init__(self, at: float) -> None:
+        super().__init__(0)
+        self._at = at
+
+    def random(self) -> float:
+        return self._at
+
+
 class Digester:
     """Digests fetches under one set of limits.
 
@@ -86,7 +97,17 @@ class Digester:
         self._parse = parse
         self._sanitize = sanitize or bodies.sanitizer(settings)
 
-    def rest(self, poll: FeedPoll, fetched: Fetched, now: dt.datetime) -> Rest | None:
+    def luck(self) -> random.Random:
+        """Return the chance of one batch: all its feeds draw the same jitter, and each batch another.
+
+        So those that rest equally long stay together: one statement writes them, and those of a host
+        meet on its open connection again. Batches are spread as feeds are.
+        """
+        return _Fixed(self._rng.random())
+
+    def rest(
+        self, poll: FeedPoll, fetched: Fetched, now: dt.datetime, luck: random.Random | None = None
+    ) -> dt.timedelta | None:
         """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
         if poll.claim_token is not None or poll.torn:
             return None  # its writer died or came late: whoever claims it next puts it in order
@@ -99,8 +120,9 @@ class Digester:
         days = max(0, now_ms - poll.read_ms) // _DAY_MS
         hints = _hints(fetched, days, poll.ttl_minutes, poll.skip_hours, self._hubs and poll.push_ms > now_ms)
         late = (now_ms - poll.due_ms) / 1000 if poll.due_ms is not None else 0.0
-        plan = self._plan(schedule.History.from_doc(poll.history), now, hints, late)
-        return Rest(poll.id, plan.next_check_at)
+        history = schedule.History.from_doc(poll.history)
+        plan = schedule.plan(history, now, hints, self._bounds, rng=luck or self._rng, late=late)
+        return plan.next_check_at - now
 
     def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
         """Return what a fetch of ``feed`` means; never raises, whatever the document does to the parser.

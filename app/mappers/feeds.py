@@ -19,7 +19,7 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ExistsError
 from app.mappers import ids, replies
 from app.mappers.errors import translated
-from app.mappers.feedstates import StateWrite, numbering_of, put_off_of, rest_of, update_of
+from app.mappers.feedstates import StateWrite, numbering_of, put_off_of, rests_of, update_of
 from app.mappers.store import Doc, Session, is_duplicate
 from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
 from app.models.fetched import Validators
@@ -132,8 +132,7 @@ class FeedMapper:
     @translated
     def rest(self, rests: Sequence[Rest], now: dt.datetime) -> None:
         """Note that polls at ``now`` brought nothing; a feed that somebody claimed is left to him."""
-        query, pipeline = rest_of(rests, now)
-        self._unsafe.update_many(query, pipeline)
+        self._unsafe.bulk_write(rests_of(rests, now), ordered=False)
 
     @translated
     def put_off(self, rests: Sequence[Rest], now: dt.datetime) -> None:

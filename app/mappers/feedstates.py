@@ -2,24 +2,28 @@
 
 Most polls find nothing new and change two times only. MongoDB spends more on each statement than on
 the change, so all such feeds of a batch are written by one statement that looks its values up by id.
-Measured per feed in batches of 50: 65 µs of MongoDB's CPU instead of 165.
+Measured per feed in batches of 50: 65 µs of MongoDB's CPU instead of 165. Feeds with the same new time
+need no looking up, which is a fifth less again, so many of those have a statement of their own.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from bson.binary import Binary
 from bson.int64 import Int64
-from pymongo import UpdateOne
+from pymongo import UpdateMany, UpdateOne
 
 from app.mappers.store import Doc
 from app.models.feed import UNSET, FeedFields, Rest
 from app.models.fetched import Validators
 
+#: So many feeds with the same time are worth a statement: one costs as much as looking 16 up.
+ALIKE = 24
 _NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
 
 
@@ -40,14 +44,27 @@ class StateWrite:
     index_at: dt.datetime | None = None
 
 
-def rest_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:
-    """Return filter and pipeline of one update that lets all of these feeds rest.
+def rests_of(rests: Sequence[Rest], now: dt.datetime) -> list[UpdateMany]:
+    """Return the updates that let all of these feeds rest, one for all that are not many with the same time.
 
     A feed that somebody has claimed meanwhile is left to him: he knows more. One whose entries have to be put
     in order stays due: only who claims it does that.
     """
+    by_time: defaultdict[dt.datetime, list[Rest]] = defaultdict(list)
+    for rest in rests:
+        by_time[rest.next_check_at].append(rest)
+    alike = [group for group in by_time.values() if len(group) >= ALIKE]
+    others = [rest for group in by_time.values() if len(group) < ALIKE for rest in group]
+    updates = [_rest(group, group[0].next_check_at, now) for group in alike]
+    if others:
+        updates.append(_rest(others, _planned(others), now))
+    return updates
+
+
+def _rest(rests: Sequence[Rest], until: dt.datetime | Doc, now: dt.datetime) -> UpdateMany:
     query = {"_id": {"$in": [rest.feed_id for rest in rests]}, "claim_token": None, "torn": None}
-    return query, [{"$set": {"next_check_at": _planned(rests), "checked_at": now}}]
+    update: Doc = {"$set": {"next_check_at": until, "checked_at": now}}
+    return UpdateMany(query, [update] if isinstance(until, dict) else update)
 
 
 def put_off_of(rests: Sequence[Rest], now: dt.datetime) -> tuple[Doc, list[Doc]]:

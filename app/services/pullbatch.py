@@ -74,7 +74,8 @@ class PullBatch:
     ) -> None:
         self._feeds, self._digester, self._claim = feeds, digester, claim
         self._progress, self._announce = progress, announce
-        self._rests: list[Rest] = []
+        self._luck = digester.luck()
+        self._rests: list[tuple[int, dt.timedelta]] = []
         self._records: list[FetchRecord] = []
         self._waiting: list[tuple[Fetched, dt.datetime]] = []
         self._bytes = 0
@@ -85,9 +86,9 @@ class PullBatch:
     async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
         """Take an answer in; waits while the store is behind, so that bodies never pile up."""
         now = clock.now()
-        rest = self._digester.rest(poll, fetched, now)
+        rest = self._digester.rest(poll, fetched, now, self._luck)
         if rest is not None:
-            self._rests.append(rest)
+            self._rests.append((poll.id, rest))
             self._records.append(record_of(fetched, now))
         else:
             self._waiting.append((fetched, now))
@@ -131,9 +132,10 @@ class PullBatch:
         if self._progress and (rests or waiting):
             self._progress(self.result.counts)
 
-    def _store_rests(self, rests: list[Rest], records: list[FetchRecord]) -> None:
-        """Store what brought nothing; runs in a thread."""
-        self._feeds.rest(rests, clock.now())
+    def _store_rests(self, rests: list[tuple[int, dt.timedelta]], records: list[FetchRecord]) -> None:
+        """Store what brought nothing; runs in a thread. All rest from now on, at most a second later."""
+        now = clock.now()
+        self._feeds.rest([Rest(feed_id, now + rest) for feed_id, rest in rests], now)
         self._feeds.record_fetches(records)
         result = self.result
         result.feeds += len(rests)

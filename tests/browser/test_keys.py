@@ -450,7 +450,9 @@ def test_keys_of_ones_own(site: Site, visit: Visit, ann: Actor, eventually: Call
         press(page, key)
         desk.opened(number)
     # The button tells the new key, the star none; chords cannot be told.
-    expect(page.locator("#article button[data-key=next]")).to_have_attribute("aria-keyshortcuts", "x ArrowRight")
+    expect(page.locator("#article button[data-key=next]")).to_have_attribute(
+        "aria-keyshortcuts", "x ArrowRight"
+    )
     expect(page.locator("#article .star")).to_have_attribute("aria-keyshortcuts", "")
     assert not send(page, "ж", "Semicolon")
     expect(page.locator(".toast")).to_contain_text("marked as read")

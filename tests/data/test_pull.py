@@ -230,6 +230,20 @@ def test_a_feed_that_is_found_out_of_order_while_it_is_asked_does_not_rest(site:
     assert not site.feed(feed.id).torn
 
 
+def test_feeds_of_a_batch_that_rest_equally_long_stay_together(site: Site, db: Any) -> None:
+    paths = [f"/{n}" for n in range(5)]
+    for path in paths:
+        site.server.set(path, file_reply(rss(1)))
+    feed_ids = [site.follow(path).id for path in paths]
+    site.pull(feed_ids)
+    assert site.pull(feed_ids[:3]).not_modified == 3
+    assert site.pull(feed_ids[3:]).not_modified == 2
+
+    waits = {doc["_id"]: doc["next_check_at"] - doc["checked_at"] for doc in db.feeds.find()}
+    first, second = ({waits[feed_id] for feed_id in some} for some in (feed_ids[:3], feed_ids[3:]))
+    assert (len(first), len(second)) == (1, 1)
+
+
 def test_cancelled_pull_stores_what_came_and_gives_back_the_rest(site: Site) -> None:
     site.server.set("/fast", file_reply(rss(1)))
     site.server.set("/slow", Reply(body=rss(1), delay=30))
