@@ -229,8 +229,9 @@ class FeedMapper:
     @translated
     def ask(self, feed_ids: Sequence[int], now: dt.datetime) -> None:
         """Let feeds that nobody holds be due at once, also those that are never asked by themselves."""
-        query: Doc = {"_id": {"$in": list(feed_ids)}, "claim_token": None, "merged_into": None}
-        query["next_check_at"] = {"$not": {"$lte": now}}
+        # What people share is nowhere to be fetched: it would stay due.
+        query: Doc = {"_id": {"$in": list(feed_ids)}, "kind": FeedKind.WEB.value, "claim_token": None}
+        query |= {"merged_into": None, "next_check_at": {"$not": {"$lte": now}}}
         self._feeds.update_many(query, {"$set": {"next_check_at": now}})
 
     @translated

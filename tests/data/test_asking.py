@@ -72,6 +72,20 @@ def test_what_was_gone_is_due_at_once_for_whom_has_no_pull_left(
     assert feed_id in {feed.id for feed in services.pull.due(clock.now(), 100)}
 
 
+def test_what_is_nowhere_to_be_fetched_is_never_due(services: Services, bob: Actor, db: Any) -> None:
+    names = ("person", "merged", "held")
+    one, other, third = (
+        services.subscriptions.subscribe(bob, f"https://{name}.example/feed").subscription.feed_id
+        for name in names
+    )
+    db.feeds.update_one({"_id": one}, {"$set": {"kind": "shared"}})
+    db.feeds.update_one({"_id": other}, {"$set": {"merged_into": third}})
+    db.feeds.update_one({"_id": third}, {"$set": {"claim_token": "another"}})
+    db.feeds.update_many({}, {"$set": {"next_check_at": None}})
+    services.gateways.feeds.ask([one, other, third], clock.now())
+    assert services.pull.due(clock.now(), 100) == []
+
+
 def test_many_feeds_are_checked_by_few_jobs(
     services: Services, alice: Actor, redis_client: redis.Redis, db: Any
 ) -> None:
