@@ -314,7 +314,8 @@ def chromium_path() -> str:
 def windowless_path(chromium_path: str) -> str:
     """Path of the same browser built without windows, where it is packed: its tests take a third less time.
 
-    What a desktop shows (notifications) it refuses: tests of that take the whole one.
+    What a desktop shows (notifications) it refuses, and it fails at tabs that open behind the one in sight:
+    tests of those take the whole one.
     """
     return ("EVENTR_CHROMIUM" not in os.environ and shutil.which("chromium-headless-shell")) or chromium_path
 

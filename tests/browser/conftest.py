@@ -17,7 +17,7 @@ from app import create_app
 from app.bootstrap import Services
 from app.services.sign_in import Client
 from app.web.sessions import cookie_name
-from tests.conftest import launched
+from tests.conftest import CHROMIUM_ARGS, launched
 from tests.support.reader import PASSWORD
 from tests.support.up import free_port
 
@@ -42,6 +42,19 @@ class Site:
 def chromium(windowless_path: str) -> Iterator[Browser]:
     """One for all tests of this folder: a start takes seconds, and none of them runs an event loop."""
     with launched(windowless_path) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="package")
+def whole(chromium: Browser, chromium_path: str) -> Iterator[Browser]:
+    """The one with windows, started where a test asks for it.
+
+    It shows notifications, and it opens tabs behind the one in sight: built without windows Chromium loses
+    such a tab, or crashes, when the machine is busy.
+    """
+    with contextlib.closing(
+        chromium.browser_type.launch(executable_path=chromium_path, args=CHROMIUM_ARGS)
+    ) as browser:
         yield browser
 
 
@@ -71,18 +84,21 @@ def serve(services: Services) -> Iterator[Site]:
 
 
 @pytest.fixture
-def visit(chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
+def visit(request: pytest.FixtureRequest, chromium: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     """``visit(size=, touch=, scheme=, js=, login=, language=, zone=)``: a page of a new browser.
 
     Logged in when ``login`` names a user;
     ``expect``: part of a console error that belongs to the test;
     ``routes``: the test holds requests back or answers them itself. The browser tells a page that is
-    there already on another way than keys and clicks, which can overtake that under load.
+    there already on another way than keys and clicks, which can overtake that under load;
+    ``whole``: in the browser with windows.
 
     At the end of the test every page must be without console errors and CSP reports.
     """
     with contextlib.ExitStack() as stack:
-        yield lambda **wish: _page(stack, chromium, site, **wish)
+        yield lambda whole=False, **wish: _page(
+            stack, request.getfixturevalue("whole") if whole else chromium, site, **wish
+        )
 
 
 def _page(

@@ -323,7 +323,7 @@ SCENES: tuple[Step, ...] = (
 def test_each_key_of_the_table_does_what_it_says(
     site: Site, visit: Visit, ann: Actor, eventually: Callable[..., object]
 ) -> None:
-    desk = Desk(visit(login="ann"), eventually)
+    desk = Desk(visit(login="ann", whole=True), eventually)
     for scene in SCENES:
         scene(desk)
     for action, row in keys.ROWS.items():
@@ -533,7 +533,7 @@ def test_keys_are_about_the_chosen_row_whichever_entry_is_open(
 def test_the_original_of_the_chosen_row_is_shown(
     visit: Visit, ann: Actor, eventually: Callable[..., object], key: str
 ) -> None:
-    page = visit(login="ann", routes=True)
+    page = visit(login="ann", routes=True, whole=True)
     page.context.route("https://site.example/**", lambda route: route.fulfill(body=""))
     desk = Desk(page, eventually)
     _rest(desk)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
-from tests.conftest import CHROMIUM_ARGS
 from tests.support.reader import add_user
 
 Eventually = Callable[..., Any]
@@ -23,19 +20,11 @@ _SHOWN = """async () => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def chromium(chromium: Browser, chromium_path: str) -> Iterator[Browser]:
-    """One that can show notifications."""
-    whole = chromium.browser_type.launch(executable_path=chromium_path, args=CHROMIUM_ARGS)
-    with contextlib.closing(whole):
-        yield whole
-
-
 def test_a_message_is_shown_where_no_page_is_in_sight(
     site: Site, visit: Callable[..., Page], eventually: Eventually
 ) -> None:
     add_user(site.services, "ann")
-    page = visit(login="ann", expect="incognito mode")
+    page = visit(login="ann", whole=True, expect="incognito mode")
     page.context.grant_permissions(["notifications"], origin=site.url)
     cdp = page.context.new_cdp_session(page)
     workers: dict[str, str] = {}
@@ -94,7 +83,7 @@ def test_a_message_is_shown_where_no_page_is_in_sight(
 
 def test_the_page_says_what_stands_in_the_way(site: Site, visit: Callable[..., Page]) -> None:
     add_user(site.services, "ann")
-    page = visit(login="ann")
+    page = visit(login="ann", whole=True)
     page.add_init_script("Object.defineProperty(Notification, 'permission', { get: () => 'denied' });")
     page.goto(PAGE)
     expect(page.locator("#push")).to_contain_text("This browser blocks notifications of this site.")
