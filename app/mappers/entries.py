@@ -424,7 +424,7 @@ def _body(entry: NewEntry | EntryChange) -> Doc:
 
 def _file(file: Enclosure) -> Doc:
     doc: Doc = {"url": file.url, "type": file.type, "length": file.length}
-    return {**doc, "text": file.text} if file.text else doc
+    return doc | {k: v for k, v in (("text", file.text), ("duration", file.duration)) if v}
 
 
 def _said(doc: Doc) -> list[Any]:

@@ -34,6 +34,8 @@ class ParserPath(enum.StrEnum):
 
 #: What browsers show, and what only says that it is a picture.
 _SHOWN = {f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "webp", "avif", "svg+xml", "bmp", "*")}
+#: Parts of the types that feeds give to recordings; "x-audio/mp3" is one.
+_PLAYED = ("audio", "video", "mpeg", "mp4", "ogg", "octet-stream")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,12 +45,14 @@ class Enclosure:
     Attributes:
         length: in bytes, None when not told.
         text: what a picture shows, for who does not see it.
+        duration: of a recording, in seconds; None when not told.
     """
 
     url: str
     type: str | None = None
     length: int | None = None
     text: str = ""
+    duration: int | None = None
 
     @property
     def is_picture(self) -> bool:
@@ -56,6 +60,11 @@ class Enclosure:
         if not self.url.startswith(("http://", "https://")):
             return False
         return self.type.partition(";")[0] in _SHOWN if self.type else looks_like_picture(self.url)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether it is to be heard or watched, as far as is told."""
+        return not self.is_picture and (self.type is None or any(kind in self.type for kind in _PLAYED))
 
 
 def looks_like_picture(url: str) -> bool:

@@ -189,6 +189,13 @@ def size(octets: int | None) -> str:
     return str(format_unit(value, f"digital-{unit}", "short", format=pattern, locale=_locale()))
 
 
+def playtime(seconds: int) -> str:
+    """Return how long a recording plays, as players show it: "4:05", "1:02:33"."""
+    minutes, rest = divmod(seconds, MINUTE)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def per_week(rate: float | None) -> str:
     """Return a posting rate in words: "3 a day", "2 a week", "1 a month"."""
     if not rate:

@@ -95,6 +95,7 @@ def install(app: Flask) -> None:
         size=present.size,
         rate=present.per_week,
         filename=present.filename,
+        playtime=present.playtime,
         browser=present.browser,
         found=finding.marked,
         note=finding.note,

@@ -273,7 +273,10 @@ def test_an_entry_that_is_listed_again_keeps_its_place_and_says_what_it_says_now
     feed_id = world.feed()
     world.store(feed_id, [new_entry(2), new_entry(1)])
     later = NOW + dt.timedelta(hours=1)
-    files = Enclosure("https://example.org/e", None, 3), Enclosure("https://example.org/p", text="A lizard")
+    files = (
+        Enclosure("https://example.org/e", None, 3),
+        Enclosure("https://example.org/p", text="A lizard", duration=9),
+    )
     rich = {"image": "https://example.org/i", "enclosures": files}
     world.store(feed_id, [new_entry(3)._replace(**rich)], now=later)
     again = [new_entry(1, later, title), new_entry(3, later)._replace(**rich), new_entry(4, later)]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 
 import pytest
@@ -499,6 +500,68 @@ def test_enclosures() -> None:
     assert found.enclosures == (Enclosure("http://example.org/a", "audio/ogg", None),)
     old = feed_of((corpus.root() / "feeds/atom/cheapstingybargains.com-e1b6ab.xml").read_bytes())
     assert [file.type for file in old.entries[1].enclosures] == ["audio/mpeg"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1:02:33", 3753),
+        ("32:05", 1925),
+        (" 1925 ", 1925),
+        ("00:09:59.5", 599),
+        ("90:00", 5400),
+        ("0", None),
+        ("00:00:00", None),
+        ("1925000", None),
+        ("-5", None),
+        ("1:2:3:4", None),
+        ("an hour", None),
+        ("٣٢:٠٥", None),
+        ("9" * 5000, None),
+    ],
+)
+def test_durations(text: str, seconds: int | None) -> None:
+    sound = "<enclosure url='/1.mp3' type='audio/mpeg'/>"
+    picture = "<enclosure url='/1.jpg' type='image/jpeg'/><enclosure url='/1.pdf' type='application/pdf'/>"
+    told = f"<itunes:duration>{text}</itunes:duration>"
+    for found in item(told + picture + sound), item(picture + sound + told):
+        assert [file.duration for file in found.enclosures] == [None, None, seconds]
+    assert item(told).enclosures == ()
+
+
+def test_durations_of_single_files() -> None:
+    """What a file says of itself counts; what the entry says is about its first recording."""
+    short = "<media:content url='/1.mp4' type='video/mp4' duration='61'/>"
+    long = "<enclosure url='/2.mp3' type='audio/mpeg'/><media:content url='/2.mp3' medium='audio' duration='3600'/>"
+    told = "<itunes:duration>99</itunes:duration>"
+    assert [file.duration for file in item(told + short + long).enclosures] == [61, 3600]
+    assert [file.duration for file in item("<enclosure url='/3'/>" + told + short).enclosures] == [99, 61]
+    burnt = "<feedburner:origEnclosureLink>http://e.org/4.mp4</feedburner:origEnclosureLink>"
+    assert item(short + burnt).enclosures == (Enclosure("http://e.org/4.mp4", "video/mp4", duration=61),)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [(1925, 1925), (61.7, 61), ("61", 61), (True, None), (-1, None), (1e300, None), (None, None), ([], None)],
+)
+def test_durations_of_attachments(told: object, seconds: int | None) -> None:
+    file = {"url": "/a.mp3", "mime_type": "audio/mpeg", "duration_in_seconds": told}
+    items = [{"id": "1", "attachments": [file]}]
+    found = feed_of(json.dumps({"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": items}))
+    assert [file.duration for file in found.entries[0].enclosures] == [seconds]
+
+
+def test_durations_are_read_on_each_path() -> None:
+    """A genuine podcast, whole and broken in two ways."""
+    body = (corpus.root() / "feeds/rss/fallthrough.fm-726143.xml").read_bytes()
+    broken = body.replace(b"</title>", b" &  </title>")
+    lost = body.replace(b"<itunes:duration>", b"<enclosure url=x.mp3><itunes:duration>")
+    paths = ParserPath.STRICT, ParserPath.REPAIRED, ParserPath.FEEDPARSER
+    for markup, path in zip((body, broken, lost), paths, strict=True):
+        found = feed_of(markup)
+        assert found.parser is path
+        seconds = [entry.enclosures[0].duration for entry in found.entries]
+        assert (len(seconds), seconds[0], None in seconds) == (64, 3380, False)
 
 
 @pytest.mark.parametrize(

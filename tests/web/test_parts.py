@@ -110,6 +110,13 @@ def test_sizes_are_told_in_round_numbers(octets: int | None, words: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("seconds", "words"), [(5, "0:05"), (245, "4:05"), (3753, "1:02:33"), (90_000, "25:00:00")]
+)
+def test_recordings_are_told_as_players_do(seconds: int, words: str) -> None:
+    assert present.playtime(seconds) == words
+
+
+@pytest.mark.parametrize(
     ("rate", "words"),
     [(None, "rarely"), (21, "3 a day"), (2, "2 a week"), (0.5, "2 a month"), (0.05, "a few a year")],
 )

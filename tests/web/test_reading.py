@@ -355,14 +355,14 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
     files = [
         {"url": _PICTURE.format(1), "type": "image/jpeg", "length": 1, "text": "A lizard"},
         {"url": _PICTURE.format(2), "type": None, "length": None},
-        {"url": "https://site.example/talk.mp3", "type": "audio/mpeg", "length": 4_000_000},
+        {"url": "https://site.example/talk.mp3", "type": "audio/mpeg", "length": 4_000_000, "duration": 245},
     ]
     db.entries.update_one({"_id": entry}, {"$set": {"enclosures": files, "image": _PICTURE.format(1)}})
     both = [(_PICTURE.format(1), "A lizard"), (_PICTURE.format(2), "")]
     for page in shown, whole:
         assert _pictures(ann.get(page).text) == both, page
     (listed,) = lxml.html.fromstring(ann.get(shown).text).xpath("//ul[@class='files']/li")
-    assert " ".join(listed.text_content().split()) == "talk.mp3 audio/mpeg 4 MB"
+    assert " ".join(listed.text_content().split()) == "talk.mp3 audio/mpeg 4:05 4 MB"
     # Without files it is the one that stands for the entry.
     db.entries.update_one({"_id": entry}, {"$unset": {"enclosures": ""}})
     for page in shown, whole:

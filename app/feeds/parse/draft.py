@@ -28,6 +28,9 @@ _MOST_PARTS = 64
 _SAMPLE = 31
 #: A picture in a text that does not say itself that nobody is to see it.
 _PICTURE = re.compile(r"""<img\b(?![^<>]{0,500}\b(?:width|height)\s*=\s*["']?[01]\b)""", re.IGNORECASE)
+_DURATION = re.compile(r"(?:(?:([0-9]{1,3}):)?([0-9]{1,4}):)?([0-9]{1,7})(?:\.[0-9]{0,20})?")
+#: In seconds; more is a mistake, of milliseconds mostly.
+_LONGEST_RECORDING = 864_000
 #: Names of one document that are remembered as they came out.
 _MOST_NAMES = 256
 _C1 = {
@@ -139,6 +142,8 @@ class EntryDraft:
     summary_rank = 0
     image: str | None = None
     image_rank = 0
+    #: Of the recording that the entry is about, as written.
+    duration: str | None = None
     chain: Chain | None = None
 
     def __init__(self, ctx: Context, base: str) -> None:
@@ -212,16 +217,30 @@ class EntryDraft:
                 words = self.ctx.line(text())
                 self.enclosures[url] = Enclosure(url, told.type or kind, told.length or size, words)
 
-    def add_enclosure(self, address: str | None, kind: str | None, length: str | int | None) -> None:
-        """Take a file; its type and length may be missing or nonsense."""
+    def add_enclosure(
+        self,
+        address: str | None,
+        kind: str | None,
+        length: str | int | None,
+        duration: str | float | None = None,
+    ) -> None:
+        """Take a file; its type, length and duration may be missing or nonsense."""
         url = self.ctx.join(self.base, address)
         if not url or len(self.enclosures) >= _MOST_PARTS:
             return
         kind = kind.strip()[:100].lower() if kind else None
         if url not in self.enclosures:
             self.enclosures[url] = Enclosure(url, kind or None, to_length(length))
+        if duration and (seconds := to_seconds(duration)):
+            self.enclosures[url] = dataclasses.replace(self.enclosures[url], duration=seconds)
         if kind and kind.startswith("image/"):
             self.offer_image(30, url)
+
+    def _time_recording(self, duration: str) -> None:
+        """Give the entry's duration to its recording: the first one, which the others are editions of."""
+        file = next((file for file in self.enclosures.values() if file.is_recording), None)
+        if file and file.duration is None:
+            self.enclosures[file.url] = dataclasses.replace(file, duration=to_seconds(duration))
 
     def finish(self) -> ParsedEntry:
         """Clean the winners and return the entry."""
@@ -239,6 +258,8 @@ class EntryDraft:
                 title = ctx.line(title)
         if self.pictures and not _PICTURE.search(self.content or self.summary):
             self._show_pictures()
+        if self.duration and self.enclosures:
+            self._time_recording(self.duration)
         base = self.content_base or self.base
         return ParsedEntry(
             guid=self.guid,
@@ -364,6 +385,19 @@ def _is_rising(sample: Sequence[ParsedEntry]) -> bool:
     dates = [when for entry in sample if (when := entry.published or entry.updated)]
     rising = sum(before < after for before, after in pairwise(dates))
     return 3 * rising > 2 * (len(sample) - 1)
+
+
+def to_seconds(value: str | float) -> int | None:
+    """Return a duration in whole seconds; None for what is none, nothing, or longer than ten days.
+
+    ``HH:MM:SS``, ``MM:SS`` or seconds (Apple's podcast RSS, ``itunes:duration``), with a fraction or without.
+    """
+    found = _DURATION.fullmatch(str(value).strip())
+    if not found:
+        return None
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    whole = 3600 * hours + 60 * minutes + seconds
+    return whole if 0 < whole <= _LONGEST_RECORDING else None
 
 
 def to_length(value: str | int | float | None) -> int | None:

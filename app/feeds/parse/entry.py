@@ -91,6 +91,10 @@ def _category(draft: EntryDraft, el: _Element) -> None:
     draft.add_category(el.text or el.get("text") or el.get("label") or el.get("term"))
 
 
+def _itunes_duration(draft: EntryDraft, el: _Element) -> None:
+    draft.duration = el.text
+
+
 def _itunes_category(draft: EntryDraft, el: _Element) -> None:
     draft.add_category(el.get("text"))
     for child in el:
@@ -165,7 +169,7 @@ def _original_file(draft: EntryDraft, el: _Element) -> None:
     """Replace the enclosure that FeedBurner put its own address into, which is the last one."""
     if draft.enclosures:
         _, file = draft.enclosures.popitem()
-        draft.add_enclosure(el.text, file.type, file.length)
+        draft.add_enclosure(el.text, file.type, file.length, file.duration)
     else:
         draft.add_enclosure(el.text, None, None)
 
@@ -275,6 +279,7 @@ HANDLERS: dict[str, Handler] = MEDIA | {
     "itunes:summary": _itunes_summary,
     "itunes:subtitle": _itunes_subtitle,
     "itunes:image": _image,
+    "itunes:duration": _itunes_duration,
     "itunes:keywords": keywords,
     "itunes:category": _itunes_category,
     "ev:chain": chain.read_xml,

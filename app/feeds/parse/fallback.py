@@ -137,6 +137,7 @@ def _entry(feed: FeedDraft, item: Any, raw: Callable[[str | None], str | None]) 
     # its own "enclosures" expects links as it makes them, and an element may be called so
     for file in (link for link in _parts(item, "links") if link.get("rel") == "enclosure"):
         entry.add_enclosure(file.get("href") or file.get("url"), file.get("type"), file.get("length"))
+    entry.duration = _text(item, "itunes_duration")
     _images(entry, item)
     return entry
 

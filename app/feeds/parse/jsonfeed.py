@@ -79,9 +79,13 @@ def _entry(feed: FeedDraft, item: dict[str, Any]) -> EntryDraft:
         entry.add_category(_text(tag))
     for file in _list(item.get("attachments")):
         if isinstance(file, dict):
-            size = file.get("size_in_bytes")
-            length = size if isinstance(size, (int, str)) else None
-            entry.add_enclosure(_text(file.get("url")), _text(file.get("mime_type")), length)
+            size, seconds = file.get("size_in_bytes"), file.get("duration_in_seconds")
+            entry.add_enclosure(
+                _text(file.get("url")),
+                _text(file.get("mime_type")),
+                size if isinstance(size, (int, str)) else None,
+                seconds if isinstance(seconds, (int, float, str)) else None,
+            )
     if JSON_NAME in item:
         chain.read_json(entry, item[JSON_NAME])
     return entry

@@ -45,7 +45,7 @@ def _media_content(draft: EntryDraft, el: _Element) -> None:
     if medium == "image" or (not medium and looks_like_picture(url or "")):
         _picture(draft, el, kind)
     elif medium and kind not in _PLAYERS:
-        draft.add_enclosure(url, kind, el.get("fileSize"))
+        draft.add_enclosure(url, kind, el.get("fileSize"), el.get("duration"))
     if len(el):
         _media_group(draft, el)
 

@@ -23,11 +23,12 @@ GROUP = "Entries"
 
 
 class File(Shape, frozen=True):
-    """A file that belongs to an entry; `length` in bytes."""
+    """A file that belongs to an entry; `length` in bytes, `duration` in seconds."""
 
     url: str
     type: str | None
     length: int | None
+    duration: int | None
 
 
 class Entry(Shape, frozen=True):
@@ -149,7 +150,9 @@ def get_entry(who: Actor, entry_id: int) -> Entry:
         image=http_only(entry.image) or None,
         categories=entry.categories,
         files=tuple(
-            File(url=f.url, type=f.type, length=f.length) for f in entry.enclosures if http_only(f.url)
+            File(url=f.url, type=f.type, length=f.length, duration=f.duration)
+            for f in entry.enclosures
+            if http_only(f.url)
         ),
         read=found.read,
         starred=found.starred,
