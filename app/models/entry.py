@@ -7,7 +7,7 @@ import datetime as dt
 from typing import NamedTuple
 
 from app.models.chain import Chain
-from app.models.parsed import Enclosure
+from app.models.parsed import Enclosure, has_picture
 from app.models.sharing import Link, Origin
 
 #: Pictures of one entry that are shown with a text that has none.
@@ -114,7 +114,7 @@ class Entry:
 
         None where the text has pictures: feeds tell of those again, in other sizes.
         """
-        if "<img" in (self.content or self.summary):
+        if has_picture(self.content or self.summary):
             return ()
         found = [file for file in self.enclosures if file.is_picture]
         if not found and self.image:

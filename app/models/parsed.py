@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+import itertools
+import re
 from typing import NamedTuple
 
 from app.models.chain import Chain
@@ -34,8 +36,16 @@ class ParserPath(enum.StrEnum):
 
 #: What browsers show, and what only says that it is a picture.
 _SHOWN = {f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "webp", "avif", "svg+xml", "bmp", "*")}
-#: Parts of the types that feeds give to recordings; "x-audio/mp3" is one.
-_PLAYED = ("audio", "video", "mpeg", "mp4", "ogg", "octet-stream")
+_IMAGE = re.compile(r"<img\b[^<>]{0,2000}", re.IGNORECASE)
+#: A picture of the size of a letter, by its size (as in :mod:`app.feeds.parse.media`) or by its name; of them
+#: those that nobody is to see.
+_LETTER = re.compile(
+    r"""\b(?:width|height)\s*=\s*["']?(?:[0-3]?[0-9]|4[0-8])(?![0-9.%])"""
+    r"""|/emojis?/|\brel=["']?emoji|/smilies/|\bclass=["'](?:[\w-]{1,40}\s){0,4}(?:emoji|wp-smiley)\b""",
+    re.IGNORECASE,
+)
+#: Pictures of one text that are looked at.
+_MOST_SIGNS = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,10 +71,10 @@ class Enclosure:
             return False
         return self.type.partition(";")[0] in _SHOWN if self.type else looks_like_picture(self.url)
 
-    @property
-    def is_recording(self) -> bool:
-        """Whether it is to be heard or watched, as far as is told."""
-        return not self.is_picture and (self.type is None or any(kind in self.type for kind in _PLAYED))
+
+def has_picture(html: str) -> bool:
+    """Whether a text shows a picture that is more than a sign in it (an emoji) or a counting pixel."""
+    return any(not _LETTER.search(tag[0]) for tag in itertools.islice(_IMAGE.finditer(html), _MOST_SIGNS))
 
 
 def looks_like_picture(url: str) -> bool:

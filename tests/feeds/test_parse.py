@@ -366,6 +366,24 @@ def test_content_is_relative_to_its_entry() -> None:
     assert entry("<link href='http://e.org/p/1'/><content>x</content>").base_url == "http://e.org/p/1"
 
 
+def test_content_of_a_link_blog_is_relative_to_its_own_page() -> None:
+    link, text = "<link>https://other.example/article/</link>", "<description>x</description>"
+    own = item(link + "<guid isPermaLink='true'>http://example.org/linked/1</guid>" + text)
+    assert (own.url, own.base_url) == ("https://other.example/article/", "http://example.org/linked/1")
+    for guid in "http://third.example/1", "tag:example.org,2020:1", "urn://example.org/1":
+        assert item(f"{link}<guid>{guid}</guid>{text}").base_url == "https://other.example/article/"
+    both = item("<link>http://example.org/1</link><guid>http://example.org/?p=1</guid>" + text)
+    assert both.base_url == "http://example.org/1"
+
+
+def test_summaries_have_a_base_of_their_own() -> None:
+    summary = "<summary type='html' xml:base='http://z.example/'>s</summary>"
+    base = 'xmlns="http://www.w3.org/2005/Atom" xml:base="http://b.example/"'
+    content = "<content type='html'>c</content>"
+    feed = feed_of(f"<feed {base}><entry>{summary}</entry><entry>{summary}{content}</entry></feed>")
+    assert [entry.base_url for entry in feed.entries] == ["http://z.example/", "http://b.example/"]
+
+
 @pytest.mark.parametrize(
     ("path", "page"),
     [
@@ -431,6 +449,14 @@ def test_rdf_about_is_the_guid() -> None:
         ("<author>Ann Lee &lt;a@b.org&gt;</author>", "Ann Lee"),
         ("<author>Ann Lee (mailto:a@b.org)</author>", "Ann Lee"),
         ("<author>a@b.org</author>", "a@b.org"),
+        ("<author>a@b.org (Foo (Bar))</author>", "Foo (Bar)"),
+        ("<author>Foo (Bar) (a@b.org)</author>", "Foo (Bar)"),
+        (
+            "<dc:creator>Jun Liu</dc:creator><dc:creator>Jun Li</dc:creator><dc:creator>Wei Wang</dc:creator>"
+            "<dc:creator>Jun Li</dc:creator>",
+            "Jun Liu, Jun Li, Wei Wang",
+        ),
+        ("<dc:creator>Liu, Jun</dc:creator><dc:creator>Liu, Jun</dc:creator>", "Liu, Jun"),
         ("<author>a@b.org (Ann)</author><dc:creator>Bob</dc:creator>", "Bob"),
         ("<dc:creator>Bob</dc:creator><dc:creator>Eve</dc:creator>", "Bob, Eve"),
         ("<itunes:author>Pod</itunes:author>", "Pod"),
@@ -446,6 +472,8 @@ def test_authors(text: str, author: str) -> None:
 def test_entries_without_author_have_that_of_the_feed() -> None:
     feed = atom("<title>x</title>", "<author><name>Ann</name></author><author><name>Bob</name></author>")
     assert feed.entries[0].author == "Ann, Bob"
+    names = "".join(f"<author><name>{name}</name></author>" for name in ("Anna", "Ann", "Anna"))
+    assert atom("<title>x</title>", names).entries[0].author == "Anna, Ann"
 
 
 def test_dates() -> None:
@@ -508,6 +536,7 @@ def test_enclosures() -> None:
         ("1:02:33", 3753),
         ("32:05", 1925),
         (" 1925 ", 1925),
+        ("3661,5", 3661),
         ("00:09:59.5", 599),
         ("90:00", 5400),
         ("0", None),
@@ -529,13 +558,35 @@ def test_durations(text: str, seconds: int | None) -> None:
     assert item(told).enclosures == ()
 
 
+@pytest.mark.parametrize(
+    ("file", "is_recording"),
+    [
+        ("url='/a' type='mp3'", True),
+        ("url='/a' type='x-audio/mp3'", True),
+        ("url='/a.m4a?x=1' type='application/force-download'", True),
+        ("url='/a' type='application/octet-stream'", True),
+        ("url='/a.MP3'", True),
+        ("url='/a'", True),
+        ("url='/a.jpg'", False),
+        ("url='/a.pdf' type='application/pdf'", False),
+        ("url='/a.mp3.torrent' type='application/x-bittorrent'", False),
+    ],
+)
+def test_durations_are_of_what_plays(file: str, is_recording: bool) -> None:
+    told = "<itunes:duration>9</itunes:duration><itunes:duration/>"
+    assert item(f"<enclosure {file}/>{told}").enclosures[0].duration == (9 if is_recording else None)
+    before = item(f"<enclosure url='/notes'/><enclosure url='/cover'/><enclosure {file}/>{told}")
+    if "type" in file and "octet" not in file:
+        assert [f.duration for f in before.enclosures][1:] == [None, 9 if is_recording else None]
+
+
 def test_durations_of_single_files() -> None:
     """What a file says of itself counts; what the entry says is about its first recording."""
     short = "<media:content url='/1.mp4' type='video/mp4' duration='61'/>"
     long = "<enclosure url='/2.mp3' type='audio/mpeg'/><media:content url='/2.mp3' medium='audio' duration='3600'/>"
     told = "<itunes:duration>99</itunes:duration>"
     assert [file.duration for file in item(told + short + long).enclosures] == [61, 3600]
-    assert [file.duration for file in item("<enclosure url='/3'/>" + told + short).enclosures] == [99, 61]
+    assert [file.duration for file in item("<enclosure url='/3'/>" + told + short).enclosures] == [None, 61]
     burnt = "<feedburner:origEnclosureLink>http://e.org/4.mp4</feedburner:origEnclosureLink>"
     assert item(short + burnt).enclosures == (Enclosure("http://e.org/4.mp4", "video/mp4", duration=61),)
 
@@ -598,6 +649,17 @@ def test_pictures_of_their_own_are_files_where_the_text_has_none() -> None:
     assert item("<description>&lt;IMG src='/1.jpg'&gt;</description>" + one + two).enclosures == ()
     sizes = "<media:content url='/s.jpg' width='140'/><media:content url='/l.jpg' width='460'/>"
     assert item(sizes).enclosures == ()
+    for sign in (
+        "width='16' height='16' rel='emoji' src='/blobcat.png'",
+        "src='/images/core/emoji/15/72x72/1f642.png' alt='x'",
+        "src='/x.gif' alt=':)' class='wp-smiley'",
+        "height=20 src='/1.png'",
+        "src='/count.gif' width='1' height='1'",
+    ):
+        text = f"<description>&lt;p&gt;Look &lt;img {sign}&gt;</description>"
+        assert item(text + one + two).enclosures == found, sign
+    for shown in "width='160' height='48%' src='/1.png'", "src='/a-film-about-emoji.jpg'":
+        assert item(f"<description>&lt;img {shown}&gt;</description>{one}").enclosures == (), shown
     assert item(f"<media:group>{one}{two}</media:group>").enclosures == ()
     (bare,) = item("<media:content url='/photo/1' medium='image'/>").enclosures
     assert (bare.type, bare.is_picture) == ("image/*", True)

@@ -239,8 +239,7 @@ def _author(draft: FeedDraft, el: _Element) -> None:
 
 def _atom_author(draft: FeedDraft, el: _Element) -> None:
     name = draft.ctx.person(entries.nested_name(el) or "")
-    if name and name not in draft.author and len(draft.author) < draft.ctx.limits.title // 2:
-        draft.author = f"{draft.author}, {name}" if draft.author else name
+    draft.author = draft.ctx.beside(draft.author, name)
 
 
 def _ttl(draft: FeedDraft, el: _Element) -> None:

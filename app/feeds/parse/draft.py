@@ -18,7 +18,7 @@ from app.feeds.parse.limits import Limits
 from app.feeds.parse.markup import text_kept
 from app.feeds.text import plain
 from app.models.chain import Chain
-from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath, has_picture
 
 T = TypeVar("T")
 
@@ -26,9 +26,14 @@ _LONGEST_URL = 8192
 _MOST_PARTS = 64
 #: Entries whose dates tell in which order a feed lists them.
 _SAMPLE = 31
-#: A picture in a text that does not say itself that nobody is to see it.
-_PICTURE = re.compile(r"""<img\b(?![^<>]{0,500}\b(?:width|height)\s*=\s*["']?[01]\b)""", re.IGNORECASE)
-_DURATION = re.compile(r"(?:(?:([0-9]{1,3}):)?([0-9]{1,4}):)?([0-9]{1,7})(?:\.[0-9]{0,20})?")
+_DURATION = re.compile(r"(?:(?:([0-9]{1,3}):)?([0-9]{1,4}):)?([0-9]{1,7})(?:[.,][0-9]{0,20})?")
+#: Parts of the types that feeds give to recordings ("x-audio/mp3"), how some names end, what any file is.
+_PLAYED = ("audio", "video", "mpeg", "mp3", "mp4", "m4a")
+_RECORDINGS = (
+    *(".mp3", ".m4a", ".m4b", ".ogg", ".oga", ".opus", ".aac", ".flac", ".wav"),
+    *(".mp4", ".m4v", ".ogv", ".webm", ".mov"),
+)
+_UNTOLD = {"application/octet-stream", "application/force-download", "application/x-download"}
 #: In seconds; more is a mistake, of milliseconds mostly.
 _LONGEST_RECORDING = 864_000
 #: Names of one document that are remembered as they came out.
@@ -45,6 +50,8 @@ class Context:
 
     def __init__(self, url: str, limits: Limits) -> None:
         self.base = url
+        #: The feed's host as its addresses have it.
+        self.own = f"//{url.split('/', 3)[2]}/" if url.count("/") > 2 else url
         self.limits = limits
         self.has_bases = False
         self.mend: Callable[[str], str] | None = None
@@ -107,12 +114,20 @@ class Context:
                 self._names[text] = found
         return found
 
+    def beside(self, names: str, name: str) -> str:
+        """Return names with one more, unless it is among them or they are many."""
+        if not name or f", {name}, " in f", {names}, " or len(names) >= self.limits.title // 2:
+            return names
+        return f"{names}, {name}" if names else name
+
     def person(self, text: str) -> str:
         """Return the name out of ``mail (Name)``, ``Name <mail>`` or whatever stands there."""
         text = self.name(text)
         if "@" not in text or text[-1:] not in (")", ">"):
             return text
-        before, bracket, inside = text[:-1].rpartition("(" if text[-1] == ")" else "<")
+        before, bracket, inside = text[:-1].partition("(" if text[-1] == ")" else "<")
+        if "@" not in before:
+            before, bracket, inside = text[:-1].rpartition(bracket or "(")
         name = (before if "@" in inside else inside).strip()
         return name if bracket and name else text
 
@@ -140,6 +155,7 @@ class EntryDraft:
     content_base: str | None = None
     summary = ""
     summary_rank = 0
+    summary_base: str | None = None
     image: str | None = None
     image_rank = 0
     #: Of the recording that the entry is about, as written.
@@ -173,8 +189,8 @@ class EntryDraft:
         name = self.ctx.person(text)
         if rank > self.author_rank:
             self.author, self.author_rank = name, rank
-        elif name not in self.author and len(self.author) < self.ctx.limits.title // 2:
-            self.author += ", " + name
+        else:
+            self.author = self.ctx.beside(self.author, name)
 
     def offer_published(self, rank: int, text: str | None) -> None:
         if rank > self.published_rank and text and not text.isspace():
@@ -188,9 +204,9 @@ class EntryDraft:
         if rank > self.content_rank and markup and not markup.isspace():
             self.content, self.content_rank, self.content_base = markup, rank, base
 
-    def offer_summary(self, rank: int, markup: str) -> None:
+    def offer_summary(self, rank: int, markup: str, base: str | None = None) -> None:
         if rank > self.summary_rank and markup and not markup.isspace():
-            self.summary, self.summary_rank = markup, rank
+            self.summary, self.summary_rank, self.summary_base = markup, rank, base
 
     def offer_image(self, rank: int, address: str | None) -> None:
         if rank > self.image_rank and address:
@@ -238,8 +254,8 @@ class EntryDraft:
 
     def _time_recording(self, duration: str) -> None:
         """Give the entry's duration to its recording: the first one, which the others are editions of."""
-        file = next((file for file in self.enclosures.values() if file.is_recording), None)
-        if file and file.duration is None:
+        file = max(self.enclosures.values(), key=_playing)
+        if _playing(file) and file.duration is None:
             self.enclosures[file.url] = dataclasses.replace(file, duration=to_seconds(duration))
 
     def finish(self) -> ParsedEntry:
@@ -256,11 +272,12 @@ class EntryDraft:
                 title = " ".join(title.split())[: ctx.limits.title]
             else:
                 title = ctx.line(title)
-        if self.pictures and not _PICTURE.search(self.content or self.summary):
+        if self.pictures and not has_picture(self.content or self.summary):
             self._show_pictures()
         if self.duration and self.enclosures:
             self._time_recording(self.duration)
-        base = self.content_base or self.base
+        base = (self.content_base if self.content else self.summary_base) or self.base
+        page = self._own_page(link) if link and self.guid else link
         return ParsedEntry(
             guid=self.guid,
             url=link,
@@ -270,12 +287,19 @@ class EntryDraft:
             updated=parse_date(self.updated) if self.updated else None,
             content=ctx.html(self.content) if self.content else "",
             summary=ctx.html(self.summary) if self.summary else "",
-            base_url=link or ctx.base if base == ctx.base else self._base_told(base, link),
+            base_url=page or ctx.base if base == ctx.base else self._base_told(base, page),
             categories=tuple(self.categories),
             enclosures=tuple(self.enclosures.values()),
             image=self.image,
             chain=self.chain,
         )
+
+    def _own_page(self, link: str) -> str:
+        """Return the page that the text is on: a link blog's links lead to what it is about, elsewhere."""
+        own, guid = self.ctx.own, self.guid
+        if guid is None or own in link or own not in guid or guid[:4].lower() != "http":
+            return link
+        return self.ctx.join(self.base, guid) or link
 
     def _base_told(self, base: str, link: str | None) -> str:
         """Return what the text's addresses are relative to where xml:base says that."""
@@ -385,6 +409,16 @@ def _is_rising(sample: Sequence[ParsedEntry]) -> bool:
     dates = [when for entry in sample if (when := entry.published or entry.updated)]
     rising = sum(before < after for before, after in pairwise(dates))
     return 3 * rising > 2 * (len(sample) - 1)
+
+
+def _playing(file: Enclosure) -> int:
+    """Return how likely a file is a recording; 0: it is none."""
+    kind = file.type or "application/octet-stream"
+    if any(part in kind for part in _PLAYED):
+        return 3
+    if file.url.partition("?")[0].lower().endswith(_RECORDINGS):
+        return 2
+    return int(kind in _UNTOLD and not file.is_picture)
 
 
 def to_seconds(value: str | float) -> int | None:

@@ -57,7 +57,7 @@ def _guid(draft: EntryDraft, el: _Element) -> None:
 
 
 def _description(draft: EntryDraft, el: _Element) -> None:
-    draft.offer_summary(9, lines_kept(text_of(el)))
+    draft.offer_summary(9, lines_kept(text_of(el)), base_of(el, draft.base, draft))
 
 
 def _encoded(draft: EntryDraft, el: _Element) -> None:
@@ -92,7 +92,7 @@ def _category(draft: EntryDraft, el: _Element) -> None:
 
 
 def _itunes_duration(draft: EntryDraft, el: _Element) -> None:
-    draft.duration = el.text
+    draft.duration = draft.duration or el.text
 
 
 def _itunes_category(draft: EntryDraft, el: _Element) -> None:
@@ -213,7 +213,7 @@ def _atom_content(draft: EntryDraft, el: _Element) -> None:
 
 def _atom_summary(draft: EntryDraft, el: _Element) -> None:
     text, is_html = construct(el)
-    draft.offer_summary(8, text if is_html else escape(text))
+    draft.offer_summary(8, text if is_html else escape(text), base_of(el, draft.base, draft))
 
 
 def _atom_author(draft: EntryDraft, el: _Element) -> None:
