@@ -42,8 +42,10 @@ _CLOCK = re.compile(r"(\d{1,2})[:.](\d{1,2})(?:[:.](\d{1,2})(?:[.,]\d{0,9})?)?\s
 _OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
 _ISO = re.compile(
     r"(\d{4})(?:-?(\d{2}|\d(?=-))(?:-?(\d{1,2}))?)?"
-    r"(?:[T\s]\s{0,3}(\d{1,2}):?(\d{2})?(?::?(\d{2})(?:[.,]\d{0,12})?)?)?"
-    r"\s{0,3}(Z|[A-Za-z]{1,5}|(?:GMT|UTC)?[+-]\d{1,2}:?\d{0,2})?",
+    r"(?:[T\s]\s{0,3}(\d{1,2}):?(\d{2})?(?::?(\d{2})(?:[.,]\d{0,12})?)?(?:\s{0,3}([ap]m)(?![a-z]))?)?"
+    r"\s{0,3}\(?(Z|[A-Za-z]{1,5}|(?:GMT|UTC)?[+-]\d{1,2}:?\d{0,2})?\)?"
+    # as Go's time.Time.String writes it: "2018-04-04 16:00:00.5 +0000 UTC m=+0.01"
+    r"(?:\s\(?[A-Z]{1,5}\)?)?(?:\sm=[+-][\d.]{1,24})?",
     re.IGNORECASE | re.ASCII,
 )
 #: Figures alone: "2024/01/31", "2024年1月31日", "31.01.2024", each with a time or without.
@@ -102,7 +104,8 @@ def _iso(text: str) -> dt.datetime | None:
     if found is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    return _utc((year, month or 1, day or 1), (hour, minute, second), _zone(found[7] or ""))
+    clock = _of_day(hour, found[7]), minute, second
+    return _utc((year, month or 1, day or 1), clock, _zone(found[8] or ""))
 
 
 def _figures(text: str) -> dt.datetime | None:
@@ -189,10 +192,11 @@ def _day_month_year(words: list[str]) -> tuple[int, int, int] | None:
 def _hours(clock: re.Match[str] | None) -> tuple[int, int, int]:
     if clock is None:
         return 0, 0, 0
-    hour, half = int(clock[1]), (clock[4] or "").lower()
-    if half:
-        hour = hour % 12 + (12 if half == "pm" else 0)
-    return hour, int(clock[2]), int(clock[3] or 0)
+    return _of_day(int(clock[1]), clock[4]), int(clock[2]), int(clock[3] or 0)
+
+
+def _of_day(hour: int, half: str | None) -> int:
+    return hour % 12 + (12 if half.lower() == "pm" else 0) if half else hour
 
 
 def _zone(text: str) -> int | None:

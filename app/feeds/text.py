@@ -49,6 +49,8 @@ _ESCAPED_PAIR = re.compile(
     re.IGNORECASE,
 )
 _ESCAPED_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_EXPONENT = re.compile(r"<sup>([0-9+−–-]{1,9})</sup>")
+_RAISED = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 #: Controls, lone surrogates (no UTF-8, so no store takes them), the byte order mark, non-characters, and what
 #: turns the direction of all that follows, in the line around it too (UAX #9, 2.1 to 2.4).
@@ -68,14 +70,19 @@ def plain(markup: str) -> str:
     """
     if "<" not in markup and "&" not in markup:
         return _tidy(markup)
-    text = html.unescape(_strip(markup))
+    text = html.unescape(_strip(_raised(markup)))
     if "&" in text and _REFERENCE.search(text):
         text = html.unescape(text)
     if "</" in text:
-        text = _ESCAPED_PAIR.sub(lambda m: m["inner"], text)
+        text = _ESCAPED_PAIR.sub(lambda m: m["inner"], _raised(text))
     if "<" in text:
         text = _ESCAPED_BREAK.sub(" ", text)
     return _tidy(text)
+
+
+def _raised(text: str) -> str:
+    """Return text in which exponents are characters: without its markup 10<sup>6</sup> would read 106."""
+    return _EXPONENT.sub(lambda m: m[1].translate(_RAISED), text) if "sup>" in text else text
 
 
 def excerpt(markup: str, length: int) -> str:

@@ -39,6 +39,9 @@ CASES = [
     ("R&D <3", "R&D <3"),
     ("<a title='a > b'>x</a>", "x"),
     ("a\ud800b\ufeff", "ab"),
+    ("10<sup>6</sup> cells, 10<sup>−5</sup> M", "10⁶ cells, 10⁻⁵ M"),
+    ("10&lt;sup&gt;12&lt;/sup&gt; m<sup>2</sup>", "10¹² m²"),
+    ("the 4<sup>th</sup> <sup>[1]</sup>", "the 4th [1]"),
     ("", ""),
 ]
 
