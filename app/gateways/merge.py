@@ -106,12 +106,15 @@ class KeyMerger:
         busy = max(BUSY, wanted.count * BUSY_EACH)
         for _ in range(WINDOWS):
             low = high - span
-            live = [f.feed_id for f in sources if f.newest >= low]
-            taken, some = _fitting(feeds, self._keys.window(live, Range(low, high), busy), wanted)
+            # Nothing is as old (X11). Large pages of quiet feeds make this guess times before the year 1.
+            is_all = low < 0
+            live = [f.feed_id for f in sources if is_all or f.newest >= low]
+            within = Range(None if is_all else low, high)
+            taken, some = _fitting(feeds, self._keys.window(live, within, busy), wanted)
             if taken == busy:
                 break  # a burst: an order by the server is cheaper than all of it
             found += some
-            if len(found) >= wanted.count:
+            if is_all or len(found) >= wanted.count:
                 return sorted(found, key=_PLACE, reverse=True)[: wanted.count]
             # Of many rows that were found the rest is guessed better than by growing.
             more = (wanted.count - len(found)) / len(found) * MARGIN if len(found) > BUSY else GROWTH

@@ -158,7 +158,7 @@ class EntryWriter:
             position = self._feeds.lock(update.feed_id, update.token, session)
             if position is None:
                 return None
-            settled = self._order(update, position, session)
+            settled = self._order(update, position, now, session)
             if state:
                 self._feeds.write([_write(_narrowed(update, settled), settled)], session)
             else:
@@ -175,7 +175,7 @@ class EntryWriter:
             return settled
         raise StoreError(feed_id=update.feed_id)
 
-    def _order(self, update: FeedUpdate, position: Position, session: Session) -> _Settled:
+    def _order(self, update: FeedUpdate, position: Position, now: dt.datetime, session: Session) -> _Settled:
         """Close the gaps above ``last_seq`` and append what is not stored yet."""
         feed_id, place = update.feed_id, position.last_seq
         leftovers = self._entries.above(feed_id, place, session)
@@ -183,6 +183,8 @@ class EntryWriter:
             place += 1
             if leftover.seq != place:
                 self._entries.renumber(feed_id, leftover, place, session)
+        if leftovers:
+            self._entries.reveal(feed_id, [leftover.id for leftover in leftovers], now, session)
         known = (
             self._entries.known(feed_id, [e.guid_hash for e in update.new], session) if update.new else set()
         )

@@ -86,9 +86,11 @@ class Sieve:
 
     def _states_alone(self) -> bool:
         """Whether feeds and read state alone say what fits."""
+        states = {PartKind.READ, PartKind.UNREAD}
         sifted = (*self._query.include, *self._query.exclude)
-        states = {PartKind.READ, PartKind.UNREAD, PartKind.READING}
-        plain = (all(part.kind in states for part in sifted) and self.read is not None) or not sifted
+        known = all(part.kind in states | {PartKind.READING} for part in self._query.include)
+        known = known and all(part.kind in states for part in self._query.exclude)
+        plain = (known and self.read is not None) or not sifted
         uniform = len({p.kind in (PartKind.READ, PartKind.UNREAD) for p in self._query.parts}) == 1
         commented = any(p.kind is PartKind.COMMENTED for p in self._query.parts)
         return plain and uniform and not commented and self._query.until is None

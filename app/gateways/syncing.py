@@ -146,7 +146,8 @@ class SyncGateway:
         marked = self._marked(sieve)
         feeds = list(sieve.feeds)
         arrived = self._arrivals.since(feeds, since, self._most) if feeds else []
-        revised = self._arrivals.revised(feeds, query.since, self._most) if feeds else []
+        where = list({*feeds, *(k.feed_id for k in marked)})
+        revised = self._arrivals.revised(where, query.since, self._most) if where else []
         # A stream that was closed is seen as a whole again, like one that somebody begins to read.
         begins, cards = shelf.sources.subscriptions, shelf.sources.cards
         new = {f for f in feeds if begins[f].id >= since or cards[f].shown_ms * 1000 >= since}
@@ -160,7 +161,11 @@ class SyncGateway:
         byhand = self._keys.by_seqs(touched) if touched else []
         # A mark is a change too, whenever what is marked came.
         named = self._keys.locate(sorted(ids), feeds) if ids and feeds else []
-        named += [k for k in marked if k.id >= since or k.id in ids]
+        changes = ids | {k.id for k in revised}
+        named += [
+            k for k in marked if k.id >= since or k.id in changes or k.seq in numbers.get(k.feed_id, ())
+        ]
+        revised = [k for k in revised if k.feed_id in sieve.feeds]
         found = {k.id: k for k in (*arrived, *revised, *begun, *byhand, *named)}
         after = None if query.after is None else (query.after.at, query.after.id)
         wanted = Wanted(len(found), query.newest_first, None, after)

@@ -75,7 +75,9 @@ class SyncItemGateway:
         shares = self._sight.shares([i for i, e in found.items() if e.of is not None], known)
         liked = self._liked(user_id, list(found), list(shares))
         names = self._names(user_id, shares, known)
-        likers = self._likes.of_each(list(shares), LIKERS) if shares else {}
+        # As on the page: who likes a share is told to who shares; anybody else hears of himself alone.
+        own = [share.id for share in shares.values() if share.user_id == user_id]
+        likers = {i: [user_id] for i in liked} | (self._likes.of_each(own, LIKERS) if own else {})
         labels = _labels(sources, folders)
         items = []
         for key in keys:

@@ -307,6 +307,12 @@ class EntryMapper:
             raise ConflictError(feed_id=feed_id)
 
     @translated
+    def reveal(self, feed_id: int, ids: Sequence[int], now: dt.datetime, session: Session) -> None:
+        """Note that entries can be seen from now on: programs go by ids, which these have had before."""
+        query = {"feed_id": feed_id, "_id": {"$in": list(ids)}}
+        self._entries.update_many(query, {"$set": {"revised": now}}, session=session)
+
+    @translated
     def find(self, entry_id: int, feed_ids: Sequence[int]) -> Entry | None:
         """Return an entry if it belongs to one of these feeds."""
         doc = self._entries.find_one({"_id": entry_id, "feed_id": {"$in": list(feed_ids)}})

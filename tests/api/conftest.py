@@ -19,6 +19,7 @@ from tests.support.reader import add_user, follow
 READ, STARRED = "user/-/state/com.google/read", "user/-/state/com.google/starred"
 READING = "user/-/state/com.google/reading-list"
 API = "/reader/api/0"
+Connect = Callable[..., "Reader"]
 
 
 def password_of(services: Services, actor: Actor, *, fever: bool = False) -> str:

@@ -162,6 +162,24 @@ def test_an_app_follows_comments_and_likes(
     assert reader.ids(of(mira)) == [said], "a public stream may be looked at"
 
 
+def test_W04_who_likes_a_share_is_told_to_who_shares_alone(
+    services: Services, people: People, mira: Actor, ann: Actor, connect: Connect
+) -> None:
+    bob = people.join("bob")
+    people.follow(bob, "mira")
+    said = post(services, mira, "Words")
+    for who in ann, bob:
+        services.talk.like(who, said)
+
+    def likers(who: Actor, name: str) -> list[str]:
+        (item,) = connect(who, name).items(said)
+        return sorted(user["userId"] for user in item["likingUsers"])
+
+    assert likers(ann, "ann") == [str(ann.user_id)]
+    assert likers(bob, "bob") == [str(bob.user_id)]
+    assert likers(mira, "mira") == sorted(str(who.user_id) for who in (ann, bob))
+
+
 def test_one_follows_by_subscribing_and_ends_it_so(
     services: Services, people: People, mira: Actor, connect: Connect
 ) -> None:
