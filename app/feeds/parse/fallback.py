@@ -1,26 +1,31 @@
 """feedparser as the last resort, for documents that no strict parser can read.
 
 It is slow and some of its expressions are quadratic, so that its input is small and scanned first
-(:mod:`app.feeds.parse.guard`). It neither sanitises nor resolves addresses here: both are done for all
-paths in one place, and a resolved guid would differ from the raw one of the other paths.
+(:mod:`app.feeds.parse.guard`); what it would mix up is set apart (:mod:`app.feeds.parse.apart`). It neither
+sanitises nor resolves addresses here: both are done for all paths in one place, and a resolved guid would
+differ from the raw one of the other paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 from xml.sax.saxutils import unescape
 
 import feedparser
 
 from app.errors import ParseError
+from app.feeds.parse import apart
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.guard import guard
 from app.feeds.parse.markup import escape, lines_kept
-from app.feeds.parse.media import is_face
+from app.feeds.parse.media import add_content, breadth, describe, is_face
 from app.feeds.parse.repair import repair, without_prolog
 from app.feeds.text import language
 from app.models.parsed import Format
+
+Raw: TypeAlias = Callable[[str], str]
 
 _FORMATS = {
     "rss090": Format.RSS09X,
@@ -51,14 +56,14 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     """
     # bare "&" would reach guids as "&name;", a stale declaration would name the wrong charset
     body = repair(body) or without_prolog(body)
-    found = _parse(guard(body, draft.ctx.limits))
+    found = _parse(apart.set_apart(guard(body, draft.ctx.limits)))
     version = _FORMATS.get(found.get("version") or "")
     if version is None and not found.entries:
         raise ParseError("not_a_feed", "no parser finds a feed in it")
     draft.format = version or Format.RSS20
     draft.base = draft.ctx.base
-    _feed(draft, found.feed)
     raw = _unescaped if found.bozo else _as_it_is
+    _feed(draft, found.feed, raw)
     for item in found.entries[draft.left_out(found.entries, lambda item: _entry(draft, item, raw)) :]:
         if draft.full():
             break
@@ -74,17 +79,26 @@ def _parse(body: bytes) -> Any:
         raise ParseError("broken_feed", f"{type(e).__name__}: {str(e)[:120]}", headers=headers) from e
 
 
-def _feed(draft: FeedDraft, feed: Any) -> None:
+def _feed(draft: FeedDraft, feed: Any, raw: Raw) -> None:
     draft.offer_title(9, _text(feed, "title") or "")
     draft.offer_link(9, _text(feed, "link"))
     draft.offer_description(9, _text(feed, "subtitle") or "")
     draft.language = language(_text(feed, "language") or "")
-    draft.author = draft.ctx.person(_text(feed, "author") or "")
+    kept = [(kind, text) for kind, text, _ in _kept(feed, raw)]
+    for kind, text in kept:
+        if kind in apart.SUMMARIES:
+            draft.offer_description(5, text)
+    is_atom = _is_atom(draft)
+    names = _people(feed, is_atom) + [text for kind, text in kept if kind in apart.AUTHORS]
+    for name in names if is_atom else names[:1]:
+        draft.author = draft.ctx.beside(draft.author, draft.ctx.person(name))
     for link in _parts(feed, "links"):
         if link.get("rel") == "self":
             draft.self_url = draft.self_url or draft.ctx.join(draft.base, link.get("href"))
         elif link.get("rel") == "hub":
             draft.hub = draft.hub or draft.ctx.join(draft.base, link.get("href"))
+        elif link.get("rel") == "alternate":
+            draft.offer_link(6, link.get("href"))
     draft.offer_icon(9, _text(feed, "icon"))
     for image in _parts(feed, "image"):
         draft.offer_icon(6, image.get("href") or image.get("url"))
@@ -106,40 +120,95 @@ def _parts(holder: Any, name: str) -> list[Any]:
     return [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, dict)]
 
 
-def _as_it_is(text: str | None) -> str | None:
+def _as_it_is(text: str) -> str:
     return text
 
 
-def _unescaped(text: str | None) -> str | None:
+def _unescaped(text: str) -> str:
     """Undo the escapes that the loose parser leaves in plain elements (the strict one does not)."""
-    return unescape(text, {"&quot;": '"', "&apos;": "'"}) if text else text
+    return unescape(text, {"&quot;": '"', "&apos;": "'"})
 
 
-def _entry(feed: FeedDraft, item: Any, raw: Callable[[str | None], str | None]) -> EntryDraft:
+def _kept(holder: Any, raw: Raw) -> Iterator[tuple[str, str, Any]]:
+    """Yield what was set apart: what it is, its text and its attributes."""
+    for part in _parts(holder, apart.KEPT):
+        text = part.get("content")
+        if isinstance(text, str):
+            yield part.get(apart.KIND) or "", raw(text), part
+
+
+def _people(holder: Any, is_atom: bool) -> list[str]:
+    """Return the names of authors; of one alone in RSS as it is written."""
+    authors = _parts(holder, "authors")
+    if len(authors) < (1 if is_atom else 2):
+        return list(filter(None, [_text(holder, "author")]))
+    names = [str(author.get("name") or author.get("email") or "") for author in authors]
+    # of "Foo (Bar)" the last bracket is taken off, as if a mail address stood in front
+    return [f"{name})" if name.count("(") > name.count(")") else name for name in names]
+
+
+def _is_atom(draft: FeedDraft) -> bool:
+    return draft.format in (Format.ATOM03, Format.ATOM10)
+
+
+def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
     entry = EntryDraft(feed.ctx, feed.base)
-    entry.offer_guid(9, raw(_text(item, "id")))
+    captions: dict[str, str] = {}
+    for kind, text, told in _kept(item, raw):
+        _set_apart(entry, kind, text, told)
+        if kind == apart.CAPTION and (url := told.get(apart.PICTURE)):
+            captions.setdefault(url, text)
+    entry.offer_guid(3, raw(_text(item, "id") or ""))
     entry.offer_link(9, _text(item, "link"))
-    entry.original = raw(_text(item, "feedburner_origlink"))
+    entry.original = raw(_text(item, "feedburner_origlink") or "")
     detail: dict[str, Any] = next(iter(_parts(item, "title_detail")), {})
     entry.offer_title(9, _text(item, "title") or "", detail.get("type") == "text/plain")
-    entry.offer_author(9, _text(item, "author"))
-    entry.offer_author(1, feed.author)
+    is_atom = _is_atom(feed)
+    for name in _people(item, is_atom):
+        entry.offer_author(7 if is_atom else 5, name)
+    if not entry.author_rank:
+        entry.author = feed.author
     entry.offer_published(9, _text(item, "published"))
-    entry.offer_published(8, _text(item, "created"))
+    entry.offer_published(5, _text(item, "created"))
     entry.offer_updated(9, _text(item, "updated"))
     for content in _parts(item, "content"):
         _content(entry, content)
-    summary = next(iter(_parts(item, "summary_detail")), {"value": _text(item, "summary")})
-    value = summary.get("value") or ""
-    entry.offer_summary(9, escape(value) if summary.get("type") == "text/plain" else lines_kept(value))
+    # without a detail it is a copy of the content
+    for summary in _parts(item, "summary_detail"):
+        value = summary.get("value") or ""
+        entry.offer_summary(9, escape(value) if summary.get("type") == "text/plain" else lines_kept(value))
     for tag in _parts(item, "tags"):
         entry.add_category(tag.get("label") or tag.get("term"))
-    # its own "enclosures" expects links as it makes them, and an element may be called so
-    for file in (link for link in _parts(item, "links") if link.get("rel") == "enclosure"):
-        entry.add_enclosure(file.get("href") or file.get("url"), file.get("type"), file.get("length"))
+    _links(entry, item)
     entry.duration = _text(item, "itunes_duration")
-    _images(entry, item)
+    _files(entry, item, captions)
     return entry
+
+
+def _set_apart(entry: EntryDraft, kind: str, text: str, told: Any) -> None:
+    less = 3 if apart.INSIDE in told else 0
+    if kind in apart.GUIDS:
+        entry.offer_guid(apart.GUIDS[kind] - less, text)
+        if "ispermalink" in told:
+            entry.permalink = told["ispermalink"].strip().lower() == "true"
+    elif kind in apart.AUTHORS:
+        entry.offer_author(apart.AUTHORS[kind] - less, text)
+    elif kind in apart.SUMMARIES:
+        text = lines_kept(text) if kind == "itunes:summary" else text
+        entry.offer_summary(apart.SUMMARIES[kind] - less, text)
+    elif kind == apart.DATE:
+        entry.offer_published(7 - less, text)
+    elif kind == apart.CAPTION:
+        describe(entry, text, told.get("type"))
+
+
+def _links(entry: EntryDraft, item: Any) -> None:
+    # its own "enclosures" expects links as it makes them, and an element may be called so
+    for link in _parts(item, "links"):
+        if link.get("rel") == "enclosure":
+            entry.add_enclosure(link.get("href") or link.get("url"), link.get("type"), link.get("length"))
+        elif link.get("rel") == "alternate":  # its own "link" is one to HTML
+            entry.offer_link(6, link.get("href"))
 
 
 def _content(entry: EntryDraft, content: Any) -> None:
@@ -151,19 +220,14 @@ def _content(entry: EntryDraft, content: Any) -> None:
         entry.offer_content(8, value, base)
 
 
-def _images(entry: EntryDraft, item: Any) -> None:
-    for picture in _pictures(item, "media_content"):
-        if (picture.get("medium") or picture.get("type") or "").startswith("image"):
-            entry.offer_image(50, picture.get("url"))
-            if "width" not in picture:
-                url, kind = picture.get("url") or "", picture.get("type") or ""
-                entry.add_picture(url, kind, picture.get("filesize"))
-    for picture in _pictures(item, "media_thumbnail"):
-        entry.offer_image(45, picture.get("url"))
+def _files(entry: EntryDraft, item: Any, captions: dict[str, str]) -> None:
+    """Take the files and pictures of Media RSS; ``captions`` tell by address what pictures show."""
+    for told in _parts(item, "media_content"):
+        caption = captions.get(told.get("url") or "", "")
+        add_content(entry, told, told.get("filesize"), apart.GROUPED in told, functools.partial(str, caption))
+    for told in _parts(item, "media_thumbnail"):
+        url, width = told.get("url") or "", told.get("width")
+        if not is_face(url, width, told.get("height")):
+            entry.offer_image(45 + breadth(width), url)
     for image in _parts(item, "image"):
         entry.offer_image(40, image.get("href") or image.get("url"))
-
-
-def _pictures(item: Any, name: str) -> list[Any]:
-    found = _parts(item, name)
-    return [p for p in found if not is_face(p.get("url") or "", p.get("width"), p.get("height"))]

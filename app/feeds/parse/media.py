@@ -40,24 +40,36 @@ def _media_group(draft: EntryDraft, el: _Element) -> None:
 
 
 def _media_content(draft: EntryDraft, el: _Element) -> None:
-    url, kind = el.get("url"), el.get("type") or ""
-    medium = el.get("medium") or kind.partition("/")[0]
-    if medium == "image" or (not medium and looks_like_picture(url or "")):
-        _picture(draft, el, kind)
-    elif medium and kind not in _PLAYERS:
-        draft.add_enclosure(url, kind, el.get("fileSize"), el.get("duration"))
+    add_content(draft, el, el.get("fileSize"), _in_group(el), functools.partial(_words, el))
     if len(el):
         _media_group(draft, el)
 
 
-def _picture(draft: EntryDraft, el: _Element, kind: str) -> None:
-    url = el.get("url") or ""
-    if is_face(url, el.get("width"), el.get("height")):
-        return
-    draft.offer_image(50 + _width(el), url)
-    # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
-    if "width" not in el.attrib and not _in_group(el):
-        draft.add_picture(url, kind, el.get("fileSize"), functools.partial(_words, el))
+def add_content(
+    draft: EntryDraft,
+    told: _Element | dict[str, str],
+    size: str | None,
+    in_group: bool,
+    words: Callable[[], str],
+) -> None:
+    """Take a file or picture.
+
+    Args:
+        told: has its attributes, but the size, of which parsers differ in the name.
+        words: returns what a picture shows.
+    """
+    url, kind = told.get("url") or "", told.get("type") or ""
+    medium = told.get("medium") or kind.partition("/")[0]
+    if medium == "image" or (not medium and looks_like_picture(url)):
+        width = told.get("width")
+        if is_face(url, width, told.get("height")):
+            return
+        draft.offer_image(50 + breadth(width), url)
+        # Those of one group, and those that tell how wide they are, are mostly sizes of the same.
+        if width is None and not in_group:
+            draft.add_picture(url, kind, size, words)
+    elif medium and kind not in _PLAYERS:
+        draft.add_enclosure(url, kind, size, told.get("duration"))
 
 
 def _words(el: _Element) -> str:
@@ -81,7 +93,7 @@ def _is_small(size: str | None) -> bool:
 def _media_thumbnail(draft: EntryDraft, el: _Element) -> None:
     url = el.get("url") or el.text or ""
     if not is_face(url, el.get("width"), el.get("height")):
-        draft.offer_image(45 + _width(el), url)
+        draft.offer_image(45 + breadth(el.get("width")), url)
 
 
 def _media_category(draft: EntryDraft, el: _Element) -> None:
@@ -93,13 +105,17 @@ def _media_title(draft: EntryDraft, el: _Element) -> None:
 
 
 def _media_description(draft: EntryDraft, el: _Element) -> None:
-    text = text_of(el)
-    draft.offer_summary(1, text if el.get("type") == "html" or "</" in text else escape(text))
+    describe(draft, text_of(el), el.get("type"))
 
 
-def _width(el: _Element) -> int:
+def describe(draft: EntryDraft, text: str, kind: str | None) -> None:
+    """Take a description of a file as that of an entry that has no other: a video's, of YouTube."""
+    draft.offer_summary(1, text if kind == "html" or "</" in text else escape(text))
+
+
+def breadth(width: str | None) -> int:
     """Return 0–4, more for wider pictures: of several sizes the largest stands for the entry."""
-    width = el.get("width") or ""
+    width = width or ""
     return min(int(width) // 300, 4) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
 
 
