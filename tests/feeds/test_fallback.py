@@ -11,6 +11,7 @@ import pytest
 
 from app.feeds.parse import Limits, parse
 from app.feeds.parse.apart import set_apart
+from app.feeds.parse.repair import repair
 from app.models.parsed import Enclosure, ParsedEntry, ParsedFeed, ParserPath
 from tests.feeds.test_parse import SPACES, URL, feed_of
 
@@ -285,7 +286,43 @@ def test_the_widest_picture_stands_for_the_entry() -> None:
     assert one(rss(f"<media:group>{sizes}</media:group>")).image == "http://example.org/900.jpg"
 
 
-# -- hostile feeds
+# -- comments
+
+
+@pytest.mark.parametrize(
+    "comment", ["<!-- a -- b -->", "<!---->", "<!----->", "<!-- <item> & <![CDATA[ -- -->", "<!--a--\n-->"]
+)
+@pytest.mark.parametrize("place", range(4))
+def test_comments_with_two_hyphens_do_not_break_a_feed(comment: str, place: int) -> None:
+    parts = ["", "", "", ""]
+    parts[place] = comment
+    item = f"<item>{parts[1]}<title>A{parts[2]}B</title><guid>1</guid></item>"
+    feed = feed_of(f"{parts[0]}<rss version='2.0'><channel>{item}</channel></rss>{parts[3]}")
+    assert feed.parser is not ParserPath.FEEDPARSER
+    assert [(e.guid, e.title) for e in feed.entries] == [("1", "AB")]
+
+
+def test_comments_in_cdata_are_text() -> None:
+    text = "<description><![CDATA[a<!-- x -- y -->b]]></description><title>A & B</title><!-- x -- y -->"
+    feed = feed_of(f"<rss version='2.0'><channel><item>{text}</item></channel></rss>")
+    assert (feed.parser, feed.entries[0].summary) == (ParserPath.REPAIRED, "a<!-- x -- y -->b")
+
+
+def test_what_a_comment_parts_is_no_declaration() -> None:
+    body = b"<rss>&am<!---->p;<!DOC<!-- -->TYPE rss [<!ENTITY<!-- --> a 'b'>]><<!-- -->!ENTITY c 'd'></rss>"
+    mended = repair(body)
+    assert mended is not None
+    assert b"<!" not in mended
+    assert b"&amp;amp;" not in mended.replace(b"&amp;am", b"", 1)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "part", ["<!--", "<!-- -->", "<!---- -- ", "<![CDATA[<!--", "<!--<![CDATA[", "<![CDATA[]]><!--"]
+)
+def test_X08_repairing_comments_is_linear(part: str) -> None:
+    body = b"<rss>" + part.encode() * ((10 << 20) // len(part)) + b"</rss>"
+    assert repair(body) is not None
 
 
 @pytest.mark.timeout(60)

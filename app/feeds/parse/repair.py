@@ -1,8 +1,9 @@
 """Mend the XML that publishers break most: bytes in, bytes out, one linear pass.
 
 Outside CDATA a bare ``&`` becomes ``&amp;``, an HTML entity its character, an impossible character
-reference nothing, a ``<`` that opens no tag ``&lt;``. Everywhere: control characters go. What stands
-before the first tag and behind the last one goes, and so do declaration and DOCTYPE.
+reference nothing, a ``<`` that opens no tag ``&lt;``; comments go, for XML allows no "--" in them.
+Everywhere: control characters go. What stands before the first tag and behind the last one goes, and so
+do declaration and DOCTYPE.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _REFERENCE = re.compile(
 _BARE = re.compile(rb"&(?!#\d|#[xX][0-9a-fA-F]|[A-Za-z])")
 _NO_TAG = re.compile(rb"<(?![A-Za-z_/?:\x80-\xff]|!--)")
 _DOCTYPE_PART = re.compile(rb"<!--|[<>\"']")
-_CDATA, _CDATA_END = b"<![CDATA[", b"]]>"
+_CDATA_END = b"]]>"
+_COMMENT, _COMMENT_END = b"<!--", b"-->"
+_SECTION = re.compile(rb"<!\[CDATA\[|<!--")
 
 
 def repair(body: bytes) -> bytes | None:
@@ -44,8 +47,8 @@ def without_prolog(body: bytes) -> bytes:
     at, end = 0, len(body)
     while at < end:
         head = body[at : at + 9]
-        if head.startswith(b"<!--"):
-            at = _after(body, b"-->", at + 4)
+        if head.startswith(_COMMENT):
+            at = _after(body, _COMMENT_END, at + len(_COMMENT))
         elif head.startswith(b"<?"):
             at = _after(body, b"?>", at)
         elif head.upper() == b"<!DOCTYPE":
@@ -71,8 +74,8 @@ def _after_doctype(body: bytes, at: int) -> int:
         mark, at = found[0], found.end()
         if mark in b"\"'":
             at = _after(body, mark, at)
-        elif mark == b"<!--":
-            at = _after(body, b"-->", at)
+        elif mark == _COMMENT:
+            at = _after(body, _COMMENT_END, at)
         else:
             depth += 1 if mark == b"<" else -1
             if depth == 0:
@@ -82,20 +85,30 @@ def _after_doctype(body: bytes, at: int) -> int:
 
 def _mended(body: bytes) -> list[bytes]:
     parts: list[bytes] = []
-    at = 0
-    while True:
-        start = body.find(_CDATA, at)
-        text = body[at:] if start < 0 else body[at:start]
-        text = _REFERENCE.sub(_reference, _BARE.sub(b"&amp;", text))
-        parts.append(_NO_TAG.sub(b"&lt;", text))
-        if start < 0:
-            return parts
-        end = body.find(_CDATA_END, start)
+    at = text = 0
+    last = body.rfind(_COMMENT_END)
+    while found := _SECTION.search(body, at):
+        start, at = found.span()
+        is_comment = found[0] == _COMMENT
+        if is_comment and at > last:
+            continue  # without an end it would be looked through again and again, and take all that follows
+        # each on its own: no tag or reference may come about where a comment goes
+        parts.append(_text(body[text:start]))
+        if is_comment:
+            at = text = body.index(_COMMENT_END, at) + len(_COMMENT_END)
+            continue
+        end = body.find(_CDATA_END, at)
         if end < 0:
             parts.append(body[start:] + _CDATA_END)
             return parts
-        at = end + len(_CDATA_END)
+        at = text = end + len(_CDATA_END)
         parts.append(body[start:at])
+    parts.append(_text(body[text:]))
+    return parts
+
+
+def _text(text: bytes) -> bytes:
+    return _NO_TAG.sub(b"&lt;", _REFERENCE.sub(_reference, _BARE.sub(b"&amp;", text)))
 
 
 def _reference(match: re.Match[bytes]) -> bytes:
