@@ -44,6 +44,8 @@ NEVER = _words(
 #: Where scripts take addresses from that they put in when a picture comes into view.
 LAZY = ("data-src", "data-lazy-src", "data-original")
 LAZY_SETS = ("data-srcset", "data-lazy-srcset")
+#: The condition that nothing meets. A source without its condition would be for everybody.
+UNMET = "not all"
 ATTRIBUTES: dict[str, set[str]] = {
     "*": {"dir", "lang", "title"},
     "a": {"href"},
@@ -55,7 +57,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     "ins": {"datetime"},
     "li": {"value"},
     "ol": {"start", "reversed", "type"},
-    "source": {"src", "srcset", "sizes", "type", *LAZY_SETS},
+    "source": {"src", "srcset", "sizes", "type", "media", *LAZY_SETS},
     "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"},
     "time": {"datetime"},
@@ -65,6 +67,7 @@ _DATA_IMAGE = re.compile(
     r"data:image/(?:png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/]*={0,2}", re.IGNORECASE | re.ASCII
 )
 _SIZES = re.compile(r"[A-Za-z0-9\s().,:%*/+-]{1,500}", re.ASCII)
+_MEDIA = re.compile(r"[A-Za-z0-9\s():.,/<>=-]{1,200}", re.ASCII)
 #: Of what scripts keep: addresses, other than sizes, ratios and names.
 _ADDRESS = re.compile(r"\s*(?:https?:|\.{0,2}/)|[^?#]*\.[A-Za-z]{3,4}\s*(?:[?#]|\Z)", re.IGNORECASE)
 #: A candidate that ends without a space before the next one.
@@ -165,6 +168,12 @@ def _srcset(value: str) -> str | None:
     return ", ".join(kept) or None
 
 
+def _media(value: str) -> str | None:
+    if not value or value.isspace():
+        return None  # as good as none
+    return value if _MEDIA.fullmatch(value) else UNMET
+
+
 def _pixels(value: str) -> str | None:
     number = value.strip().removesuffix("px")
     return str(int(number)) if number.isascii() and number.isdigit() and len(number) <= 5 else None
@@ -195,6 +204,7 @@ _FILTERS: dict[str, Callable[[str], str | None]] = {
     "height": _pixels,
     "href": _href,
     "lang": _like(r"[A-Za-z0-9-]{1,35}"),
+    "media": _media,
     "open": _flag,
     "poster": _src,
     "reversed": _flag,

@@ -17,10 +17,10 @@ import re
 import nh3
 
 from app.feeds import embeds, lazy, media, prescan, standins, tags, text
-from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, bind, judge
+from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
-SANITIZER_VERSION = 2
+SANITIZER_VERSION = 3
 
 MAX_HTML = 1 << 20
 _SETTLE = 8
@@ -147,11 +147,16 @@ def _finish(markup: str) -> str:
         markup = _PRE.sub("<pre>", markup)  # a parser drops that line break, and only the first one
     if "<img" in markup:
         markup = _IMAGE.sub(_image, markup)
-    if "<source" in markup and " data-" in markup:
-        markup = _SOURCE.sub(lambda m: f"<source{tags.write(lazy.shown(tags.written(m[1])))}>", markup)
+    if "<source" in markup and (" data-" in markup or f' media="{UNMET}"' in markup):
+        markup = _SOURCE.sub(_source, markup)
     if "<a " in markup:
         markup = markup.replace("<a ", f"<a {_LINK_ATTRIBUTES} ")
     return markup
+
+
+def _source(match: re.Match[str]) -> str:
+    given = lazy.shown(tags.written(match[1]))
+    return "" if given.get("media") == UNMET else f"<source{tags.write(given)}>"
 
 
 def _image(match: re.Match[str]) -> str:

@@ -241,6 +241,48 @@ def test_H05_srcset_keeps_only_safe_candidates() -> None:
     assert "srcset" not in clean("<img src=x srcset='data:image/png;base64,AA 1x'>", BASE)
 
 
+@pytest.mark.parametrize(
+    "media",
+    [
+        "(prefers-color-scheme: dark)",
+        "not all and (monochrome)",
+        "screen and (min-width:37.5em), print",
+        "(min-aspect-ratio: 16/9)",
+    ],
+)
+def test_pictures_keep_what_each_of_their_sources_is_for(media: str) -> None:
+    markup = (
+        f"<picture><source media='{media}' srcset=dark.png><source srcset=b.png><img src=c.png></picture>"
+    )
+    result = clean(markup, BASE)
+    assert f'<source media="{media}" srcset="https://site.example/blog/dark.png">' in result
+    assert result.count("<source") == 2
+    assert clean(result, BASE) == result
+
+
+def test_widths_of_screens_are_compared_in_either_notation() -> None:
+    result = clean("<picture><source media='(9px <= width) and (height > 9px)' srcset=a.png></picture>", BASE)
+    assert 'media="(9px &lt;= width) and (height &gt; 9px)"' in result
+    assert clean(result, BASE) == result
+
+
+@pytest.mark.parametrize(
+    "media", ["(a;b)", "&quot; onload=&quot;x", "url(x){}", "\\61ll", "all/*", "a" * 201, "ä", "not all"]
+)
+def test_H06_a_source_whose_condition_cannot_be_told_is_not_shown_to_everybody(media: str) -> None:
+    markup = f"<picture><source media='{media}' srcset=dark.png><img src=c.png></picture>"
+    result = clean(markup, BASE)
+    assert "dark.png" not in result
+    assert "c.png" in result
+    assert clean(result, BASE) == result
+
+
+def test_a_source_of_an_empty_condition_is_for_everybody() -> None:
+    markup = "<picture><source media=' ' srcset=a.png><source media srcset=b.png><img src=c.png></picture>"
+    result = clean(markup, BASE)
+    assert re.findall(r"<source ([a-z]+)=", result) == ["srcset", "srcset"]
+
+
 def test_H05_image_without_any_address_leaves_what_it_says() -> None:
     assert clean("<p>a<img>b<img alt=' '></p>", BASE) == "<p>ab</p>"
     shown = clean("<p>a <img alt='E &lt; \"m&nbsp;c\"' src='data:image/svg+xml;base64,AA'> b</p>", BASE)
@@ -735,6 +777,8 @@ UNITS = [
     "<noscript ",
     "<center ",
     "<video ",
+    "<source media='(a)' srcset=b>",
+    "<source media=;>",
     "<object type=image/x>",
     "<object type='image/x'",
     "<iframe src=x title=",
