@@ -40,6 +40,9 @@ _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 DIRECTED = frozenset(("back", "chevron", "external", "logout", "next"))
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "theme"
+#: In clean HTML: a source up to its condition, and that.
+_CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
+_COLOURS = re.compile(r"\(\s*prefers-color-scheme\s*:\s*(light|dark)\s*\)", re.IGNORECASE)
 
 
 def install(app: Flask) -> None:
@@ -96,6 +99,7 @@ def install(app: Flask) -> None:
         rate=present.per_week,
         filename=present.filename,
         playtime=present.playtime,
+        in_theme=in_theme,
         browser=present.browser,
         found=finding.marked,
         note=finding.note,
@@ -204,6 +208,21 @@ def theme() -> str:
     """Return the colours this device asked for; kept per device, not per account."""
     chosen = request.cookies.get(THEME_COOKIE, "auto")
     return chosen if chosen in THEMES else "auto"
+
+
+def in_theme(markup: str) -> str:
+    """Return clean HTML with the pictures for the colours that this device asked for.
+
+    What browsers compare with is the system's colours, whatever a page sets for itself.
+    """
+    chosen = theme()
+    if chosen == "auto" or "prefers-color-scheme" not in markup:
+        return markup
+
+    def answer(asked: re.Match[str]) -> str:
+        return "(min-width:0)" if asked[1].lower() == chosen else "(max-width:0)"
+
+    return _CONDITION.sub(lambda source: source[1] + _COLOURS.sub(answer, source[2]), markup)
 
 
 def text_size() -> int:

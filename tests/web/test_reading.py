@@ -375,6 +375,33 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
     assert len(lxml.html.fromstring(html).xpath("//ul[@class='files']/li")) == 3
 
 
+def test_pictures_are_those_for_the_colours_of_the_page(
+    services: Services, ann: Visitor, reader: Actor, db: Any
+) -> None:
+    _feed(services, reader, 1)
+    entry = db.entries.find_one()["_id"]
+    html = (
+        '<p>media="(prefers-color-scheme: dark)"</p><picture>'
+        '<source srcset="https://e.org/(prefers-color-scheme:dark)" media="(prefers-color-scheme: dark)">'
+        '<source media="(prefers-color-scheme:light) and (min-width: 9em)" srcset="https://site.example/b">'
+        '<source media="(max-width: 9em)" srcset="https://site.example/c"><img src="https://site.example/d">'
+        "</picture>"
+    )
+    db.entries.update_one({"_id": entry}, {"$set": {"body": entrybodies.pack(html, "", b"")}})
+    always, never = "(min-width:0)", "(max-width:0)"
+    for theme, dark, light in (
+        ("auto", "(prefers-color-scheme: dark)", "(prefers-color-scheme:light)"),
+        ("dark", always, never),
+        ("light", never, always),
+    ):
+        ann.post("/settings/theme", {"theme": theme})
+        shown = ann.get(f"/read/all?entry={entry}").text
+        expected = html.replace(' media="(prefers-color-scheme: dark)">', f' media="{dark}">').replace(
+            "(prefers-color-scheme:light)", light
+        )
+        assert expected in shown, theme
+
+
 def test_errors_are_told_in_words(ann: Visitor) -> None:
     for path, status in (
         ("/nope", 404),
