@@ -72,6 +72,8 @@ _MEDIA = re.compile(r"[A-Za-z0-9\s():.,/<>=-]{1,200}", re.ASCII)
 _ADDRESS = re.compile(r"\s*(?:https?:|\.{0,2}/)|[^?#]*\.[A-Za-z]{3,4}\s*(?:[?#]|\Z)", re.IGNORECASE)
 #: A candidate that ends without a space before the next one.
 _TIGHT = re.compile(r"(\s\d{1,6}(?:\.\d{1,4})?[wx]),")
+#: An address that would end earlier where its set is read again. All other commas stay: it may be signed.
+_SPLIT = re.compile(r",(?:https?://|\Z)")
 _DESCRIPTOR = re.compile(r"\d{1,6}(?:\.\d{1,4})?[wx]", re.ASCII)
 #: Hosts as most addresses have them, without a port: no number, no escape, no user name.
 _USUAL_HOST = re.compile(r"https?://((?:[a-z0-9-]+\.)+[a-z]{2,})(?=[/?]|\Z)")
@@ -163,8 +165,10 @@ def _srcset(value: str) -> str | None:
     for part in parts[:MAX_CANDIDATES]:
         words = part.strip(" \t\n\f\r,").split()
         url = _src(words[0]) if words else None
-        if url and len(words) <= 2 and all(_DESCRIPTOR.fullmatch(w) for w in words[1:]):
-            kept.append(" ".join([url.replace(",", "%2C"), *words[1:]]))
+        if not url or len(words) > 2 or _SPLIT.search(url):
+            continue
+        if all(_DESCRIPTOR.fullmatch(w) for w in words[1:]):
+            kept.append(" ".join([url, *words[1:]]))
     return ", ".join(kept) or None
 
 
