@@ -6,7 +6,7 @@ import html
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from app.feeds import tags
+from app.feeds import tags, urls
 from app.feeds.allowed import judge
 from app.feeds.patterns import possessive
 
@@ -26,7 +26,15 @@ _NOISE = re.compile(
 )
 _LABEL = 120
 _YOUTUBE_ID = re.compile(r"/(?:embed|v|shorts)/([A-Za-z0-9_-]{6,20})/?")
+_YOUTUBE_LIST = re.compile(r"[A-Za-z0-9_-]{10,64}")
+_YOUTUBE_CHANNEL = re.compile(r"UC[A-Za-z0-9_-]{1,40}")
+#: What stands in the place of a video's id, and is none.
+_YOUTUBE_WORDS = frozenset(["", "live_stream", "videoseries"])
 _VIMEO_ID = re.compile(r"/video/(\d+)/?")
+#: Without it nobody sees a video that is not listed.
+_VIMEO_KEY = re.compile(r"[0-9a-f]{6,20}")
+#: Medium wraps all players in this one.
+_EMBEDLY = re.compile(r"https?://cdn\.embedly\.com/widgets/media\.html\?", re.IGNORECASE)
 
 #: Exact hosts of players: what may be played, and is linked by its page.
 HOSTS = frozenset(
@@ -106,6 +114,9 @@ def link(target: str, label: str) -> str:
 
 def watch_url(src: str) -> str | None:
     """Return the page a person would open for a player's frame; None for hosts that are not listed."""
+    if _EMBEDLY.match(src):
+        page = urls.resolve(_asked(src, "url"), "")
+        return page if page and page.startswith("http") else None
     parts = urlsplit(src)
     if parts.scheme not in ("http", "https") or parts.netloc.lower() not in HOSTS:
         return None
@@ -113,14 +124,25 @@ def watch_url(src: str) -> str | None:
     if host in ("youtube.com", "youtube-nocookie.com"):
         return _youtube_page(src)
     if host == "player.vimeo.com" and (video := _VIMEO_ID.fullmatch(parts.path)):
-        return f"https://vimeo.com/{video[1]}"
+        key = _asked(src, "h")
+        return f"https://vimeo.com/{video[1]}" + (f"/{key}" if _VIMEO_KEY.fullmatch(key) else "")
     return "https://" + src.partition("://")[2]
 
 
 def _youtube_page(src: str) -> str:
-    parts = urlsplit(src)
-    playlist = parse_qs(parts.query).get("list", [""])[0]
-    if re.fullmatch(r"[A-Za-z0-9_-]{10,}", playlist) and "videoseries" in parts.path:
-        return f"https://www.youtube.com/playlist?list={playlist}"
-    video = _YOUTUBE_ID.match(parts.path)
-    return f"https://www.youtube.com/watch?v={video[1]}" if video else "https://www.youtube.com/"
+    found = _YOUTUBE_ID.match(urlsplit(src).path)
+    video = found[1] if found else ""
+    if video not in _YOUTUBE_WORDS:
+        return f"https://www.youtube.com/watch?v={video}"
+    if video == "live_stream":
+        channel = _asked(src, "channel")
+        page = f"channel/{channel}/live" if _YOUTUBE_CHANNEL.fullmatch(channel) else ""
+    else:
+        playlist = _asked(src, "list") if _asked(src, "listType") in ("", "playlist") else ""
+        page = f"playlist?list={playlist}" if _YOUTUBE_LIST.fullmatch(playlist) else ""
+    return f"https://www.youtube.com/{page}"
+
+
+def _asked(src: str, name: str) -> str:
+    """Return what the query of an address says of a name, or nothing."""
+    return parse_qs(urlsplit(src).query).get(name, [""])[0]

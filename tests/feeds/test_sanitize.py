@@ -387,15 +387,67 @@ def test_H06_links_and_images_carry_our_attributes_and_only_ours() -> None:
         ("https://www.youtube.com/embed/dQw4w9WgXcQ?rel=0", "https://www.youtube.com/watch?v=dQw4w9WgXcQ"),
         ("//www.youtube-nocookie.com/embed/dQw4w9WgXcQ", "https://www.youtube.com/watch?v=dQw4w9WgXcQ"),
         ("https://player.vimeo.com/video/1234?h=a", "https://vimeo.com/1234"),
+        ("https://player.vimeo.com/video/76979871?h=8272103f6e", "https://vimeo.com/76979871/8272103f6e"),
+        ("https://player.vimeo.com/video/76979871?a=1&amp;h=..%2Fx", "https://vimeo.com/76979871"),
+        ("https://youtube.com/embed/live_stream?channel=UCx_-9", "https://www.youtube.com/channel/UCx_-9/live"),
+        ("https://youtube.com/embed/live_stream?channel=../x", "https://www.youtube.com/"),
+        ("https://youtube.com/embed/?list=PLabcdefghij", "https://www.youtube.com/playlist?list=PLabcdefghij"),
+        ("https://www.youtube.com/embed?listType=playlist&amp;list=PLabcdefghij",
+         "https://www.youtube.com/playlist?list=PLabcdefghij"),
+        ("https://www.youtube.com/embed/videoseries?si=x&amp;list=PLabcdefghij",
+         "https://www.youtube.com/playlist?list=PLabcdefghij"),
+        ("https://www.youtube.com/embed/videoseries?list=a%22b", "https://www.youtube.com/"),
+        ("https://www.youtube.com/embed/?listType=user_uploads&amp;list=somebodyelse",
+         "https://www.youtube.com/"),
+        ("https://www.youtube.com/embed/dQw4w9WgXcQ?list=PLabcdefghij",
+         "https://www.youtube.com/watch?v=dQw4w9WgXcQ"),
         ("https://w.soundcloud.com/player/?url=x", "https://w.soundcloud.com/player/?url=x"),
     ],
-)
+)  # fmt: skip
 def test_H07_a_known_player_becomes_a_link(src: str, page: str) -> None:
     result = clean(f"<p>a</p><iframe width=1 src='{src}' allowfullscreen>fallback</iframe><p>b</p>", BASE)
     assert f'href="{page}"' in result
     assert "iframe" not in result
     assert "fallback" not in result
     assert result.endswith("<p>b</p>")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "https://www.youtube.com/embed/videoseries?list=PLabcdefghi{}",
+        "https://www.youtube.com/embed/?list=PLabcdefghi{}",
+        "https://www.youtube.com/embed/live_stream?channel=UC{}",
+        "https://cdn.embedly.com/widgets/media.html?url=https%3A%2F%2Fe.example%2F{}",
+    ],
+)
+def test_H07_players_of_other_things_are_no_duplicates(frame: str) -> None:
+    frames = "".join(f"<iframe src='{frame.format(n)}'></iframe>" for n in (1, 2, 2))
+    assert clean(frames, BASE).count("▶") == 2
+
+
+def _embedly(page: str) -> str:
+    query = f"src=https%3A%2F%2Fplayer.example%2F1&amp;name=X&amp;url={page}&amp;key=k&amp;type=text%2Fhtml"
+    return f"<iframe src='https://cdn.embedly.com/widgets/media.html?{query}' width=854>y</iframe>"
+
+
+def test_H07_a_frame_of_embedly_becomes_a_link_to_the_page_that_it_shows() -> None:
+    result = clean(_embedly("https%3A%2F%2Fwww.e.example%2Fwatch%3Fv%3D1%26t%3D2"), BASE)
+    assert 'href="https://www.e.example/watch?v=1&amp;t=2">▶ e.example</a>' in result
+    assert "embedly" not in result
+    assert clean(result, BASE) == result
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("javascript%3Aalert(1)", "data%3Atext%2Fhtml%2Cx", "mailto%3Aa%40b.example", "%2F%2Fe.example%2F"),
+        *("x", "", "http%3A%2F%2F%5B", "https%3Ax", "java%0Ascript%3Ax"),
+    ],
+)
+def test_H07_of_embedly_only_addresses_of_the_web_are_followed(page: str) -> None:
+    links = re.findall(r'href="([^"?]*)', clean(_embedly(page), BASE))
+    assert links == ["https://cdn.embedly.com/widgets/media.html"]
 
 
 @pytest.mark.parametrize(
@@ -804,6 +856,7 @@ UNITS = [
     "<video ",
     "<source media='(a)' srcset=b>",
     "<source media=;>",
+    "<iframe src='//cdn.embedly.com/widgets/media.html?url=",
     "<object type=image/x>",
     "<object type='image/x'",
     "<iframe src=x title=",
