@@ -13,6 +13,12 @@ from app.feeds.allowed import judge
 NAMES = frozenset(["audio", "video"])
 _TAG = tags.tag("/?(?:audio|video)|source")
 _LABEL = 80
+#: Posters that are blank. No other picture comes for them, so what may be one by its name is not enough.
+_BLANK = re.compile(
+    r"/(?:blank|placeholder|spacer|transparent)(?:[._-]?\d+x\d+)?\.(?:gif|jpe?g|png|svg|webp)(?:[?#]|\Z)",
+    re.IGNORECASE,
+)
+_BACKGROUND = re.compile(r"""url\(\s*+(?:'([^']*)'|"([^"]*)"|([^\s'"()]++))""", re.IGNORECASE)
 
 
 def as_links(markup: str) -> str:
@@ -33,14 +39,22 @@ def as_links(markup: str) -> str:
             poster = None
         else:
             inside, linked = not name.startswith("/"), False
-            poster = judge("video", "poster", given.get("poster", "")) if inside else None
-            poster = None if poster and embeds.is_unseen(given, poster) else poster
+            poster = _poster(given) if inside else None
         file = judge("video", "src", given.get("data-src") or given.get("src", "")) if inside else None
         linked = file is not None
         shown = f'<p><img src="{html.escape(poster)}"></p>' if poster else ""
         return shown + (embeds.link(file, _name(file)) if file else "")
 
     return _TAG.sub(replacement, markup)
+
+
+def _poster(given: dict[str, str]) -> str | None:
+    poster = judge("video", "poster", given.get("poster", ""))
+    if poster and _BLANK.search(poster):
+        # Ghost lays the picture behind it.
+        found = _BACKGROUND.search(given.get("style", ""))
+        poster = judge("video", "poster", found[1] or found[2] or found[3] or "") if found else None
+    return None if poster is None or embeds.is_unseen(given, poster) else poster
 
 
 def _name(url: str) -> str:

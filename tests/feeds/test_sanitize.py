@@ -723,6 +723,39 @@ def test_H08_audio_and_video_become_links_to_their_files() -> None:
 
 
 @pytest.mark.parametrize(
+    "poster",
+    [
+        "https://img.spacergif.org/v1/1280x720/0a/spacer.png",
+        "/images/blank.gif",
+        "transparent-1x1.png?v=2",
+        "placeholder_640x360.svg",
+    ],
+)
+def test_a_video_whose_poster_only_holds_its_place_shows_none(poster: str) -> None:
+    result = clean(f"<video src=v.mp4 poster='{poster}' width=9></video>", BASE)
+    assert "<img" not in result
+    assert "▶ v.mp4</a>" in result
+
+
+def test_a_video_shows_the_picture_behind_a_poster_that_only_holds_its_place() -> None:
+    markup = (
+        "<video src=v.mp4 poster='https://img.spacergif.org/v1/9x9/0a/spacer.png'"
+        ' style="background: transparent url({}) 50% 50% / cover no-repeat;"></video>'
+    )
+    for written in ("'t.jpg'", "t.jpg", "&quot;t.jpg&quot;"):
+        result = clean(markup.format(written), BASE)
+        assert re.findall(r' src="([^"]*)"', result) == ["https://site.example/blog/t.jpg"]
+        assert "style" not in result
+    for refused in ("'javascript:x'", f"'{OWN}/logout'", "data:image/png;base64,AA", ""):
+        assert "<img" not in clean(markup.format(refused), BASE, own_origin=OWN)
+
+
+def test_a_poster_that_only_sounds_like_none_is_shown() -> None:
+    for poster in ("loading-dock.jpg", "blank-verse.jpg", "/spacer/a.jpg", "aerospacer.jpg"):
+        assert "<img" in clean(f"<video src=v.mp4 poster='{poster}'></video>", BASE), poster
+
+
+@pytest.mark.parametrize(
     ("markup", "expected"),
     [
         (
@@ -854,6 +887,7 @@ UNITS = [
     "<noscript ",
     "<center ",
     "<video ",
+    "<video poster=spacer.png style='url(",
     "<source media='(a)' srcset=b>",
     "<source media=;>",
     "<iframe src='//cdn.embedly.com/widgets/media.html?url=",
