@@ -42,7 +42,7 @@ NEVER = _words(
     "dialog"
 )
 #: Where scripts take addresses from that they put in when a picture comes into view.
-LAZY = ("data-src", "data-lazy-src", "data-original")
+LAZY = ("data-src", "data-lazy-src", "data-original", "data-pagespeed-lazy-src")
 LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 #: The condition that nothing meets. A source without its condition would be for everybody.
 UNMET = "not all"

@@ -8,12 +8,26 @@ from collections.abc import Iterator, Mapping
 from app.feeds import tags, text
 from app.feeds.allowed import LAZY, LAZY_SETS, judge
 
+#: What :func:`from_amp` looks at.
+NAMES = frozenset(["amp-img", "amp-anim"])
+_AMP = tags.tag("/?amp-(?:img|anim)")
 _IMG = tags.tag("img")
 _FOR_SCRIPTS = frozenset([*LAZY, *LAZY_SETS])
 _JUDGED = ("src", "srcset", "width", "height", *LAZY, *LAZY_SETS)
 _PLACEHOLDER = re.compile(r"data:|.*(?:blank|spacer|placeholder|lazy|loading)", re.DOTALL)
 _PICTURE = re.compile(r"\.(?:avif|bmp|gif|jfif|jpe?g|jxl|png|svg|webp)(?![A-Za-z0-9])", re.IGNORECASE)
 _PAGE = re.compile(r"(?:/|\.x?html?)(?:[?#]|\Z)", re.IGNORECASE)
+
+
+def from_amp(markup: str) -> str:
+    """Return the HTML with AMP's pictures as pictures, without those that stand in until they have come."""
+    return _AMP.sub(_from_amp, markup)
+
+
+def _from_amp(found: re.Match[str]) -> str:
+    if found[1].startswith("/") or tags.attributes(found[2]).keys() & {"placeholder", "fallback"}:
+        return ""
+    return f"<img data-amp{found[2]}>"  # a script loads them: they have copies as other lazy ones have
 
 
 def without_copies(markup: str) -> str:

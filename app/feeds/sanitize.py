@@ -102,7 +102,7 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _DIVISIONS = frozenset(["center", "main", "nav", "fieldset", "form", "dir", "menu", "hgroup", "layer"])
-_NAMES = sorted({"noscript"} | standins.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS)
+_NAMES = sorted({"noscript"} | lazy.NAMES | standins.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS)
 #: Most tags are of one or two letters: a look at three spares them the long list.
 _PREPARED = re.compile(rf"<((?=[acdefhilmnopstvx][a-z]{{2}})(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
 _RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
@@ -114,6 +114,8 @@ def _prepare(markup: str) -> str:
         return markup
     # First: whatever looks like markup in these is none.
     markup = standins.raw(markup)
+    if names & lazy.NAMES:
+        markup = lazy.from_amp(markup)
     if "noscript" in names:
         markup = _NOSCRIPT.sub("", lazy.without_copies(markup))
     if "math" in names:

@@ -684,6 +684,7 @@ def test_H01_text_in_forms_and_old_code_stays(markup: str, expected: str) -> Non
           for worse in ("16/9", "4:3", "a/b", "https://cdn.example/page.html", "/blog/page.html", "/blog/")),
         ("<img src=a.jpg data-src='https://cdn.example/b.webp?w=9'>", ["https://cdn.example/b.webp?w=9"]),
         ("<img srcset='a.jpg 1x,b.jpg 2x'>", ["a.jpg 1x, b.jpg 2x"]),
+        ("<img src='/pagespeed_static/1.gif' data-pagespeed-lazy-src=a.jpg>", ["a.jpg"]),
         ("<img srcset='w_1,h_2/a.jpg 640.5w,https://site.example/blog/b.jpg'>",
          ["w_1,h_2/a.jpg 640.5w, b.jpg"]),
     ],
@@ -694,6 +695,40 @@ def test_images_that_a_script_would_load_are_shown_once(markup: str, addresses: 
     assert [value.replace("https://site.example/blog/", "") for value in found] == addresses
     assert "data-" not in result
     assert clean(result, BASE) == result
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<amp-img src=a.jpg alt=A width=4 height=3 layout=responsive></amp-img>", ["a.jpg"]),
+        ("<AMP-IMG src=a.jpg></AMP-IMG>", ["a.jpg"]),
+        ("<amp-anim src=a.gif />", ["a.gif"]),
+        ("<amp-img src=a.jpg><noscript><img src=a.jpg></noscript></amp-img>", ["a.jpg"]),
+        ("<amp-img src=a.jpg><amp-img placeholder src=tiny.jpg></amp-img></amp-img>", ["a.jpg"]),
+        ("<amp-img src=a.webp><amp-img fallback src=a.jpg></amp-img></amp-img>", ["a.webp"]),
+        ("<amp-img src=a.jpg width=1 height=1></amp-img>", []),
+        ("<amp-img src='javascript:x'></amp-img>", []),
+        ("<amp-image src=a.jpg></amp-image>", []),
+        ("<!-- <amp-img src=a.jpg> -->", []),
+    ],
+)
+def test_pictures_of_AMP_are_pictures(markup: str, expected: list[str]) -> None:
+    result = clean(f"<p>a{markup}b</p>", BASE)
+    found = re.findall(r'<img [^>]*src="https://site.example/blog/([^"]*)"', result)
+    assert found == expected
+    assert re.sub("<img[^>]*>", "", result) == "<p>ab</p>"
+    assert clean(result, BASE) == result
+
+
+def test_H05_pictures_of_AMP_are_judged_as_pictures() -> None:
+    markup = (
+        f"<amp-img onload=x style=y src='{OWN}/logout' srcset='{OWN}/logout 2x, a.jpg 1x' alt=A></amp-img>"
+    )
+    result = clean(markup, BASE, own_origin=OWN)
+    assert re.findall(r' ([a-z]+)="([^"]*)"', result)[3:] == [
+        ("alt", "A"),
+        ("srcset", "https://site.example/blog/a.jpg 1x"),
+    ]
 
 
 def test_attributes_that_look_like_others_are_left_alone() -> None:
@@ -888,6 +923,8 @@ UNITS = [
     "<center ",
     "<video ",
     "<video poster=spacer.png style='url(",
+    "<amp-img ",
+    "<amp-img src=a.png>",
     "<source media='(a)' srcset=b>",
     "<source media=;>",
     "<iframe src='//cdn.embedly.com/widgets/media.html?url=",
