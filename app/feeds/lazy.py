@@ -12,6 +12,8 @@ from app.feeds.allowed import LAZY, LAZY_SETS, judge
 NAMES = frozenset(["amp-img", "amp-anim"])
 _AMP = tags.tag("/?amp-(?:img|anim)")
 _IMG = tags.tag("img")
+#: What may stand between a picture and its copy.
+_GAP = re.compile(r"\s*+(?:</picture\s*+>\s*+)?", re.IGNORECASE)
 _FOR_SCRIPTS = frozenset([*LAZY, *LAZY_SETS])
 _JUDGED = ("src", "srcset", "width", "height", *LAZY, *LAZY_SETS)
 _PLACEHOLDER = re.compile(r"data:|.*(?:blank|spacer|placeholder|lazy|loading)", re.DOTALL)
@@ -38,13 +40,29 @@ def without_copies(markup: str) -> str:
     outside = tags.replace("noscript", markup, lambda _: "")
     pictures = [inner for _, inner in _IMG.findall(outside) if "data-" in inner.lower()]
     loaded = {address for inner in pictures for address in _addresses(tags.attributes(inner))}
+    behind_sets = _behind_sets(markup) if loaded else set()
 
     def replacement(found: re.Match[str]) -> str:
         sources = [tags.attributes(inner).get("src", "") for _, inner in _IMG.findall(found[2])]
         copied = sources and all(judge("img", "src", source) in loaded for source in sources)
+        # The picture as a whole is seldom one of the sizes in its set.
+        copied = copied or (len(sources) == 1 and found.start() in behind_sets)
         return "" if copied and not text.flat(found[2]) else found[0]
 
     return tags.replace("noscript", markup, replacement) if loaded else markup
+
+
+def _behind_sets(markup: str) -> set[int]:
+    """Return where the copy would begin of each picture that is there for scripts in several sizes only."""
+    ends = set()
+    for found in _IMG.finditer(markup):
+        if "srcset" not in found[2].lower():
+            continue
+        given = tags.attributes(found[2])
+        only_sets = not given.keys() & set(LAZY) and given.keys() & set(LAZY_SETS)
+        if only_sets and any(_addresses(given)) and (gap := _GAP.match(markup, found.end())):
+            ends.add(gap.end())
+    return ends
 
 
 def _addresses(given: Mapping[str, str]) -> Iterator[str]:
