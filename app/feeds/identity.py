@@ -16,6 +16,9 @@ once all that is known is, the feed is as any other. What is not listed any more
 at the end of ``seen``: the store knows it by the guid it was stored under alone, which is not its own. It
 is known by all it says: one with its link and title alone may be the next of a series.
 
+Where links change as well, at each fetch or as a site moves, no guid is known and no key. Then entries are
+known by texts of their own, most of a document at once (:func:`_before_move`).
+
 A single entry cannot show that guids change: "Comic of the day" is another one tomorrow. Where all that is
 known is one entry, one that says the very same is the same, and the feed is never ``volatile``.
 """
@@ -23,6 +26,7 @@ known is one entry, one that says the very same is the same, and the feed is nev
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,6 +46,8 @@ _AWAY = bytes(_HALF)
 _CARRIED = 2
 #: Fewer entries than this cannot show by their links and titles that guids change at each fetch.
 _FEWEST = 2
+#: Fewer cannot show by their texts that links do, where no dates tell that they were there before.
+_FEWEST_YOUNG = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,20 +113,28 @@ def content_hash(entry: ParsedEntry) -> bytes:
     return name_hash(entry.url, entry.title) + body[:_KEY]
 
 
-def diff(parsed: ParsedFeed, seen: bytes, *, volatile: bool = False, guids: bytes = b"") -> Diff:
+def diff(
+    parsed: ParsedFeed,
+    seen: bytes,
+    *,
+    volatile: bool = False,
+    guids: bytes = b"",
+    since: dt.datetime | None = None,
+) -> Diff:
     """Compare a parsed feed with the hashes of the last fetch.
 
     Args:
         parsed: the feed as it is now.
         seen: ``Diff.seen`` of the last fetch, empty at the first.
         volatile, guids: ``Diff.volatile`` and ``Diff.guids`` of the last fetch.
+        since: the time of the last fetch; None: not known, and no date tells what came before it.
     """
     if not parsed.entries:  # a glitch of the publisher: what was there will be back
         return Diff((), (), seen, volatile, guids=guids)
     known, entries = _Known(seen, guids), parsed.entries
     own = [guid_hash(entry) for entry in entries]
-    then = _before_https(entries, own, known)
     contents = [content_hash(entry) for entry in entries]
+    then = _before(entries, own, contents, known, since)
     if len(known.by_guid) == 1:
         then = _before_alone(then, contents, known)
     elif volatile:
@@ -154,7 +168,7 @@ def _diff_volatile(
 ) -> Diff:
     """Compare a feed that changes its guids, or once did.
 
-    ``own`` are the guids of now, ``then`` are they too but for those of :func:`_before_https`.
+    ``own`` are the guids of now, ``then`` are they too but for those of :func:`_before`.
     """
     keys = [content[:_KEY] for content in contents]
     steady, counts = known.are_steady(then, keys), Counter(keys)
@@ -265,6 +279,20 @@ class _Known:
         return {row[:_KEY]: row for row in rows if counts[row[:_KEY]] == 1}
 
     @functools.cached_property
+    def by_body(self) -> dict[bytes, bytes]:
+        """The guids by all that is shown but the link; what several entries show identifies none of them.
+
+        Who came back under another link is listed, and once more among what is not: the former counts.
+        """
+        bodies = [row[_KEY:_HALF] for row, _ in self.aliases]
+        listed, away = Counter(bodies[: self._listed]), Counter(bodies[self._listed :])
+        return {
+            body: guid
+            for body, (row, guid) in reversed(list(zip(bodies, self.aliases, strict=True)))
+            if (listed[body] or away[body]) == 1 and self.by_alias[guid] == row
+        }
+
+    @functools.cached_property
     def away(self) -> dict[bytes, bytes]:
         """The rows of what was not listed any more, by content."""
         return {row[:_HALF]: row for row in self._rows[self._listed :]}
@@ -296,16 +324,88 @@ class _Known:
         return same >= _FEWEST and 2 * same >= min(len(own), self._listed)
 
 
-def _before_https(entries: Sequence[ParsedEntry], own: Sequence[bytes], known: _Known) -> Sequence[bytes]:
-    """Return the guids; of those that are links and went over to https the ones they had before."""
+def _before(
+    entries: Sequence[ParsedEntry],
+    own: Sequence[bytes],
+    contents: Sequence[bytes],
+    known: _Known,
+    since: dt.datetime | None,
+) -> Sequence[bytes]:
+    """Return the guids; of those that are links, and are others now, the ones they had before."""
     before, listed = known.by_alias, set(own)
     unknown = listed.difference(before)
     if not before or not unknown:
         return own
-    return [
+    then = [
         was if guid in unknown and (was := _with_http(entry)) in before and was not in listed else guid
         for entry, guid in zip(entries, own, strict=True)
     ]
+    if are_enough(len(listed) - len(unknown), len(own)) or are_enough(
+        sum(g in before for g in then), len(own)
+    ):
+        return then
+    keys = [content[:_KEY] for content in contents]
+    # Of entries that look alike the rules for other guids would make one: see :func:`_are_apart`.
+    if are_enough(sum(key in known.by_key for key in keys), len(keys)) or len(set(keys)) < len(keys):
+        return then
+    return _before_move(entries, then, contents, known, since)
+
+
+def _before_move(
+    entries: Sequence[ParsedEntry],
+    then: Sequence[bytes],
+    contents: Sequence[bytes],
+    known: _Known,
+    since: dt.datetime | None,
+) -> Sequence[bytes]:
+    """Return the guids; of entries that say what known ones said under other links, the guids of those.
+
+    Weather and daily columns say again what they said. But where two thirds of a document do so at once, in
+    texts of which no two are the same, those are what was there.
+    """
+    listed = set(then)
+    found: dict[int, bytes] = {}
+    for at, (entry, content) in enumerate(zip(entries, contents, strict=True)):
+        guids = [known.by_body[body] for body in _bodies(entry, content) if body in known.by_body]
+        if guids and guids[0] not in listed and known.by_alias[guids[0]][:_KEY] != content[:_KEY]:
+            found[at] = guids[0]
+    telling = _telling(entries, since) if found else {}
+    found = {at: guid for at, guid in found.items() if at in telling}
+    fewest = _FEWEST if sum(telling[at] for at in found) >= _FEWEST else _FEWEST_YOUNG
+    if len(found) < fewest or 3 * len(found) < 2 * len(then):
+        return then
+    return [found.get(at, guid) for at, guid in enumerate(then)]
+
+
+def _telling(entries: Sequence[ParsedEntry], since: dt.datetime | None) -> dict[int, bool]:
+    """Return the places of the entries that may be known by what they say → whether their dates speak for it.
+
+    Those have to be older than the last fetch by a day: many a date tells the day alone, or comes to light
+    hours later. One time for all is that of the document. What is not so old needs a title of its own, too;
+    what is younger than the last fetch is new.
+    """
+    texts = Counter((entry.content, entry.summary) for entry in entries)
+    titles = Counter(entry.title for entry in entries)
+    dates = [entry.published or entry.updated for entry in entries]
+    is_stamped = len(set(dates)) == 1
+    found: dict[int, bool] = {}
+    for at, (entry, date) in enumerate(zip(entries, dates, strict=True)):
+        text, age = (entry.content, entry.summary), None
+        if since and date and not is_stamped:
+            age = since - date
+        is_old = age is not None and age.days >= 1
+        is_alone = any(text) and texts[text] == 1 and (is_old or (entry.title and titles[entry.title] == 1))
+        if is_alone and (age is None or age.days >= 0):
+            found[at] = is_old
+    return found
+
+
+def _bodies(entry: ParsedEntry, content: bytes) -> list[bytes]:
+    """Return what a row may say of an entry beside its link: of a site that moves, maybe before https."""
+    bodies = [content[_KEY:]]
+    if entry.url and not entry.url.startswith(_PLAIN):
+        bodies.append(content_hash(entry._replace(url=_PLAIN))[_KEY:])
+    return bodies
 
 
 def _before_alone(then: Sequence[bytes], contents: Sequence[bytes], known: _Known) -> Sequence[bytes]:

@@ -13,6 +13,7 @@ its guids everything is parsed too, and ``chunks`` holds them (``Diff.guids``).
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 
 from app.errors import ParseError
 from app.feeds import identity
@@ -24,11 +25,12 @@ from app.models.parsed import ParsedFeed, ParserPath
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known:
-    """What the last fetch left: see :class:`app.models.feed.Feed`."""
+    """What the last fetch left: see :class:`app.models.feed.Feed`; ``since`` is when it was."""
 
     seen: bytes = b""
     volatile: bool = False
     chunks: bytes = b""
+    since: dt.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def news(body: bytes, known: Known, *, url: str, content_type: str | None, limit
 def compare(parsed: ParsedFeed, known: Known) -> News:
     """Compare a feed that was read as a whole; no hashes of bytes come out of that."""
     guids = known.chunks if known.volatile else b""
-    diff = identity.diff(parsed, known.seen, volatile=known.volatile, guids=guids)
+    diff = identity.diff(parsed, known.seen, volatile=known.volatile, guids=guids, since=known.since)
     return News(parsed, diff, diff.guids)
 
 

@@ -206,7 +206,8 @@ class Digester:
         return self._hubs and feed.push_until is not None and feed.push_until > now
 
     def _news(self, feed: Feed, fetched: Fetched) -> News:
-        body, known = fetched.body or b"", Known(feed.seen, feed.volatile_guids, feed.chunks)
+        body = fetched.body or b""
+        known = Known(feed.seen, feed.volatile_guids, feed.chunks, feed.checked_at)
         how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
         if self._parse is None:
             return news(body, known, limits=self._limits, **how)

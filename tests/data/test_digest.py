@@ -237,6 +237,41 @@ def test_genuine_feeds_bring_each_entry_exactly_once() -> None:
         assert len(hashes) == len(set(hashes)), row.path
 
 
+def test_links_that_are_others_at_each_fetch_bring_nothing_back() -> None:
+    """As those of a search at Bing News, which has no guids."""
+
+    def answered(request: int, *numbers: int) -> Fetched:
+        items = [item(n, NOW - n * HOUR) for n in numbers]
+        linked = [one.replace("</link>", f"?tid={request}</link>") for one in items]
+        return answer(
+            rss(*(one.replace(f"<guid>g{n}</guid>", "") for n, one in zip(numbers, linked, strict=True)))
+        )
+
+    first = digest(feed(), answered(0, *range(1, 11)))
+    known, guids = after(feed(), first), {entry.guid_hash for entry in first.update.new}
+    for request in range(1, 5):
+        again = digest(known, answered(request, *range(1, 11)), NOW + request * HOUR)
+        assert not again.update.new
+        assert {change.guid_hash for change in again.update.changed} == guids
+        assert all(change.url.endswith(f"?tid={request}") for change in again.update.changed if change.url)
+        known = after(known, again)
+    news = digest(known, answered(9, 0, *range(1, 10)), NOW + 9 * HOUR).update.new
+    assert [entry.title for entry in news] == ["Post 0"]
+
+
+def test_what_is_younger_than_the_last_answer_is_new_though_all_of_it_was_said_before() -> None:
+    def reports(day: int) -> Fetched:
+        times = [NOW + day * 24 * HOUR - n * HOUR / 60 for n in range(6)]
+        items = [item(n, when).replace(f"g{n}", f"{day}-{n}") for n, when in enumerate(times)]
+        return answer(rss(*(one.replace("/p", f"/{day}/") for one in items)))
+
+    known = after(feed(), digest(feed(), reports(0)))
+    for day in range(1, 4):
+        again = digest(known, reports(day), NOW + (day * 24 + 1) * HOUR)
+        assert len(again.update.new) == 6
+        known = after(known, again)
+
+
 def test_X04_a_document_without_its_end_is_an_error_and_what_is_whole_is_stored() -> None:
     whole = rss(item(3), item(1), item(2), head="<description>About</description>")
     known = after(feed(), digest(feed(), answer(rss(item(1), item(2), head="<ttl>60</ttl>"))))
