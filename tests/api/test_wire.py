@@ -239,6 +239,19 @@ def test_pages_go_to_the_end_whatever_is_asked(reader: Reader, n: int) -> None:
         assert found == whole[: 12 if n == 1 else None]
 
 
+def test_a_page_that_a_body_asks_for_is_never_taken_for_another(reader: Reader, small: int) -> None:
+    """What a body says is not in the address that a tag of an answer is made of."""
+    url = f"{API}/stream/items/ids"
+    asked = {"s": f"feed/{small}", "n": "1"}
+    known = reader.client.post(url, data=asked, headers=reader.headers).headers.get("ETag", "*")
+    for n in (1, 2):
+        said = {**reader.headers, "If-None-Match": known}
+        answer = reader.client.post(url, data={**asked, "n": n}, headers=said)
+        assert answer.status_code == 200
+        assert len(answer.get_json()["itemRefs"]) == n
+        assert "ETag" not in answer.headers
+
+
 def test_a_page_goes_on_where_it_ended_though_states_change(reader: Reader) -> None:
     whole = reader.ids(xt=READ)
     page = reader.json("stream/items/ids", s=READING, n=5, xt=READ)

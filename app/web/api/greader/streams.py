@@ -143,7 +143,12 @@ def _is_social(streams: Sequence[str]) -> bool:
 
 
 def _etag(streams: tuple[Part, ...]) -> str | None:
-    """Return the tag of an answer about one feed, which is known without reading the feed."""
+    """Return the tag of an answer about one feed, which is known without reading the feed.
+
+    None too for what is posted: the body says which page is wanted, and the tag is made of the address.
+    """
+    if request.method == "POST":
+        return None
     if len(streams) != 1 or streams[0].kind is not PartKind.FEED or is_liferea():
         return None
     stamp = services().sync.stamp(actor(), streams[0].id)
