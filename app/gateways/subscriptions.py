@@ -140,9 +140,9 @@ class SubscriptionGateway:
             self._subscriptions.edit(user_id, feed_id, changes)
         return self.get(user_id, feed_id)
 
-    def add_folders(self, user_id: int, feed_id: int, folder_ids: Sequence[int]) -> None:
-        """Put a subscription into more folders, beside those that it lies in by then."""
-        self._subscriptions.place(user_id, [feed_id], folder_ids, [])
+    def arrange(self, user_id: int, feed_id: int, add: Sequence[int], remove: Sequence[int] = ()) -> None:
+        """Put a subscription into folders and take it out of others, whatever else it lies in by then."""
+        self._subscriptions.place(user_id, [feed_id], add, remove)
 
     def unname(self, user_id: int, feed_id: int, title: str) -> None:
         """Let a subscription go by the feed's own name, if it goes by this one."""

@@ -308,7 +308,7 @@ class _Work:
 
     def _add_folders(self, feed_id: int, folder_ids: Sequence[int]) -> None:
         if folder_ids:
-            self._subscriptions.add_folders(self.running.user_id, feed_id, folder_ids)
+            self._subscriptions.arrange(self.running.user_id, feed_id, folder_ids)
 
     # -- fetching
 

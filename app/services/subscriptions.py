@@ -27,6 +27,8 @@ log = logs.get(__name__)
 
 URL_MAX = 2048
 FOLDERS_MAX = 50
+#: Folders that a subscription is taken out of at once: all that one user may have.
+REMOVED_MAX = 1000
 FETCHES = 20
 #: Fetches that a feed's page sums up: one every two minutes for a week.
 LOG_MAX = 5000
@@ -192,6 +194,25 @@ class SubscriptionService:
         if changes:
             self._events.counts(actor.user_id)
         return edited if paused is None else self.pause(actor, feed_id, paused)
+
+    def arrange(
+        self, actor: Actor, feed_id: int, *, add: Sequence[int] = (), remove: Sequence[int] = ()
+    ) -> None:
+        """Put a subscription into folders and take it out of others; what is in both lists, it lies in.
+
+        Unlike the whole list of :meth:`edit` this takes nothing back that another device does meanwhile.
+
+        Raises:
+            NotFoundError: he has no such subscription, or no such folder to put it into.
+            InvalidError: too many at once.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        add = some_ids(add, "add", FOLDERS_MAX)
+        remove = some_ids(remove, "remove", REMOVED_MAX)
+        self._subscriptions.get(actor.user_id, an_id(feed_id, "feed_id"))
+        self._folders.check(actor.user_id, add)
+        self._subscriptions.arrange(actor.user_id, feed_id, add, remove)
+        self._events.counts(actor.user_id)
 
     def pause(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
         """Pause a subscription, or let it go on: a feed that nobody unpaused reads is not polled.

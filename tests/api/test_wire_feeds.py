@@ -14,6 +14,7 @@ from app import clock, create_app
 from app.bootstrap import Services
 from app.models.actor import Actor
 from app.models.discovery import Discovered
+from app.models.folder import PlaceMode
 from app.models.sharing import Audience
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People
@@ -260,6 +261,27 @@ def test_labels_are_one_in_any_case(reader: Reader) -> None:
         reader.do("edit-tag", a=LABEL + name)
         reader.do("subscription/edit", ac="edit", s=one, a=LABEL + name)
     assert labels(reader) == [f"{LABEL}Later", f"{LABEL}News"]
+
+
+def test_two_devices_that_move_one_feed_at_once_both_get_what_they_asked_for(
+    reader: Reader, services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An app says ``a`` and ``r`` in two requests, too, one beside the other."""
+    one = next(iter(feeds(reader)))
+    new = services.folders.create(ann, "New").id
+    reader.do("subscription/edit", ac="edit", s=one, a=f"{LABEL}Old")
+    folders = services.gateways.folders
+    check = folders.check
+
+    def overtaken(*args: Any) -> None:
+        monkeypatch.setattr(folders, "check", check)
+        services.folders.place(ann, [int(one.removeprefix("feed/"))], [new], PlaceMode.ADD)
+        check(*args)
+
+    monkeypatch.setattr(folders, "check", overtaken)
+    reader.do("subscription/edit", ac="edit", s=one, r=f"{LABEL}Old")
+    assert folders.check == check  # it was overtaken
+    assert [c["label"] for c in feeds(reader)[one]["categories"]] == ["New"]
 
 
 # -- labels

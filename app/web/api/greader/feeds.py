@@ -151,16 +151,10 @@ def _unsubscribe(who: Actor, stream_id: str) -> None:
 def _arrange(who: Actor, feed_id: int, title: str) -> None:
     added = [_folder(who, names.label_name(each)) for each in many("a")]
     folders = services().sync.folders(who)
-    gone = {i for each in many("r") for i in called(folders, names.label_name(each))}
-    mine = services().subscriptions.get(who, feed_id)
-    kept = [i for i in mine.folder_ids if i not in gone]
-    wanted = list(dict.fromkeys([*kept, *added]))
-    services().subscriptions.edit(
-        who,
-        feed_id,
-        title=title or None,
-        folder_ids=wanted if wanted != list(mine.folder_ids) else None,
-    )
+    gone = [i for each in many("r") for i in called(folders, names.label_name(each))]
+    services().subscriptions.edit(who, feed_id, title=title or None)
+    if added or gone:
+        services().subscriptions.arrange(who, feed_id, add=added, remove=gone)
 
 
 def _folder(who: Actor, name: str) -> int:
