@@ -71,6 +71,15 @@ class TagService:
         log.info("tagged", user_id=actor.user_id, entry_id=entry.id, count=len(found))
         return found
 
+    def named(self, actor: Actor, name: str) -> str:
+        """Return what a tag is called that gets this name.
+
+        Raises:
+            InvalidError: the name is empty or too long.
+        """
+        require(actor, Permission.TAG_EDIT)
+        return self._name(name)
+
     def _name(self, name: object) -> str:
         found = normal(name) if isinstance(name, str) else ""
         if not key_of(found):

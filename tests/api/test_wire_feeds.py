@@ -284,6 +284,20 @@ def test_two_devices_that_move_one_feed_at_once_both_get_what_they_asked_for(
     assert [c["label"] for c in feeds(reader)[one]["categories"]] == ["New"]
 
 
+def test_a_refused_label_or_name_changes_nothing(reader: Reader, services: Services) -> None:
+    People(services).blog([], 1, "third")
+    before, first = feeds(reader), str(reader.ids()[0])
+    address = "feed/https://third.example.org/feed"
+    for bad in ({"a": f"{LABEL}R&D"}, {"a": [f"{LABEL}Good", STARRED]}, {"r": STARRED}, {"t": "x" * 600}):
+        assert reader.post("subscription/edit", ac="subscribe", s=address, **bad).status_code == 400
+    for bad in (f"{LABEL}R&D", LABEL + "x" * 65):
+        assert reader.post("edit-tag", i=first, a=[f"{LABEL}Good", STARRED, bad]).status_code == 400
+    assert reader.post("edit-tag", a=[f"{LABEL}Good", f"{LABEL}R&D"]).status_code == 400
+    assert feeds(reader) == before
+    assert labels(reader) == []
+    assert reader.ids(STARRED) == []
+
+
 # -- labels
 def test_labels_are_made_renamed_and_taken_away(reader: Reader) -> None:
     for _ in range(2):

@@ -9,6 +9,7 @@ from flask import Response, request
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, NotFoundError, SearchError
 from app.models.actor import Actor
 from app.models.sync import PartKind, called
+from app.services.checks import a_text
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
 from app.web.context import services
@@ -60,11 +61,13 @@ def tags() -> Response:
 def edit() -> Response:
     """Subscribe, unsubscribe, rename, put into folders and take out of them."""
     who, action, wanted = actor(), one("ac"), many("s")
-    titles = given().getlist("t")
     if not wanted:
         raise InvalidError("Say which feed.", field="s")
+    titles = [a_text(each, "t", empty=True) for each in given().getlist("t")]
+    if action not in ("unsubscribe", "remove"):
+        _check_labels(who)
     for place, stream_id in enumerate(wanted):
-        title = titles[place].strip() if place < len(titles) else ""
+        title = titles[place] if place < len(titles) else ""
         match action:
             case "subscribe" | "add":
                 feed_id = _subscribe(who, stream_id)
@@ -76,6 +79,16 @@ def edit() -> Response:
             case _:
                 raise InvalidError("There is no such action.", field="ac", given=action[:32])
     return text(OK)
+
+
+def _check_labels(who: Actor) -> None:
+    """Refuse labels that cannot be, before anything is done: a subscription would be made all the same."""
+    folders = services().sync.folders(who)
+    for name in map(names.label_name, many("a")):
+        if not called(folders, name):
+            names.new_label(name)
+    for each in many("r"):
+        names.label_name(each)
 
 
 def _feed(who: Actor, stream_id: str) -> int:

@@ -36,15 +36,17 @@ def edit_tag() -> Response:
     ids = list(dict.fromkeys(names.item_id(each) for each in many("i")))
     added, removed = many("a"), many("r")
     if not ids:
-        for each in added:
-            _make_label(each)
         if not added:
             raise InvalidError("Say which items.", field="i")
+        _make_labels(added)
         return text(OK)
     if not (added or removed):
         raise InvalidError("Say what is to be done with them.", field="a")
-    changes = [(_change(each), True) for each in added] + [(_change(each), False) for each in removed]
     who = actor()
+    # All of them are looked at before the first is made: what is refused changes nothing.
+    changes = [
+        (_change(who, each, on), on) for tags, on in ((added, True), (removed, False)) for each in tags
+    ]
     for change, on in changes:
         if change is not None:
             change(who, ids, on)
@@ -54,17 +56,19 @@ def edit_tag() -> Response:
 Change = Callable[[Actor, Sequence[int], bool], None]
 
 
-def _change(tag_id: str) -> Change | None:
+def _change(who: Actor, tag_id: str, on: bool) -> Change | None:
     """Return what a state or label does to items; None: nothing.
 
     Raises:
-        InvalidError: there is no such state.
+        InvalidError: there is no such state, or there can be no such label.
     """
     named = names.state(tag_id)
     if named is None:
         raise InvalidError("There is no such state.", field="a", given=tag_id[:64])
     _, kind, name = named
     if kind == "label":
+        if on:
+            _label_for(who, name)
         return _labelling(name)
     if name.startswith(_IGNORED):
         return None
@@ -127,23 +131,37 @@ _CHANGES: dict[PartKind, Change] = {
 
 def _labelling(name: str) -> Change:
     def change(who: Actor, ids: Sequence[int], on: bool) -> None:
-        tag = _tag(name)
         if on:
-            # A name that is there may be any that the web lets one choose.
-            wanted = name if tag is not None else names.new_label(names.label(name))
-            return _each(ids, lambda i: services().tags.change(who, i, add=[wanted]))
-        if tag is not None:
+            wanted = _label_for(who, name)
+            _each(ids, lambda i: services().tags.change(who, i, add=[wanted]))
+        elif (tag := _tag(name)) is not None:
             _each(ids, lambda i: services().tags.change(who, i, remove=[tag]))
-        return None
 
     return change
 
 
-def _make_label(tag_id: str) -> None:
-    """Make an empty label: a folder, since an empty tag is none."""
-    if not _folders(names.label_name(tag_id)):
-        with contextlib.suppress(ExistsError):  # another request of the same app was faster
-            services().folders.create(actor(), names.new_label(tag_id))
+def _label_for(who: Actor, name: str) -> str:
+    """Return what items are tagged with; a name that is there may be any that the web lets one choose.
+
+    Raises:
+        InvalidError: there is none, and none can be made.
+    """
+    return name if _tag(name) is not None else services().tags.named(who, names.new_label(names.label(name)))
+
+
+def _make_labels(tag_ids: Sequence[str]) -> None:
+    """Make empty labels: folders, since an empty tag is none."""
+    for each in tag_ids:
+        _folder_for(each)
+    for each in tag_ids:
+        if (name := _folder_for(each)) is not None:
+            with contextlib.suppress(ExistsError):  # another request of the same app was faster
+                services().folders.create(actor(), name)
+
+
+def _folder_for(tag_id: str) -> str | None:
+    """Return the name of the folder that is to be made; None: it is there."""
+    return None if _folders(names.label_name(tag_id)) else names.new_label(tag_id)
 
 
 def mark_all() -> Response:
