@@ -194,14 +194,25 @@ def rename_tag() -> Response:
     new = names.new_label(one("dest"))
     if old == new:
         return text(OK)
-    if not (_folders(old) or _tag(old) is not None or _folders(new) or _tag(new) is not None):
+    who, folders, tag = actor(), _folders(old), _tag(old)
+    if not (folders or tag is not None or _folders(new) or _tag(new) is not None):
         raise NotFoundError("You have no such folder or tag.", label=old[:64])
-    who = actor()
-    for folder in _folders(old):
-        services().folders.rename(who, folder, new)
-    if (tag := _tag(old)) is not None:
+    _check_free(folders, new)
+    # The tag first: it may be refused, and the folders by now are not.
+    if tag is not None:
         services().tags.rename(who, tag, new)
+    for folder in folders:
+        services().folders.rename(who, folder, new)
     return text(OK)
+
+
+def _check_free(renamed: Sequence[int], name: str) -> None:
+    """Raise ExistsError where folders cannot all get a name: no two that lie in the same one have it."""
+    folders = services().sync.folders(actor())
+    homes = [f.parent for f in folders if f.id in renamed]
+    taken = {f.parent for f in folders if f.name == name and f.id not in renamed}
+    if len(homes) > len({*homes} - taken):
+        raise ExistsError("There is a folder with this name already.", field="dest")
 
 
 def disable_tag() -> Response:
