@@ -13,6 +13,7 @@ from app.feeds.net import Policy
 from app.feeds.urls import url_key
 from app.models import ours
 from app.models.imports import Import, ImportFolder, ImportItem, ItemState
+from app.models.lines import one_line
 from app.models.opml import Outline, SubscriptionList
 
 NAME_MAX, TITLE_MAX, URL_MAX = 128, 512, 2048
@@ -37,7 +38,7 @@ def plan(
         user_id=0,
         name="",
         created=_NEVER,
-        title=line(found.title, TITLE_MAX),
+        title=one_line(found.title, TITLE_MAX),
         folders=tuple(folders.rows),
         empty=tuple(_unused(folders.rows, used)),
         note=found.repaired,
@@ -88,14 +89,14 @@ def _item(
 ) -> ImportItem:
     mine = None if problem else mine
     state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
-    title = line(feed.title, TITLE_MAX)
+    title = one_line(feed.title, TITLE_MAX)
     return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)
 
 
 def _double(index: int, feed: Outline, place: int) -> ImportItem:
     places = (place,) if place >= 0 else ()
     return ImportItem(
-        index, feed.url[:URL_MAX], line(feed.title, TITLE_MAX), places, feed.line, ItemState.DOUBLE
+        index, feed.url[:URL_MAX], one_line(feed.title, TITLE_MAX), places, feed.line, ItemState.DOUBLE
     )
 
 
@@ -113,7 +114,7 @@ class _Folders:
         """Return the place of a folder, -1 for none; folders whose names look alike are one."""
         if path not in self._places:
             above = self.place(path[:-1])
-            row = ImportFolder(line(path[-1], NAME_MAX) or "…", above if above >= 0 else None)
+            row = ImportFolder(one_line(path[-1], NAME_MAX) or "…", above if above >= 0 else None)
             if row not in self._rows:
                 self._rows[row] = len(self.rows)
                 self.rows.append(row)
@@ -134,8 +135,3 @@ def _unused(rows: Sequence[ImportFolder], used: set[int]) -> list[int]:
 def counts_of(items: Iterable[ImportItem]) -> dict[str, int]:
     """Return state → outlines."""
     return dict(Counter(item.state.value for item in items))
-
-
-def line(text: str, most: int) -> str:
-    """Return a text as one line that can be shown and stored."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most].strip()

@@ -15,7 +15,7 @@ from app.feeds.net import Policy
 from app.feeds.opmlfile import check_is_list
 from app.feeds.urls import url_key
 from app.gateways.folders import DEPTH, MOST, FolderGateway
-from app.gateways.importplan import NAME_MAX, TITLE_MAX, counts_of, line, plan
+from app.gateways.importplan import NAME_MAX, TITLE_MAX, counts_of, plan
 from app.gateways.importrules import again, as_it_stands, in_turn, tick
 from app.mappers.feedends import FeedEndMapper
 from app.mappers.imports import ImportMapper
@@ -37,6 +37,7 @@ from app.models.imports import (
     ItemState,
     paths,
 )
+from app.models.lines import one_line
 from app.models.opml import SubscriptionList
 
 #: A preview that nobody starts goes by itself after so long.
@@ -94,7 +95,7 @@ class ImportGateway:
     def add(self, user_id: int, found: SubscriptionList, name: str, now: dt.datetime) -> Import:
         """Keep what was found in a file, with what he has already and what is there twice marked."""
         new, items = plan(found, lambda keys: self._have(user_id, keys), self._policy, self._own)
-        named = dataclasses.replace(new, user_id=user_id, name=line(name, TITLE_MAX), created=now)
+        named = dataclasses.replace(new, user_id=user_id, name=one_line(name, TITLE_MAX), created=now)
         return self._imports.add(named, items, now + PREVIEW_KEPT)
 
     def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
@@ -158,7 +159,7 @@ class ImportGateway:
             counts = counts_of(self._imports.items(user_id, import_id, session=session))
             if not counts.get(ItemState.WAITING):
                 raise InvalidError("Nothing is chosen. Tick at least one feed.")
-            values = {"keep_folders": keep_folders, "into": line(into, NAME_MAX), "counts": counts}
+            values = {"keep_folders": keep_folders, "into": one_line(into, NAME_MAX), "counts": counts}
             return self._queue(user_id, import_id, _PREVIEW, values, now, session)
 
         return self._store.transaction(work)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping
 
 from app.models.entry import EntryKey
+from app.models.lines import JOINERS, one_line
 from app.models.words import fold, words
 
 #: Characters of a query.
@@ -213,14 +214,14 @@ def decoded(text: str) -> str | None:
     except (binascii.Error, ValueError):
         return None
     # One text, one address: what decodes to the same by another spelling is no query of ours.
-    fits = 0 < len(query) <= QUERY_MAX and query.isprintable() and encoded(query) == text
+    is_shown = all(c.isprintable() or c in JOINERS for c in query)
+    fits = 0 < len(query) <= QUERY_MAX and is_shown and encoded(query) == text
     return query if fits else None
 
 
 def tidy(query: str) -> str:
     """Return a query as it is kept: one blank between words, no controls, not too long."""
-    kept = "".join(c if c.isprintable() else " " for c in query)
-    return " ".join(kept.split())[:QUERY_MAX].strip()
+    return one_line(query, QUERY_MAX)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from app.models.entry import Entry
 from app.models.feed import FeedCard
 from app.models.folder import Folder
+from app.models.lines import alike, as_kept
 from app.models.sharing import Sharer
 from app.models.subscription import Subscription
 from app.models.tag import Tag
@@ -123,7 +124,11 @@ class Unread(NamedTuple):
 
 
 def called(things: Iterable[Folder | Tag], name: str) -> list[int]:
-    """Return the folders or tags of a name, as it is written or, where none is, in another case."""
-    found = list(things)
-    exact = [thing.id for thing in found if thing.name == name]
-    return exact or [thing.id for thing in found if thing.name.casefold() == name.casefold()]
+    """Return the folders or tags of a name: as it is written or kept, else in another case or spelling."""
+    found, said = list(things), (name, as_kept(name))
+    exact = [thing.id for thing in found if thing.name in said]
+    if exact:
+        return exact
+    # Tags of one spelling are one: what is added under any is found under it.
+    key = alike(name)
+    return [thing.id for thing in found if alike(thing.name) == key]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import unicodedata
 from typing import NamedTuple
+
+from app.models.lines import alike, as_kept
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,10 +47,9 @@ class SavedSearch:
 
 def normal(name: str) -> str:
     """Return a tag's name as it is shown: composed, one blank between words, no commas."""
-    kept = "".join(c if c.isprintable() and c != "," else " " for c in unicodedata.normalize("NFC", name))
-    return " ".join(kept.split())
+    return as_kept(name.replace(",", " "))
 
 
 def key_of(name: str) -> str:
     """Return what two spellings of one tag have in common."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", normal(name)).casefold())
+    return alike(normal(name))

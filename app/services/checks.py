@@ -6,11 +6,12 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app.errors import InvalidError
+from app.models.lines import JOINERS, one_line
 from app.models.stream import MAX_ID
 
 TITLE = 512
 #: Not printable and yet part of a text: ends of lines, and what joins letters or keeps them apart.
-_UNSEEN = "\n\t\u200c\u200d"
+_UNSEEN = f"\n\t{JOINERS}"
 
 
 def an_id(value: object, field: str) -> int:
@@ -36,14 +37,14 @@ def some_ids(values: Sequence[object], field: str, most: int) -> list[int]:
 
 
 def a_text(value: object, field: str, *, most: int = TITLE, empty: bool = False) -> str:
-    """Return a text without outer spaces and control characters.
+    """Return a text in one line, without what nobody sees.
 
     Raises:
         InvalidError: not a text, too long, or empty where it must not be.
     """
     if not isinstance(value, str):
         raise InvalidError(field=field)
-    text = " ".join("".join(c if c.isprintable() else " " for c in value).split())
+    text = one_line(value)
     if len(text) > most:
         raise InvalidError("At most %(most)s characters.", field=field, most=most)
     if not text and not empty:

@@ -298,6 +298,48 @@ def test_a_refused_label_or_name_changes_nothing(reader: Reader, services: Servi
     assert reader.ids(STARRED) == []
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("👩\u200d💻 Dev", "👩\u200d💻 Dev"),
+        ("می\u200cخوانم", "می\u200cخوانم"),
+        ("\u200fاخبار", "اخبار"),
+        ("soft\u00adhyphen", "soft hyphen"),
+        ("a\x00b\x01", "a b"),
+        ("cafe\u0301", "café"),
+        ("\u200dread it", "read it"),
+        ("two  words", "two words"),
+        ("x²", "x²"),
+    ],
+)
+def test_a_label_is_found_again_as_the_app_says_it(reader: Reader, said: str, kept: str) -> None:
+    """Whatever of it is not kept: with signs that nobody sees, or letters that are put together."""
+    one, two = feeds(reader)
+    label, tag = LABEL + said, f"{LABEL}{said} tag"
+    for feed in (one, two, one):
+        reader.do("subscription/edit", ac="edit", s=feed, a=label)
+    reader.do("edit-tag", a=label)
+    first = reader.ids(one)[0]
+    for _ in range(2):
+        reader.do("edit-tag", i=str(first), a=tag)
+    assert labels(reader) == [LABEL + kept, f"{LABEL}{kept} tag"]
+    assert reader.ids(label) == reader.ids(LABEL + kept) == reader.ids()
+    assert reader.ids(tag) == [first]
+    reader.do("mark-all-as-read", s=label)
+    assert reader.ids(xt=READ) == []
+    reader.do("edit-tag", i=str(first), r=tag)
+    reader.do("subscription/edit", ac="edit", s=one, r=label)
+    assert (reader.ids(tag), reader.ids(label)) == ([], reader.ids(two))
+    reader.do("rename-tag", s=label, dest=f"{LABEL}Other")
+    assert reader.ids(f"{LABEL}Other") == reader.ids(two)
+
+
+def test_a_label_that_nobody_sees_is_none(reader: Reader) -> None:
+    for name in ("\u200d", "\u200f\u00ad", "\x00", "read\u200c"):
+        assert reader.post("edit-tag", a=LABEL + name).status_code == 400
+    assert labels(reader) == []
+
+
 # -- labels
 def test_labels_are_made_renamed_and_taken_away(reader: Reader) -> None:
     for _ in range(2):

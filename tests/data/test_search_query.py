@@ -34,6 +34,13 @@ def test_nothing_typed_is_ever_refused(text: str) -> None:
         assert len(str(ref)) <= REF_MAX
 
 
+def test_signs_that_belong_to_words_stay_in_a_query() -> None:
+    """A tag with such a name is found by it."""
+    for typed in ('tag:"می\u200cخوانم"', "tag:👩\u200d💻"):
+        assert decoded(encoded(tidy(typed))) == typed
+    assert tidy("\u200d soft\u00adhyphen \u200c") == "soft hyphen"
+
+
 @given(st.text())
 def test_a_text_that_is_no_query_is_no_stream(text: str) -> None:
     found = decoded(text)

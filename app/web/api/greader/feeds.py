@@ -179,7 +179,9 @@ def _folder(who: Actor, name: str) -> int:
     try:
         return services().folders.create(who, name).id
     except ExistsError:  # another request of the same app was faster
-        return called(services().sync.folders(who), name)[0]
+        if known := called(services().sync.folders(who), name):
+            return known[0]
+        raise  # and yet another one has taken it away
 
 
 def quickadd() -> Response:

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from app.errors import InvalidError
+from app.models.lines import as_kept
 from app.models.stream import MAX_ID
 from app.models.sync import Part, PartKind, Place
 
@@ -147,12 +148,12 @@ def label_name(text: str) -> str:
 
 
 def new_label(text: str) -> str:
-    """Return the name of a label that is to be made.
+    """Return the name of a label that is to be made, as folders and tags keep it.
 
     Raises:
         InvalidError: apps would stumble over it.
     """
-    name = " ".join(label_name(text).split())
+    name = as_kept(label_name(text))
     if not name or len(name) > LABEL_MAX or not _FORBIDDEN.isdisjoint(name) or name.lower() in RESERVED:
         raise InvalidError(
             "Choose another name for the label: up to %(most)s characters, no quotes, slashes or commas.",

@@ -1,0 +1,28 @@
+"""Names and titles as one line, as they are kept, and what two spellings of a name have in common. Pure."""
+
+from __future__ import annotations
+
+import unicodedata
+
+#: Not printable and yet part of a text: they keep letters of Persian apart, and join emoji to one.
+JOINERS = "\u200c\u200d"
+_ENDS = f" {JOINERS}"
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """Return a text with one blank between words and without what nobody sees; may be empty.
+
+    At its ends nothing is joined: of a text that is nothing but such signs nothing is left.
+    """
+    kept = "".join(c if c.isprintable() or c in JOINERS else " " for c in text)
+    return " ".join(kept.split()).strip(_ENDS)[:most].strip(_ENDS)
+
+
+def as_kept(name: str) -> str:
+    """Return the name that a folder or tag gets which is called so: composed, in one line."""
+    return one_line(unicodedata.normalize("NFC", name))
+
+
+def alike(name: str) -> str:
+    """Return what two spellings of a name have in common: case and forms of letters do not count."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", as_kept(name)).casefold())
