@@ -7,6 +7,7 @@ taken back, so that what others made of it keeps its way.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import secrets
@@ -34,6 +35,10 @@ from app.models.sharing import Audience, Origin, Profile, Share
 ROUNDS = 8
 #: Shares further down whose readers are told that one on their way comes or goes, at most.
 TOLD = 1000
+
+
+class _OvertakenError(ConflictError):
+    """A share is no longer as it was when an edit of it was thought out."""
 
 
 class SharingGateway:
@@ -185,20 +190,47 @@ class SharingGateway:
         else:
             self._trends.remove(share.of, share.at, session)
 
-    def edit(self, profile: Profile, share_id: int, note: str, audience: Audience, now: dt.datetime) -> Share:
+    def edit(
+        self,
+        profile: Profile,
+        share_id: int,
+        now: dt.datetime,
+        *,
+        note: str | None = None,
+        audience: Audience | None = None,
+    ) -> tuple[Share, Share]:
         """Change what somebody wrote to a share, or for whom it is.
+
+        Args:
+            note, audience: None: they stay as they are.
+
+        Returns:
+            The share as it was and as it is.
 
         Raises:
             NotFoundError: he has no such share.
             InvalidError: as for :meth:`share`.
+            ConflictError: it was changed by others again and again.
         """
-        was = self._shares.get(share_id)
-        if was is None or not was.live or was.user_id != profile.user_id:
-            raise NotFoundError(share_id=share_id)
-        audience = self._widened(was, audience)
-        if (was.audience is Audience.PRIVATE) != (audience is Audience.PRIVATE):
-            return self._move(profile, was, note, audience, now)
-        edited = self._store.transaction(partial(self._edit, was, note, audience, now))
+        for _ in range(ROUNDS):
+            was = self._shares.get(share_id)
+            if was is None or not was.live or was.user_id != profile.user_id:
+                raise NotFoundError(share_id=share_id)
+            with contextlib.suppress(_OvertakenError):
+                return was, self._edit(profile, was, self._wanted(was, note, audience, now), now)
+        raise ConflictError(share_id=share_id)
+
+    def _wanted(self, was: Share, note: str | None, audience: Audience | None, now: dt.datetime) -> Share:
+        """Return what an edit is to make of a share."""
+        note = was.note if note is None else note
+        audience = was.audience if audience is None else self._widened(was, audience)
+        edited = was.edited if note == was.note else now
+        return dataclasses.replace(was, note=note, audience=audience, edited=edited)
+
+    def _edit(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
+        if (was.audience is Audience.PRIVATE) != (new.audience is Audience.PRIVATE):
+            return self._move(profile, was, new, now)
+        edited = self._store.transaction(partial(self._reword, was, new, now))
         if edited.audience is not was.audience:
             self._pass_on(edited, now)
         return edited
@@ -217,29 +249,28 @@ class SharingGateway:
         most = max(whole, was.audience, key=lambda a: a.width)
         return audience.within(most)
 
-    def _edit(self, was: Share, note: str, audience: Audience, now: dt.datetime, session: Session) -> Share:
-        found = self._shares.edit(was.id, was.user_id, note, audience, now, session)
-        if found is None or found[0].feed_id != was.feed_id:
-            raise NotFoundError(share_id=was.id)  # taken back or moved meanwhile
+    def _reword(self, was: Share, new: Share, now: dt.datetime, session: Session) -> Share:
+        found = self._shares.edit(was.id, was.user_id, new.note, new.audience, now, session)
+        # What the edit leaves as it is was read before: it must not undo what another one has made of it.
+        if found is None or found[0] != was:
+            raise _OvertakenError(share_id=was.id)
         before, edited = found
         if before.audience is not edited.audience:
             self._count(before, -1, session)
             self._count(edited, 1, session)
-        html = typed.html(note)
+        html = typed.html(new.note)
         excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
         self._entries.note(was.feed_id, was.id, html, excerpt, now, session)
         self._feeds.stir(was.feed_id, now, session)
         return edited
 
-    def _move(self, profile: Profile, was: Share, note: str, audience: Audience, now: dt.datetime) -> Share:
+    def _move(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
         """Let a share be seen that was private, or the other way round: it goes to the other feed."""
-        edited = now if was.note != note else was.edited
-        new = dataclasses.replace(was, note=note, audience=audience, edited=edited)
         body = self._body(profile, new, self._title(was), now)
 
         def work(session: Session) -> Share:
-            if self._gone(was, now, session).feed_id != was.feed_id:
-                raise NotFoundError(share_id=was.id)  # moved meanwhile
+            if self._gone(was, now, session) != was:
+                raise _OvertakenError(share_id=was.id)
             return self._write(profile, new, body, now, session)
 
         moved = self._store.transaction(work)

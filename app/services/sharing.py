@@ -134,8 +134,13 @@ class SharingService:
         log.info("posted", user_id=actor.user_id, share_id=share.id)
         return share
 
-    def edit(self, actor: Actor, share_id: int, *, note: str, audience: Audience | None = None) -> Share:
+    def edit(
+        self, actor: Actor, share_id: int, *, note: str | None = None, audience: Audience | None = None
+    ) -> Share:
         """Change what one wrote to a share, or for whom it is; readers see that it was edited.
+
+        Args:
+            note, audience: None: they stay as they are, whatever another edit makes of them meanwhile.
 
         Raises:
             NotFoundError: he has no such share.
@@ -143,15 +148,16 @@ class SharingService:
             RateLimitedError: too many within the hour.
         """
         require(actor, Permission.SHARE_EDIT)
-        note, now = some_words(note, "note", most=self._note_length), clock.now()
-        was = self._sharing.get(actor.user_id, an_id(share_id, "share"))
-        if was.user_id != actor.user_id:
+        note = None if note is None else some_words(note, "note", most=self._note_length)
+        now, known = clock.now(), self._sharing.get(actor.user_id, an_id(share_id, "share"))
+        if known.user_id != actor.user_id:
             raise NotFoundError(share_id=share_id)
-        if was.is_post and not note:
+        if known.is_post and note == "":
             raise InvalidError("Write something first.", field="note")
         # Each change can tell others that they are mentioned.
         throttle(self._limiter, f"share_edit:{actor.user_id}", limit=self._per_hour, window=HOUR)
-        edited = self._sharing.edit(self._profile(actor, now), was.id, note, audience or was.audience, now)
+        profile = self._profile(actor, now)
+        was, edited = self._sharing.edit(profile, known.id, now, note=note, audience=audience)
         if edited.feed_id != was.feed_id:
             self._tell(was, new=0)  # whoever saw it there sees it no more
         self._tell(edited, new=int(edited.feed_id != was.feed_id))

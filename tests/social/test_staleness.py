@@ -129,7 +129,7 @@ def test_a_share_that_is_moved_and_taken_back_at_once_leaves_nothing(
     share = people.services.sharing.share(ann, entry).share
     profile = people.services.gateways.profiles.get(ann.user_id)
     assert profile is not None
-    between(lambda: gateway.edit(profile, share.id, "", Audience.PRIVATE, now))
+    between(lambda: gateway.edit(profile, share.id, now, note="", audience=Audience.PRIVATE))
     gateway.remove(ann.user_id, share.id, now, now)
     store = people.services.store.database
     assert store["entries"].count_documents({"of": entry}) == 0
@@ -151,7 +151,7 @@ def test_a_share_that_is_edited_and_taken_back_at_once_is_counted_down_once(
     trends = people.services.store.database["trends"]
     between(lambda: gateway.remove(ann.user_id, share.id, now, now))
     with pytest.raises(NotFoundError):
-        gateway.edit(profile, share.id, "", Audience.FOLLOWERS, now)
+        gateway.edit(profile, share.id, now, note="", audience=Audience.FOLLOWERS)
     score = trends.find_one({"_id": entry})["score"]
     people.services.sharing.share(ann, entry)
     assert trends.find_one({"_id": entry})["score"] == pytest.approx(score + 1, abs=0.01)

@@ -228,10 +228,10 @@ def get_share(who: Actor, share_id: int) -> ShareView:
     )
 
 
-@operation("PATCH", "/shares/{share_id}", "Change a share", scope=Scope.SHARE, tag=TAG)
+@operation("PATCH", "/shares/{share_id}", "Change a share", scope=Scope.SHARE, tag=TAG, errors=(409,))
 def change_share(who: Actor, share_id: int, body: ShareChange) -> Share:
     """Readers see that it was edited."""
-    note = services().sharing.get(who, share_id).note if body.note is UNSET else body.note
+    note = None if body.note is UNSET else body.note
     audience = None if body.audience is UNSET else body.audience
     return _one(who, services().sharing.edit(who, share_id, note=note, audience=audience))
 

@@ -1,0 +1,33 @@
+"""Two changes of the same at one moment: a field that a program leaves out stays as the other one made it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.models.actor import Actor
+from app.models.sharing import Audience
+from tests.api.rest.conftest import Program
+from tests.social.conftest import People
+from tests.support.meanwhile import after
+
+
+@pytest.mark.parametrize("read", [1, 2])
+@pytest.mark.parametrize("mine_first", [True, False])
+def test_fields_of_a_share_that_are_left_out_stay(
+    people: People,
+    ann: Actor,
+    mine: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    mine_first: bool,
+    read: int,
+) -> None:
+    people.open(ann)
+    services = people.services
+    post = services.sharing.post(ann, "A day", "wrods")
+    changes: list[dict[str, str]] = [{"note": "words"}, {"audience": "followers"}]
+    sent, meant = changes if mine_first else changes[::-1]
+    at = f"/shares/{post.id}"
+    after(monkeypatch, services.mappers.shares, "get", lambda: mine.patch(at, meant), read)
+    assert mine.patch(at, sent).status_code == 200
+    now = services.sharing.get(ann, post.id)
+    assert (now.note, now.audience) == ("words", Audience.FOLLOWERS)

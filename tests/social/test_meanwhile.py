@@ -1,0 +1,94 @@
+"""Two changes of the same at one moment: neither takes back what the other has made of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import ConflictError, NotFoundError
+from app.models.actor import Actor
+from app.models.sharing import Audience, Share
+from tests.social.conftest import SHARES, People
+from tests.support.meanwhile import after
+
+#: Reads of a share by one edit, after each of which another edit may come.
+READS = (1, 2)
+
+
+# -- a share
+@pytest.fixture
+def post(people: People, ann: Actor) -> Share:
+    people.open(ann)
+    return people.services.sharing.post(ann, "A day", "wrods")
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("audience", [Audience.FOLLOWERS, Audience.PRIVATE])
+def test_new_words_do_not_widen_what_was_narrowed_meanwhile(
+    people: People, ann: Actor, post: Share, monkeypatch: pytest.MonkeyPatch, audience: Audience, read: int
+) -> None:
+    services = people.services
+    sharing, shares = services.sharing, services.mappers.shares
+    after(monkeypatch, shares, "get", lambda: sharing.edit(ann, post.id, audience=audience), read)
+    sharing.edit(ann, post.id, note="words")
+    now = sharing.get(ann, post.id)
+    assert (now.audience, now.note) == (audience, "words")
+    with pytest.raises(NotFoundError):
+        sharing.get(None, post.id)
+    assert [(row.id, row.title) for row in people.rows(ann, SHARES)] == [(post.id, "A day")]
+    assert services.reading.article(ann, post.id).entry.content == "<p>words</p>"
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("audience", [Audience.FOLLOWERS, Audience.PRIVATE])
+def test_another_audience_does_not_take_back_the_words_of_meanwhile(
+    people: People, ann: Actor, post: Share, monkeypatch: pytest.MonkeyPatch, audience: Audience, read: int
+) -> None:
+    services = people.services
+    sharing, shares = services.sharing, services.mappers.shares
+    after(monkeypatch, shares, "get", lambda: sharing.edit(ann, post.id, note="words"), read)
+    now = sharing.edit(ann, post.id, audience=audience)
+    assert (now.audience, now.note, now.edited is not None) == (audience, "words", True)
+    assert services.reading.article(ann, post.id).entry.content == "<p>words</p>"
+
+
+def test_each_of_two_edits_tells_of_what_it_has_changed_itself(
+    people: People, ann: Actor, post: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, told = people.services, list[tuple[Audience, Audience]]()
+    sharing, shares = services.sharing, services.mappers.shares
+    monkeypatch.setattr(
+        services.notifier, "edited", lambda was, share: told.append((was.audience, share.audience))
+    )
+    after(monkeypatch, shares, "get", lambda: sharing.edit(ann, post.id, audience=Audience.PRIVATE))
+    sharing.edit(ann, post.id, note="words")
+    assert told == [(Audience.PUBLIC, Audience.PRIVATE), (Audience.PRIVATE, Audience.PRIVATE)]
+
+
+def test_new_words_do_not_bring_back_what_is_taken_back_meanwhile(
+    people: People, ann: Actor, post: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = people.services
+    after(
+        monkeypatch, services.mappers.shares, "get", lambda: services.sharing.remove(ann, post.id), READS[-1]
+    )
+    with pytest.raises(NotFoundError):
+        services.sharing.edit(ann, post.id, note="words")
+    assert people.rows(ann, SHARES) == ()
+
+
+def test_an_edit_that_is_overtaken_each_time_ends_and_changes_nothing(
+    people: People, ann: Actor, post: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, store = people.services, people.services.store.database["shares"]
+    real = services.mappers.shares.get
+
+    def overtaken(share_id: int) -> Share | None:
+        found = real(share_id)
+        store.update_one({"_id": share_id}, {"$inc": {"left": 1}})
+        return found
+
+    monkeypatch.setattr(services.mappers.shares, "get", overtaken)
+    with pytest.raises(ConflictError):
+        services.sharing.edit(ann, post.id, note="words")
+    monkeypatch.undo()
+    assert services.sharing.get(ann, post.id).note == "wrods"
