@@ -129,32 +129,32 @@ class FollowingService:
         self,
         actor: Actor,
         *,
-        display: str,
-        bio: str,
-        links: Sequence[str],
-        audience: Audience,
-        listed: bool,
-        open_lists: bool,
-        similar: bool = False,
+        display: str | None = None,
+        bio: str | None = None,
+        links: Sequence[str] | None = None,
+        audience: Audience | None = None,
+        listed: bool | None = None,
+        open_lists: bool | None = None,
+        similar: bool | None = None,
     ) -> Profile:
-        """Change the actor's profile.
+        """Change the actor's profile; None: that stays as it is, whatever others make of it meanwhile.
 
         Raises:
             InvalidError: a text is too long, or a link is no web address.
         """
         require(actor, Permission.SHARE_EDIT)
-        changes: dict[str, Any] = {
-            "display": a_text(display, "display", most=NAME_MAX, empty=True),
-            "bio": some_words(bio, "bio", most=BIO_MAX),
-            "links": _links(links),
-            "audience": audience.value,
-            "listed": bool(listed),
-            "open_lists": bool(open_lists),
-            "similar": bool(similar),
+        given: dict[str, Any] = {
+            "display": None if display is None else a_text(display, "display", most=NAME_MAX, empty=True),
+            "bio": None if bio is None else some_words(bio, "bio", most=BIO_MAX),
+            "links": None if links is None else _links(links),
+            "audience": None if audience is None else audience.value,
+            "listed": listed,
+            "open_lists": open_lists,
+            "similar": similar,
         }
         before = self.own(actor)
-        changed = self._profiles.change(before, changes)
-        if changed.audience is not before.audience:
+        changed = self._profiles.change(before, {name: v for name, v in given.items() if v is not None})
+        if audience is not None and changed.audience is not before.audience:
             self._events.new({changed.feed_id: 0})
         return changed
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from app.errors import ConflictError, NotFoundError
@@ -92,3 +94,52 @@ def test_an_edit_that_is_overtaken_each_time_ends_and_changes_nothing(
         services.sharing.edit(ann, post.id, note="words")
     monkeypatch.undo()
     assert services.sharing.get(ann, post.id).note == "wrods"
+
+
+# -- a profile
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("display", "Annie"),
+        ("display", ""),
+        ("bio", ""),
+        ("links", ()),
+        ("audience", Audience.PUBLIC),
+        ("listed", False),
+        ("open_lists", False),
+        ("similar", False),
+    ],
+)
+def test_a_change_of_one_field_of_a_profile_leaves_all_others(
+    people: People, ann: Actor, field: str, value: object
+) -> None:
+    following = people.services.following
+    before = following.edit(
+        ann,
+        display="Ann",
+        bio="Reads much.",
+        links=["https://ann.example.org/"],
+        audience=Audience.FOLLOWERS,
+        listed=True,
+        open_lists=True,
+        similar=True,
+    )
+    changed = following.edit(ann, **{field: value})  # type: ignore[arg-type]
+    assert changed == following.card(ann) == dataclasses.replace(before, **{field: value})  # type: ignore[arg-type]
+
+
+def test_other_words_do_not_open_a_stream_that_is_closed_meanwhile(
+    people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people.open(ann)
+    services, told = people.services, list[dict[int, int]]()
+    monkeypatch.setattr(services.events, "new", lambda entries: told.append(dict(entries)))
+    after(
+        monkeypatch,
+        services.mappers.profiles,
+        "get",
+        lambda: services.following.edit(ann, audience=Audience.PRIVATE),
+    )
+    changed = services.following.edit(ann, bio="Reads much.")
+    assert (changed.audience, changed.bio) == (Audience.PRIVATE, "Reads much.")
+    assert told == [{changed.feed_id: 0}]  # by the one that has closed it

@@ -31,3 +31,23 @@ def test_fields_of_a_share_that_are_left_out_stay(
     assert mine.patch(at, sent).status_code == 200
     now = services.sharing.get(ann, post.id)
     assert (now.note, now.audience) == ("words", Audience.FOLLOWERS)
+
+
+@pytest.mark.parametrize("read", [1, 2])
+@pytest.mark.parametrize("closing_first", [True, False])
+def test_fields_of_the_own_page_that_are_left_out_stay(
+    people: People,
+    ann: Actor,
+    mine: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    closing_first: bool,
+    read: int,
+) -> None:
+    people.open(ann)
+    changes: list[dict[str, object]] = [{"audience": "private", "listed": False}, {"bio": "Reads much."}]
+    sent, meant = changes if closing_first else changes[::-1]
+    profiles = people.services.mappers.profiles
+    after(monkeypatch, profiles, "get", lambda: mine.patch("/me/profile", meant), read)
+    assert mine.patch("/me/profile", sent).status_code == 200
+    now = people.services.following.card(ann)
+    assert (now.audience, now.bio) == (Audience.PRIVATE, "Reads much.")

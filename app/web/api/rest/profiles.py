@@ -132,17 +132,16 @@ def get_profile(who: Actor) -> OwnProfile:
 @operation("PATCH", "/me/profile", "Change your own page", scope=Scope.SHARE, tag=TAG, guarded=True)
 def change_profile(who: Actor, body: ProfileChange) -> OwnProfile:
     """It is made where there is none yet."""
-    was = services().following.card(who)
     return _own(
         services().following.edit(
             who,
-            display=was.display if body.display is UNSET else body.display,
-            bio=was.bio if body.bio is UNSET else body.bio,
-            links=was.links if body.links is UNSET else body.links,
-            audience=was.audience if body.audience is UNSET else body.audience,
-            listed=was.listed if body.listed is UNSET else body.listed,
-            open_lists=was.open_lists if body.open_lists is UNSET else body.open_lists,
-            similar=was.similar if body.similar is UNSET else body.similar,
+            display=None if body.display is UNSET else body.display,
+            bio=None if body.bio is UNSET else body.bio,
+            links=None if body.links is UNSET else body.links,
+            audience=None if body.audience is UNSET else body.audience,
+            listed=None if body.listed is UNSET else body.listed,
+            open_lists=None if body.open_lists is UNSET else body.open_lists,
+            similar=None if body.similar is UNSET else body.similar,
         )
     )
 
