@@ -75,7 +75,9 @@ class SightGateway:
             user_id: Tie(
                 own=user_id == viewer,
                 follows=profile.feed_id in follows,
-                requested=(viewer, TieKind.REQUEST, user_id) in laid,
+                # Of whom nobody has to ask, no answer is to be waited for.
+                requested=(viewer, TieKind.REQUEST, user_id) in laid
+                and profile.audience is not Audience.PUBLIC,
                 muted=(viewer, TieKind.MUTE, user_id) in laid,
                 blocked=bool({(viewer, TieKind.BLOCK, user_id), (user_id, TieKind.BLOCK, viewer)} & laid),
                 blocks=(viewer, TieKind.BLOCK, user_id) in laid,

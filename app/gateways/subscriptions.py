@@ -249,9 +249,10 @@ class SubscriptionGateway:
         follows asks no more.
         """
         people, kept = self._people(user_id, back), list[Subscription]()
+        laid = self._ties.between(user_id, [p.user_id for p, _ in people.values()]) if people else set()
         for mine in back:
             whom, tie = people.get(mine.feed_id, (None, STRANGER))
-            if whom is not None and tie.requested:
+            if whom is not None and (user_id, TieKind.REQUEST, whom.user_id) in laid:
                 self._ties.remove(user_id, TieKind.REQUEST, whom.user_id)
             if tie.blocked:
                 with contextlib.suppress(NotFoundError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ HOUR = 3600
 NAME_MAX, BIO_MAX, LINKS_MAX, LINK_MAX = 64, 500, 5, 2048
 #: People on a page of followers; asks that are shown at once.
 ROWS = 100
+#: Requests that become follows when a stream opens; whoever is left is free to follow by himself.
+LET_IN = 500
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -156,7 +159,22 @@ class FollowingService:
         changed = self._profiles.change(before, {name: v for name, v in given.items() if v is not None})
         if audience is not None and changed.audience is not before.audience:
             self._events.new({changed.feed_id: 0})
+        if audience is Audience.PUBLIC:
+            self._let_all_in(changed)
         return changed
+
+    def _let_all_in(self, mine: Profile) -> None:
+        """Let those follow who have asked to, where nobody has to ask any more; safe to run again."""
+        asking = self._follows.requests(mine.user_id, LET_IN)
+        # Looked at after the asks: who asks once it has been narrowed again is not among them.
+        if self._profiles.audience(mine.user_id) is not Audience.PUBLIC:
+            return
+        known = self._accounts.names(asking)
+        for asker in asking:
+            # Blocked just now; or he has as many subscriptions as he may, and goes on asking.
+            with contextlib.suppress(NotFoundError, TooLargeError):
+                if asker in known:
+                    self._answer(mine, asker, True)
 
     def follow(self, actor: Actor, handle: str) -> Tie:
         """Follow somebody, or ask to; return what they are then.
@@ -205,9 +223,12 @@ class FollowingService:
         require(actor, Permission.SHARE_EDIT)
         asker, mine = self._account(handle), self.own(actor)
         try:
-            done = self._follows.answer(mine, asker, yes, clock.now())
+            return self._answer(mine, asker, yes)
         except TooLargeError as e:
             raise TooLargeError(handle=handle[:64]) from e  # its words are for who has too many
+
+    def _answer(self, mine: Profile, asker: int, yes: bool) -> bool:
+        done = self._follows.answer(mine, asker, yes, clock.now())
         if done and yes:
             self._events.follows(asker, added=[mine.feed_id])
         return done

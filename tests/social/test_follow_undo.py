@@ -132,7 +132,9 @@ def test_who_comes_back_asks_no_more(people: People, ann: Actor, bob: Actor, man
     token = services.manager.unsubscribe(bob, [feed_id])[0] if many else following.unfollow(bob, "ann")
     people.open(ann, Audience.FOLLOWERS)
     assert following.follow(bob, "ann").requested
-    people.open(ann)
+    # Opened while he asked, so that nobody has let him in.
+    services.gateways.profiles.change(following.card(ann), {"audience": Audience.PUBLIC.value})
+    assert following.requests(ann) == ["bob"]
     (services.manager if many else services.subscriptions).restore(bob, str(token))
     tie = following.person(bob, "ann").tie
     assert (tie.follows, tie.requested) == (True, False)
