@@ -174,6 +174,22 @@ class TalkGateway:
             raise NotFoundError(comment_id=comment_id)
         return found, share
 
+    def removable(self, user_id: int, comment_id: int) -> tuple[Comment, bool]:
+        """Return a comment that somebody may remove, his own or one on his share, and whether he sees it.
+
+        His own words are his to take away also where he was blocked since, or the share is for fewer.
+
+        Raises:
+            NotFoundError: there is none, or it is not his to remove.
+        """
+        found = self._comments.get(comment_id)
+        if found is None or found.removed:
+            raise NotFoundError(comment_id=comment_id)
+        share = self.find(user_id, found.share_id)
+        if found.user_id != user_id and (share is None or share.user_id != user_id):
+            raise NotFoundError(comment_id=comment_id)
+        return found, share is not None
+
     def hears(self, viewer: int, comment: Comment) -> bool:
         """Return whether a viewer gets the words of who wrote this."""
         return comment.user_id is not None and comment.user_id in self._sight.heard(viewer, [comment.user_id])

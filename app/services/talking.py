@@ -232,20 +232,22 @@ class TalkService:
     def remove(self, actor: Actor, comment_id: int) -> tuple[Comment, str]:
         """Remove one's comment, or any on one's share; where others answered, its place stays.
 
+        One's own words go whatever one may see by now.
+
         Returns:
-            What it was, and a token for :meth:`restore`, good for a day.
+            What it was, and a token for :meth:`restore`, good for a day; empty: he no longer sees what it is
+            about, so it could not come back.
 
         Raises:
             NotFoundError: there is no such comment, or not one that he may remove.
         """
         require(actor, Permission.SHARE_EDIT)
-        found, share = self._talk.get(actor.user_id, an_id(comment_id, "comment"))
-        if actor.user_id not in (found.user_id, share.user_id):
-            raise NotFoundError(comment_id=comment_id)
+        found, seen = self._talk.removable(actor.user_id, an_id(comment_id, "comment"))
         now = clock.now()
-        token = self._talk.remove(actor.user_id, found.id, now + self._undo_ttl, now)
+        until = now + self._undo_ttl if seen else now
+        token = self._talk.remove(actor.user_id, found.id, until, now)
         log.info("comment_removed", user_id=actor.user_id, comment_id=found.id)
-        return found, token
+        return found, token if seen else ""
 
     def restore(self, actor: Actor, token: str) -> Comment:
         """Take a :meth:`remove` back.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from app import clock
@@ -73,6 +75,41 @@ def test_a_comment_is_changed_by_its_author_and_removed_by_him_or_the_sharer(
     talk.remove(bob, one.id)
     talk.remove(cleo, two.id)
     assert people.services.store.database["comments"].count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda people, ann, share: people.services.following.block(ann, "bob"),
+        lambda people, ann, share: people.services.following.dismiss(ann, "bob"),
+        lambda people, ann, share: people.services.sharing.edit(
+            ann, share.id, note="", audience=Audience.PRIVATE
+        ),
+        lambda people, ann, share: people.services.sharing.remove(ann, share.id),
+    ],
+    ids=["blocked", "dismissed", "private", "taken back"],
+)
+def test_ones_own_words_are_taken_away_whatever_one_may_see(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, end: Callable[[People, Actor, Share], object]
+) -> None:
+    people.open(ann, Audience.FOLLOWERS)
+    for who in (bob, cleo):
+        people.services.following.follow(who, "ann")
+        people.services.following.answer(ann, "bob" if who is bob else "cleo", True)
+    (entry,) = people.blog([ann])
+    talk = people.services.talk
+    share = people.services.sharing.share(ann, entry, audience=Audience.FOLLOWERS).share
+    said = talk.comment(bob, share.id, "my number is 5550100")
+    talk.comment(cleo, share.id, "noted", parent=said.id)
+    end(people, ann, share)
+    for wrong in (lambda: talk.edit(bob, said.id, "x"), lambda: talk.remove(cleo, said.id)):
+        with pytest.raises(NotFoundError):
+            wrong()
+    was, undo = talk.remove(bob, said.id)
+    assert (was.id, undo) == (said.id, ""), "no undo is offered that would fail"
+    assert "5550100" not in str(list(people.services.store.database["comments"].find()))
+    with pytest.raises(NotFoundError):
+        talk.remove(bob, said.id)
 
 
 def test_an_answer_and_a_removal_at_once_leave_no_answer_without_a_place(

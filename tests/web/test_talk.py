@@ -80,6 +80,24 @@ def test_a_talk_by_scripts(ann: Visitor, services: Services, share: Share) -> No
     assert ann.post(f"/shares/{share.id}/comments", {"text": ""}, **JSON).status_code == 400
 
 
+def test_who_was_blocked_takes_his_words_away_and_goes_on_where_he_may(
+    ann: Visitor, services: Services, bob: Actor, share: Share
+) -> None:
+    page = f"/shares/{share.id}/comments"
+    said = [ann.post(page, {"text": "Hello"}, **JSON).json for _ in range(2)]
+    services.following.block(bob, "ann")
+    assert ann.get(page).status_code == 404
+    one, two = (each["id"] for each in said if each)
+    answer = ann.post(f"/comments/{one}/remove")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/read/all")
+    after = ann.get(answer.headers["Location"], follow_redirects=True)
+    assert after.status_code == 200
+    assert "Comment removed" in after.text
+    assert 'value="comment.' not in after.text
+    assert ann.post(f"/comments/{two}/remove", **JSON).json == {"text": "Comment removed", "undo": None}
+    assert services.store.database["comments"].count_documents({}) == 0
+
+
 def test_strangers_see_public_shares_alone_and_say_nothing(
     visitor: Make, services: Services, bob: Actor, share: Share
 ) -> None:

@@ -155,14 +155,15 @@ def edit(comment_id: int) -> Response:
 
 @bp.post("/comments/<int:comment_id>/remove")
 def remove(comment_id: int) -> Response:
-    """Remove what one said, or what is said to one's own share; can be undone for a day."""
+    """Remove what one said, or what is said to one's own share; can be undone for a day where one sees it."""
     schemas.form(request, schemas.Empty)
     was, token = services().talk.remove(actor(), comment_id)
-    words, undo = _("Comment removed"), f"comment.{token}"
+    words, undo = _("Comment removed"), f"comment.{token}" if token else None
     if wants_json():
         return jsonify(text=words, undo=undo)
     services().accounts.notify(actor(), session(), Notice(words, undo))
-    return _to(f"/shares/{was.share_id}/comments")
+    # Who may not see the share any more would find nothing at its page.
+    return _to(f"/shares/{was.share_id}/comments" if undo else safe_next(None))
 
 
 def _said(done: Comment) -> Response:

@@ -121,6 +121,21 @@ def test_whatever_is_taken_away_can_come_back(mine: Program, people: People, ann
     assert kinds == []
 
 
+def test_ones_own_words_are_taken_away_whatever_one_may_see(
+    people: People, ann: Actor, program: Callable[..., Program]
+) -> None:
+    (entry,) = people.blog([ann])
+    people.open(ann)
+    share = people.services.sharing.share(ann, entry).share
+    his = program(people.join("bob"))
+    comment = his.post(f"/shares/{share.id}/comments", {"text": "A word"}).get_json()["id"]
+    people.services.following.block(ann, "bob")
+    assert his.patch(f"/comments/{comment}", {"text": "Another"}).status_code == 404
+    answer = his.delete(f"/comments/{comment}")
+    assert (answer.status_code, answer.get_json()) == (200, {"undo": None})
+    assert his.delete(f"/comments/{comment}").status_code == 404
+
+
 def test_a_refused_change_of_an_entry_changes_nothing(
     mine: Program, people: People, services: Services, ann: Actor
 ) -> None:

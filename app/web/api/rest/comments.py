@@ -126,6 +126,9 @@ def change_comment(who: Actor, comment_id: int, body: CommentChange) -> CommentK
 
 @operation("DELETE", "/comments/{comment_id}", "Remove a comment", scope=Scope.SHARE, tag=TAG)
 def delete_comment(who: Actor, comment_id: int) -> Undo:
-    """Yours, or one on a share of yours; where others answered, its place stays."""
+    """Yours, or one on a share of yours; where others answered, its place stays.
+
+    Yours also where you do not see the share any more: then it cannot come back, and `undo` is null.
+    """
     _was, token = services().talk.remove(who, comment_id)
-    return Undo(undo=f"comment.{token}")
+    return Undo(undo=f"comment.{token}" if token else None)
