@@ -279,8 +279,11 @@ def _seen(note: Note, known: _Known) -> Note | None:
             people = [i for i in known.asking if i in known.faces]
             return _with(note, people, len(people), known)
     last = [(by, what) for by, what in note.last if by in known.faces and _is_there(note.kind, what, known)]
+    if note.kind in _SAID:
+        last.sort(key=lambda one: one[1])  # they are kept by person, and the newest may be gone
     shown = dataclasses.replace(note, last=tuple(last))
-    return _with(shown, [by for by, _ in reversed(last)], note.count - len(note.last) + len(last), known)
+    people = list(dict.fromkeys(by for by, _ in reversed(last)))
+    return _with(shown, people, note.count - len(note.last) + len(last), known)
 
 
 def _is_there(kind: NoteKind, what: int, known: _Known) -> bool:

@@ -3,7 +3,8 @@
     {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires, rang?}
 
 So a thousand likes of one share are one document, one row and one unread. Of the people only the last few
-are kept; names are those that their accounts have when somebody looks.
+are kept, and of what each of them says the last few as well: some of it may be taken back. Names are those
+that their accounts have when somebody looks.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from app.models.talk import Note, NoteKind
 
 #: People of a row that are remembered.
 KEPT = 5
+#: Comments of each of them that are.
+SAID = 5
 #: Tries of an upsert, whose document another one may make at the same moment.
 ROUNDS = 5
 
@@ -52,8 +55,11 @@ class NoteMapper:
         more: Doc | int = {"$cond": [{"$in": [by, {"$ifNull": ["$last.by", []]}]}, 0, 1]} if people else 1
         more = {"$cond": [{"$eq": ["$read", False]}, more, 1]}
         others = {"$filter": {"input": last, "cond": {"$ne": ["$$this.by", by]}}}
+        his = {"$filter": {"input": last, "cond": {"$eq": ["$$this.by", by]}}}
+        before = [others] if people else [others, {"$slice": [his, 1 - SAID]}]
+        most = KEPT if people else KEPT * SAID
         changes: Doc = {
-            "last": {"$slice": [{"$concatArrays": [others, [{"by": Int64(by), "id": Int64(what)}]]}, -KEPT]},
+            "last": {"$slice": [{"$concatArrays": [*before, [{"by": Int64(by), "id": Int64(what)}]]}, -most]},
             "count": {"$add": [count, more]},
             "at": note.at,
             "read": False,
@@ -158,13 +164,10 @@ class NoteMapper:
         """Delete a person from others' rows, and rows about these shares."""
         self._notes.delete_many({"share_id": {"$in": list(share_ids)}})
         one = {"last.by": by}
-        less = {
-            "$set": {
-                "last": {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}},
-                "count": {"$max": [0, {"$subtract": ["$count", 1]}]},
-            }
-        }
-        self._notes.delete_many({**one, "last": {"$size": 1}})
+        others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
+        gone = {"$subtract": [{"$size": "$last"}, {"$size": others}]}
+        less = {"$set": {"last": others, "count": {"$max": [0, {"$subtract": ["$count", gone]}]}}}
+        self._notes.delete_many({**one, "last": {"$not": {"$elemMatch": {"by": {"$ne": by}}}}})
         self._notes.update_many(one, [less])
 
 

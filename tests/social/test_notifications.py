@@ -146,6 +146,70 @@ def test_a_like_a_share_and_a_comment_that_are_taken_back_are_told_no_more(
     assert [kind for kind, *_ in told(people, ann)] == ["reshare"]
 
 
+def test_what_is_still_said_is_told_when_later_words_are_taken_back(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, notifications = people.services.talk, people.services.notifications
+    first, *others = (talk.comment(bob, share.id, str(n)) for n in range(4))
+    assert told(people, ann) == [("comment", ["bob"], 4)]
+    undo = ""
+    for left, said in enumerate(reversed(others)):
+        _, undo = talk.remove(bob, said.id)
+        assert (told(people, ann), unread(people, ann)) == ([("comment", ["bob"], 3 - left)], 1)
+    assert notifications.page(ann).notes[0].target == first.id, "the row leads to what is there"
+    talk.restore(bob, undo)
+    assert told(people, ann) == [("comment", ["bob"], 2)]
+    for said in (first, others[0]):
+        talk.remove(bob, said.id)
+    assert (told(people, ann), unread(people, ann)) == ([], 0)
+    # What was read already is not told again in the place of what is gone.
+    talk.comment(cleo, share.id, "read")
+    notifications.read_all(ann)
+    talk.remove(cleo, talk.comment(cleo, share.id, "gone").id)
+    assert (told(people, ann), unread(people, ann)) == ([], 0)
+
+
+def test_answers_are_told_while_one_of_them_stands(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk = people.services.talk
+    asked = talk.comment(bob, share.id, "?")
+    said = [talk.comment(who, share.id, "!", parent=asked.id) for who in (cleo, ann, cleo)]
+    assert told(people, bob) == [("reply", ["cleo", "ann"], 3)]
+    talk.remove(cleo, said[2].id)
+    # The newest of those who still say something comes first.
+    assert told(people, bob) == [("reply", ["ann", "cleo"], 2)]
+    talk.remove(ann, said[1].id)
+    assert (told(people, bob), unread(people, bob)) == ([("reply", ["cleo"], 1)], 1)
+    talk.remove(cleo, said[0].id)
+    assert (told(people, bob), unread(people, bob)) == ([], 0)
+
+
+def test_who_says_much_hides_nobody_who_spoke_before(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk = people.services.talk
+    talk.comment(cleo, share.id, "mine")
+    said = [talk.comment(bob, share.id, str(n)) for n in range(12)]
+    assert told(people, ann) == [("comment", ["bob", "cleo"], 13)]
+    (doc,) = people.services.store.database["notifications"].find({"user_id": ann.user_id})
+    assert len(doc["last"]) < len(said), "a row does not grow without end"
+    people.services.following.block(ann, "bob")
+    assert [(kind, names) for kind, names, _ in told(people, ann)] == [("comment", ["cleo"])]
+
+
+def test_of_who_leaves_none_of_the_words_are_counted(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    for who in (bob, bob, bob, cleo):
+        people.services.talk.comment(who, share.id, "words")
+    assert told(people, ann) == [("comment", ["cleo", "bob"], 4)]
+    people.services.mappers.notes.forget(bob.user_id, [])
+    assert told(people, ann) == [("comment", ["cleo"], 1)]
+    people.services.mappers.notes.forget(cleo.user_id, [])
+    assert people.services.store.database["notifications"].count_documents({}) == 0
+
+
 def test_a_private_share_of_what_is_shared_tells_nobody(
     people: People, ann: Actor, bob: Actor, share: Share
 ) -> None:
