@@ -120,7 +120,8 @@ class NoteGateway:
         if kind in _ONCE:
             new = told = self._notes.tell_once(note, by, what, expires)
         else:
-            new, told = self._notes.tell(note, by, what, expires, people=kind not in _SAID), True
+            people, once = kind not in _SAID, kind is NoteKind.LIKE
+            new, told = self._notes.tell(note, by, what, expires, people=people, once=once), True
         if new:
             self._notes.cut(user_id, self._most)
         return told
@@ -186,7 +187,9 @@ class NoteGateway:
         likers = {s: [i for _, i in self._likes.people(s, likes) if i != user_id] for s in liked}
         asks = any(n.kind is NoteKind.REQUEST for n in notes)
         asking = self._ties.about(user_id, TieKind.REQUEST, BADGE) if asks else []
-        people = {by for n in notes for by, _ in n.last} | {i for some in likers.values() for i in some}
+        # Who likes something is asked of the likes: what a row remembers of them is who was told of.
+        rows = [n for n in notes if n.kind is not NoteKind.LIKE]
+        people = {by for n in rows for by, _ in n.last} | {i for some in likers.values() for i in some}
         faces = self._sight.heard(user_id, people | set(asking))
         return _Known(seen, self._comments.some(list(said)) if said else {}, likers, asking, faces)
 
@@ -257,10 +260,13 @@ class NoteGateway:
         for note in self.broken(user_id, now):
             self.read(user_id, NoteKind.FEED, note.subject, now)
 
-    def unliked(self, share: Share) -> None:
-        """Take a row of likes away with the last of them."""
-        if not self._likes.people(share.id, 1):
-            self._notes.drop(share.user_id, NoteKind.LIKE, share.id)
+    def unliked(self, by: int, share: Share) -> None:
+        """Tell of somebody's like no more.
+
+        The row stays, and is not seen where nobody else is in it: it knows when devices rang, and what was
+        read, when he likes the share again.
+        """
+        self._notes.leave(share.user_id, NoteKind.LIKE, share.id, by)
 
 
 def _seen(note: Note, known: _Known) -> Note | None:

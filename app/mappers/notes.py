@@ -27,6 +27,8 @@ from app.models.talk import Note, NoteKind
 KEPT = 5
 #: Comments of each of them that are.
 SAID = 5
+#: Comments, or people who like something, of a row that are.
+KNOWN = KEPT * SAID
 #: Tries of an upsert, whose document another one may make at the same moment.
 ROUNDS = 5
 
@@ -38,26 +40,31 @@ class NoteMapper:
         self._notes: Table[Doc] = database["notifications"]
 
     @translated
-    def tell(self, note: Note, by: int, what: int, expires: dt.datetime, *, people: bool) -> bool:
+    def tell(
+        self, note: Note, by: int, what: int, expires: dt.datetime, *, people: bool, once: bool = False
+    ) -> bool:
         """Add that somebody did something to a row, which is made where it is missing; atomic.
 
         What was read already counts no more.
 
         Args:
             people: they are counted, not what they do.
+            once: a row in which its reader has read of somebody does not change when he does it again.
 
         Returns:
             Whether the row is new.
         """
         key = _key(note.user_id, note.kind, note.subject)
-        last: Doc = {"$cond": [{"$eq": ["$read", False]}, "$last", []]}
+        known: Doc = {"$ifNull": ["$last", []]}
+        last = known if once else {"$cond": [{"$eq": ["$read", False]}, "$last", []]}
         count: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
-        more: Doc | int = {"$cond": [{"$in": [by, {"$ifNull": ["$last.by", []]}]}, 0, 1]} if people else 1
+        by_him: Doc = {"$in": [by, {"$ifNull": ["$last.by", []]}]}
+        more: Doc | int = {"$cond": [by_him, 0, 1]} if people else 1
         more = {"$cond": [{"$eq": ["$read", False]}, more, 1]}
         others = {"$filter": {"input": last, "cond": {"$ne": ["$$this.by", by]}}}
         his = {"$filter": {"input": last, "cond": {"$eq": ["$$this.by", by]}}}
         before = [others] if people else [others, {"$slice": [his, 1 - SAID]}]
-        most = KEPT if people else KEPT * SAID
+        most = KEPT if people and not once else KNOWN
         changes: Doc = {
             "last": {"$slice": [{"$concatArrays": [*before, [{"by": Int64(by), "id": Int64(what)}]]}, -most]},
             "count": {"$add": [count, more]},
@@ -66,7 +73,11 @@ class NoteMapper:
             "expires": expires,
             **({"share_id": Int64(note.share_id)} if note.share_id else {}),
         }
-        return self._upsert(key, [{"$set": changes}])
+        if not once:
+            return self._upsert(key, [{"$set": changes}])
+        changed = {"$mergeObjects": ["$$ROOT", changes]}
+        again = {"$and": [{"$eq": ["$read", True]}, by_him]}
+        return self._upsert(key, [{"$replaceWith": {"$cond": [again, "$$ROOT", changed]}}])
 
     @translated
     def tell_once(self, note: Note, by: int, what: int, expires: dt.datetime) -> bool:
@@ -155,9 +166,15 @@ class NoteMapper:
         return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
 
     @translated
-    def drop(self, user_id: int, kind: NoteKind, subject: int) -> None:
-        """Delete a row."""
-        self._notes.delete_one(_key(user_id, kind, subject))
+    def leave(self, user_id: int, kind: NoteKind, subject: int, by: int) -> None:
+        """Take somebody out of a row that was not read yet: what he does later is news in it.
+
+        With nobody left there is nothing to read.
+        """
+        query = {**_key(user_id, kind, subject), "read": False, "last.by": by}
+        others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
+        less = {"last": others, "count": {"$subtract": ["$count", 1]}}
+        self._notes.update_one(query, [{"$set": less}, {"$set": {"read": {"$eq": ["$last", []]}}}])
 
     @translated
     def forget(self, by: int, share_ids: Sequence[int]) -> None:

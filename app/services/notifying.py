@@ -80,7 +80,7 @@ class Notifier:
         if on:
             self._tell(share.user_id, NoteKind.LIKE, share.id, by, share=share)
         else:
-            self._notes.unliked(share)
+            self._notes.unliked(by, share)
 
     @_by_the_way
     def commented(self, comment: Comment, share: Share, above: Comment | None) -> None:

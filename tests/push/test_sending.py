@@ -331,3 +331,20 @@ def test_the_form_of_keys(crew: Crew, ann: Actor) -> None:
     key = crew.services.push.make_key(ann)
     assert len(key) == 87
     assert base64url(base64.urlsafe_b64decode(key + "=")) == key
+
+
+def test_a_like_that_comes_and_goes_rings_once_within_a_pause(
+    crew: Crew, post: Post, service: PushService, ann: Actor, bob: Actor, share: Share, now: Now
+) -> None:
+    crew.device(ann)
+    crew.services.accounts.set_preferences(ann, {"push_like": True})
+    for _ in range(4):
+        crew.services.talk.like(bob, share.id)
+        post.work()
+        crew.services.talk.like(bob, share.id, False)
+        now.go(seconds=2)
+    assert len(service.messages) == 1
+    now.go(seconds=crew.services.settings.push_pause)
+    crew.services.talk.like(bob, share.id)
+    post.work()
+    assert len(service.messages) == 2

@@ -146,6 +146,41 @@ def test_a_like_a_share_and_a_comment_that_are_taken_back_are_told_no_more(
     assert [kind for kind, *_ in told(people, ann)] == ["reshare"]
 
 
+def test_a_like_that_comes_back_is_not_told_again_to_who_has_read_of_it(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    talk, notifications = people.services.talk, people.services.notifications
+    for on in (True, False, True):
+        talk.like(bob, share.id, on)
+    assert (told(people, ann), unread(people, ann)) == ([("like", ["bob"], 1)], 1)
+    notifications.read_all(ann)
+    (before,) = notifications.page(ann).notes
+    talk.like(bob, share.id, False)
+    assert told(people, ann) == []
+    talk.like(bob, share.id)
+    assert notifications.page(ann).notes == (before,)
+    assert unread(people, ann) == 0
+    # Another one is news, and so that of bob stays none.
+    talk.like(cleo, share.id)
+    assert (told(people, ann), unread(people, ann)) == ([("like", ["cleo", "bob"], 2)], 1)
+    notifications.read_all(ann)
+    for on in (False, True):
+        talk.like(bob, share.id, on)
+    assert unread(people, ann) == 0
+
+
+def test_a_like_that_was_away_when_all_was_read_is_told(
+    people: People, ann: Actor, bob: Actor, share: Share
+) -> None:
+    for on in (True, False):
+        people.services.talk.like(bob, share.id, on)
+    rows = people.services.store.database["notifications"]
+    assert rows.count_documents({"read": False}) == 0, "a badge looks at so many unread rows"
+    people.services.notifications.read_all(ann)
+    people.services.talk.like(bob, share.id)
+    assert (told(people, ann), unread(people, ann)) == ([("like", ["bob"], 1)], 1)
+
+
 def test_what_is_still_said_is_told_when_later_words_are_taken_back(
     people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
 ) -> None:
