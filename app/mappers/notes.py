@@ -174,7 +174,9 @@ class NoteMapper:
         query = {**_key(user_id, kind, subject), "read": False, "last.by": by}
         others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
         less = {"last": others, "count": {"$subtract": ["$count", 1]}}
-        self._notes.update_one(query, [{"$set": less}, {"$set": {"read": {"$eq": ["$last", []]}}}])
+        # More people than are remembered may be in it.
+        is_over = {"$and": [{"$eq": ["$last", []]}, {"$lte": ["$count", 0]}]}
+        self._notes.update_one(query, [{"$set": less}, {"$set": {"read": is_over}}])
 
     @translated
     def forget(self, by: int, share_ids: Sequence[int]) -> None:

@@ -7,6 +7,7 @@ import unicodedata
 #: Not printable and yet part of a text: they keep letters of Persian apart, and join emoji to one.
 JOINERS = "\u200c\u200d"
 _ENDS = f" {JOINERS}"
+_APART = dict.fromkeys(map(ord, JOINERS), " ")
 
 
 def one_line(text: str, most: int | None = None) -> str:
@@ -24,5 +25,9 @@ def as_kept(name: str) -> str:
 
 
 def alike(name: str) -> str:
-    """Return what two spellings of a name have in common: case and forms of letters do not count."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", as_kept(name)).casefold())
+    """Return what two spellings of a name have in common: case and forms of letters do not count.
+
+    Nor does what joins them, or keeps them apart: names were once kept with blanks in its place.
+    """
+    kept = as_kept(name.translate(_APART))
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", kept).casefold())

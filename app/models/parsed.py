@@ -37,10 +37,11 @@ class ParserPath(enum.StrEnum):
 #: What browsers show, and what only says that it is a picture.
 _SHOWN = {f"image/{kind}" for kind in ("jpeg", "jpg", "png", "gif", "webp", "avif", "svg+xml", "bmp", "*")}
 _IMAGE = re.compile(r"<img\b[^<>]{0,2000}", re.IGNORECASE)
+_ALT = re.compile(r"""\s(?:alt|title)\s*=\s*(?:"[^"]*"|'[^']*')""", re.IGNORECASE)
 #: A picture of the size of a letter, by its size (as in :mod:`app.feeds.parse.media`) or by its name; of them
 #: those that nobody is to see.
 _LETTER = re.compile(
-    r"""\b(?:width|height)\s*=\s*["']?(?:[0-3]?[0-9]|4[0-8])(?![0-9.%])"""
+    r"""[\s"'](?:width|height)\s*=\s*["']?(?:[0-3]?[0-9]|4[0-8])(?:px)?(?=["'\s/]|\Z)"""
     r"""|/emojis?/|\brel=["']?emoji|/smilies/|\bclass=["'](?:[\w-]{1,40}\s){0,4}(?:emoji|wp-smiley)\b""",
     re.IGNORECASE,
 )
@@ -74,7 +75,8 @@ class Enclosure:
 
 def has_picture(html: str) -> bool:
     """Whether a text shows a picture that is more than a sign in it (an emoji) or a counting pixel."""
-    return any(not _LETTER.search(tag[0]) for tag in itertools.islice(_IMAGE.finditer(html), _MOST_SIGNS))
+    tags = itertools.islice(_IMAGE.finditer(html), _MOST_SIGNS)
+    return any(not _LETTER.search(_ALT.sub("", tag[0])) for tag in tags)
 
 
 def looks_like_picture(url: str) -> bool:

@@ -16,6 +16,7 @@ from app.models.actor import Actor
 from app.models.discovery import Discovered
 from app.models.folder import PlaceMode
 from app.models.sharing import Audience
+from app.services.subscriptions import FOLDERS_MAX
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People
 from tests.support.rawserver import RawServer, Reply
@@ -332,6 +333,31 @@ def test_a_label_is_found_again_as_the_app_says_it(reader: Reader, said: str, ke
     assert (reader.ids(tag), reader.ids(label)) == ([], reader.ids(two))
     reader.do("rename-tag", s=label, dest=f"{LABEL}Other")
     assert reader.ids(f"{LABEL}Other") == reader.ids(two)
+
+
+def test_a_label_that_was_kept_with_blanks_is_found_by_what_joins_it(reader: Reader) -> None:
+    """So names were stored once."""
+    one, two = feeds(reader)
+    old, said = f"{LABEL}👩 💻 Dev", f"{LABEL}👩\u200d💻 Dev"
+    first = reader.ids(one)[0]
+    reader.do("subscription/edit", ac="edit", s=one, a=old)
+    reader.do("edit-tag", i=str(first), a=old)
+    reader.do("subscription/edit", ac="edit", s=two, a=said)
+    reader.do("edit-tag", i=str(first), a=said)
+    assert labels(reader) == [old]
+    reader.do("edit-tag", i=str(first), r=said)
+    for feed in one, two:
+        reader.do("subscription/edit", ac="edit", s=feed, r=said)
+    assert reader.ids(old) == []
+
+
+def test_one_feed_lies_in_so_many_folders_at_most(reader: Reader) -> None:
+    one, *_ = feeds(reader)
+    wanted = [f"{LABEL}F{n:02}" for n in range(FOLDERS_MAX + 1)]
+    reader.do("subscription/edit", ac="edit", s=one, a=wanted[:-1])
+    assert reader.post("subscription/edit", ac="edit", s=one, a=wanted[-1]).status_code == 400
+    reader.do("subscription/edit", ac="edit", s=one, a=wanted[-1], r=wanted[0])
+    assert [label["id"] for label in feeds(reader)[one]["categories"]] == wanted[1:]
 
 
 def test_a_label_that_nobody_sees_is_none(reader: Reader) -> None:

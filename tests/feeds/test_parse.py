@@ -658,7 +658,12 @@ def test_pictures_of_their_own_are_files_where_the_text_has_none() -> None:
     ):
         text = f"<description>&lt;p&gt;Look &lt;img {sign}&gt;</description>"
         assert item(text + one + two).enclosures == found, sign
-    for shown in "width='160' height='48%' src='/1.png'", "src='/a-film-about-emoji.jpg'":
+    for shown in (
+        "width='160' height='48%' src='/1.png'",
+        "src='/a-film-about-emoji.jpg'",
+        "src='/a.jpg?width=20' srcset='/a.jpg?width=800 800w' width='800'",
+        "src='/a.jpg' width='5em' alt='set width = 40 in css'",
+    ):
         assert item(f"<description>&lt;img {shown}&gt;</description>{one}").enclosures == (), shown
     assert item(f"<media:group>{one}{two}</media:group>").enclosures == ()
     (bare,) = item("<media:content url='/photo/1' medium='image'/>").enclosures

@@ -181,6 +181,17 @@ def test_a_like_that_was_away_when_all_was_read_is_told(
     assert (told(people, ann), unread(people, ann)) == ([("like", ["bob"], 1)], 1)
 
 
+def test_likes_that_nobody_remembers_stay_unread_when_those_that_are_go(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
+) -> None:
+    for who in (bob, cleo):
+        people.services.talk.like(who, share.id)
+    rows = people.services.store.database["notifications"]
+    rows.update_one({"kind": "like"}, {"$pull": {"last": {"by": bob.user_id}}})  # as of a row of many
+    people.services.talk.like(cleo, share.id, False)
+    assert (told(people, ann), unread(people, ann)) == ([("like", ["bob"], 1)], 1)
+
+
 def test_what_is_still_said_is_told_when_later_words_are_taken_back(
     people: People, ann: Actor, bob: Actor, cleo: Actor, share: Share
 ) -> None:
