@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flask import Flask
 
-    from app.bootstrap import Services
+    from app.bootstrap.services import Services
     from app.config import Settings
 
 # pymongo loads half of cryptography, 8 MB in every process, before it finds that what it wanted that for

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app import bootstrap
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.web import (
     assets,

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from app import garbage
 from app.errors import EventrError
+from app.runtime import gc
 
 #: Command → module and attribute. Loaded only when called: `eventr feed parse` must not import Flask.
 COMMANDS: dict[str, str] = {
@@ -80,7 +80,7 @@ def opml() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is one sentence on stderr and exit code 1."""
-    garbage.seldom()
+    gc.seldom()
     try:
         code = cli(standalone_mode=False)
     except click.exceptions.Abort:

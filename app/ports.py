@@ -11,7 +11,7 @@ from app.models.search import Found, Searchable, Wanted
 
 
 class JobPort(Protocol):
-    """Enqueue jobs and await their ends; ``app.jobs.RedisJobs`` in every process.
+    """Enqueue jobs and await their ends; ``app.adapters.redis.jobs.RedisJobs`` in every process.
 
     All methods raise:
         StoreError: Redis does not answer.
@@ -43,7 +43,8 @@ class JobPort(Protocol):
 
 
 class HostBudget(Protocol):
-    """How often hosts may be asked, over all workers and servers; ``app.budgets.RedisBudget``.
+    """How often hosts may be asked, over all workers and servers;
+    ``app.adapters.redis.host_budget.RedisBudget``.
 
     Without Redis everything is let through: nothing new is queued then either.
     """
@@ -74,7 +75,7 @@ class HostBudget(Protocol):
 
 
 class EventPort(Protocol):
-    """Tell people's browsers what has happened; ``app.events.RedisEvents`` in every process.
+    """Tell people's browsers what has happened; ``app.adapters.redis.events.RedisEvents`` in every process.
 
     Only :meth:`position` and :meth:`admit` raise StoreError; what cannot be told is dropped.
     """
@@ -132,7 +133,7 @@ class SearchPort(Protocol):
 
 
 class EnginePort(Protocol):
-    """Look at the job engine and steer it; ``app.engine.RedisEngine``.
+    """Look at the job engine and steer it; ``app.adapters.redis.job_engine.RedisEngine``.
 
     All methods raise:
         StoreError: Redis does not answer.

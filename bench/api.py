@@ -20,7 +20,8 @@ from urllib.parse import urlencode
 from pymongo import DESCENDING, MongoClient, UpdateOne
 from pymongo.database import Database
 
-from app import bootstrap, clock
+from app import clock
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.feeds.sanitize import SANITIZER_VERSION
 from app.mappers import entrybodies

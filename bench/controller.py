@@ -29,9 +29,9 @@ from typing import Any
 import psutil
 import redis
 
+from app.adapters.redis.events import RedisEvents
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.events import RedisEvents
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task, Ticket
 from bench.harness import Bench, benchmark

@@ -24,8 +24,8 @@ import redis
 import rq
 from rq.serializers import JSONSerializer
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from bench.harness import Bench, benchmark

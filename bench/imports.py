@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.feeds import opml
 from app.models.actor import Actor
 from app.models.imports import ImportState

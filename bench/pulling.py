@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from app import bootstrap
+from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.garbage import settle
+from app.runtime.gc import settle
 from app.services.pull import PullService
 from app.services.pullbatch import PullResult
 

@@ -23,13 +23,14 @@ from typing import Any
 
 from pymongo import WriteConcern
 
-from app import bootstrap, clock
+from app import clock
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.feeds.parse import parse
-from app.garbage import settle
 from app.gateways import bodies
 from app.gateways.digest import Digester
 from app.models.fetched import FetchRequest, Validators
+from app.runtime.gc import settle
 from app.services.pull import PullService
 from app.services.pullbatch import PullResult
 from bench import naive

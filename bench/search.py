@@ -22,8 +22,9 @@ from isal import isal_zlib
 from pymongo import MongoClient, WriteConcern
 from pymongo.database import Database
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.words import words

@@ -22,7 +22,7 @@ from bson.int64 import Int64
 from playwright.sync_api import Page
 
 from app import clock
-from app.bootstrap import Services, build
+from app.bootstrap.services import Services, build
 from app.config import Settings
 from app.models.actor import Actor
 from app.models.entry import NewEntry

@@ -26,10 +26,11 @@ from typing import Any
 import psutil
 import redis
 
-from app import bootstrap, clock
+from app import clock
+from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.garbage import settle
 from app.models import keys
+from app.runtime.gc import settle
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
 from bench.pulling import pull_all

@@ -25,7 +25,8 @@ from bson.int64 import Int64
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from app import bootstrap, clock
+from app import clock
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from bench.harness import Bench, benchmark
 from bench.reading import BASE, USER, Dataset

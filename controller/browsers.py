@@ -21,7 +21,7 @@ from app.config import Settings
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models import keys
 from app.models.events import Kind, Pass
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 from controller import request
 from controller.follower import Row
 from controller.people import RECENT, People, Place, Recent, place, read, spread, unpacked

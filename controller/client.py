@@ -27,7 +27,7 @@ from redis.retry import Retry
 from app.config import Settings
 from app.models import keys
 from app.models.jobs import Outcome, Ticket
-from app.outage import OUTAGE
+from app.runtime.redis_errors import OUTAGE
 from controller import follower
 from controller.ending import end
 from controller.line import Line

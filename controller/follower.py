@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import logs
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 
 _log = logs.get(__name__)
 

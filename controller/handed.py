@@ -14,8 +14,9 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from app import logs, sockets
+from app import logs
 from app.errors import StartupError
+from app.runtime import sockets
 
 _log = logs.get(__name__)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from app.models import keys
 from app.models.jobs import State
-from app.outage import OUTAGE
+from app.runtime.redis_errors import OUTAGE
 from controller.follower import Row
 from controller.messages import (
     BEAT_SECONDS,

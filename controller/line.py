@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from app import logs, sockets
+from app import logs
 from app.models import keys
-from app.outage import OUTAGE
+from app.runtime import sockets
+from app.runtime.redis_errors import OUTAGE
 from controller.ending import end
 from controller.follower import Follower, connect
 from controller.messages import (

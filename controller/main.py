@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from app import admin, clock, logs, sockets
+from app import clock, logs
 from app.config import Settings
 from app.errors import StartupError
 from app.models import keys
-from app.outage import OUTAGE, word
+from app.monitoring import admin_port
+from app.runtime import sockets
+from app.runtime.redis_errors import OUTAGE, word
 from controller.browsers import Browsers, Stream
 from controller.follower import Follower, Row, connect
 from controller.handed import Reception
@@ -68,7 +70,7 @@ async def _admin(settings: Settings, client: Any, parts: Parts) -> AsyncIterator
     if not settings.metrics_listen:
         yield
         return
-    from app import metrics  # 12 MB that only this needs
+    from app.monitoring import metrics  # 12 MB that only this needs
 
     async def missing() -> list[str]:
         try:
@@ -81,7 +83,7 @@ async def _admin(settings: Settings, client: Any, parts: Parts) -> AsyncIterator
         streams = metrics.family("eventr_event_streams", len(parts.browsers))
         return metrics.render([*metrics.own("controller"), streams])
 
-    async with admin.serving(settings, "controller", missing, figures):
+    async with admin_port.serving(settings, "controller", missing, figures):
         yield
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from app import logs
 from app.models import keys
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 from controller.follower import Row
 from controller.messages import Result
 

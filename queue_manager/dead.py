@@ -21,7 +21,7 @@ class Dead:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._retry, self._drop = (
-            client.register_script(resources.files("app").joinpath(f"{name}.lua").read_text())
+            client.register_script(resources.files("app.adapters.redis").joinpath(f"{name}.lua").read_text())
             for name in ("retry", "drop")
         )
 

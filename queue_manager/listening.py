@@ -16,9 +16,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from app import sockets
 from app.config import Settings
 from app.errors import StartupError
+from app.runtime import sockets
 
 _NAME = "manager-"
 _ENDING = ".sock"

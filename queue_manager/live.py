@@ -14,7 +14,7 @@ from app import logs
 from app.errors import InvalidError
 from app.models import keys
 from app.models.jobs import Queue
-from app.outage import OUTAGE
+from app.runtime.redis_errors import OUTAGE
 from queue_manager import groups
 from queue_manager.groups import OF_GROUPS, OF_QUEUES, Table
 

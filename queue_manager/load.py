@@ -32,7 +32,7 @@ class Loads:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        text = resources.files("app").joinpath("load.lua").read_text()
+        text = resources.files("app.adapters.redis").joinpath("load.lua").read_text()
         self._script = client.register_script(text)
 
     async def waiting(self, queues: Iterable[str]) -> dict[str, Waiting]:

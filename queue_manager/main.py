@@ -7,8 +7,9 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator
 
-from app import admin, logs
+from app import logs
 from app.config import Settings
+from app.monitoring import admin_port
 from queue_manager import groups, recovery, repl
 from queue_manager.controls import Controls
 from queue_manager.publish import publishing
@@ -63,7 +64,7 @@ async def _admin(settings: Settings, controls: Controls) -> AsyncIterator[None]:
 
     async with (
         contextlib.aclosing(Figures(settings, controls)) as figures,
-        admin.serving(settings, "manager", figures.missing, figures.render),
+        admin_port.serving(settings, "manager", figures.missing, figures.render),
     ):
         yield
 

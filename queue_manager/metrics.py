@@ -11,11 +11,11 @@ from typing import Any
 import redis.asyncio
 from prometheus_client.metrics_core import Metric
 
-from app import metrics
 from app.config import Settings
 from app.errors import StoreError
-from app.metrics import family
 from app.models import keys
+from app.monitoring import metrics
+from app.monitoring.metrics import family
 from queue_manager.controls import Controls
 
 STATES = ("starting", "ready", "leaving", "killed")

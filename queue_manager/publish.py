@@ -14,7 +14,7 @@ from redis.retry import Retry
 
 from app.config import Settings
 from app.models import keys
-from app.outage import OUTAGE
+from app.runtime.redis_errors import OUTAGE
 from queue_manager.controls import Controls
 from queue_manager.statistics import end
 

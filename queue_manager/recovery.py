@@ -70,8 +70,8 @@ def is_dead(manager: str) -> bool:
 class Recovery:
     """Registers this manager and its workers, and puts back what dead workers held.
 
-    All methods raise one of :data:`app.outage.OUTAGE` while Redis does not answer or does not write, and
-    can be repeated.
+    All methods raise one of :data:`app.runtime.redis_errors.OUTAGE` while Redis does not answer or does not
+    write, and can be repeated.
     """
 
     def __init__(self, settings: Settings, manager: str) -> None:
@@ -79,7 +79,7 @@ class Recovery:
         self.client: Any = redis.asyncio.Redis.from_url(
             settings.redis_url, socket_timeout=5, retry=Retry(NoBackoff(), 0)
         )
-        shared = resources.files("app").joinpath("bury.lua").read_text()
+        shared = resources.files("app.adapters.redis").joinpath("bury.lua").read_text()
         text = resources.files(__package__).joinpath("recover.lua").read_text()
         self._script = self.client.register_script(shared + text)
         self._since = clock.now().isoformat()

@@ -11,7 +11,7 @@ import psutil
 
 from app import logs
 from app.config import Settings
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 from queue_manager import groups, live, load, policy
 from queue_manager.crew import Crew
 from queue_manager.groups import Group, Table
@@ -73,7 +73,7 @@ class Sizing:
             _log.warning("queues_unserved", queues=",".join(unserved))
 
     async def read_live(self) -> None:
-        """Follow the live settings now; raises one of :data:`app.outage.OUTAGE`."""
+        """Follow the live settings now; raises one of :data:`app.runtime.redis_errors.OUTAGE`."""
         changes = await self.live.read(self._file)
         if changes != self._changes:
             self._changes = changes

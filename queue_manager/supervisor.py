@@ -15,7 +15,7 @@ from typing import Any
 from app import logs
 from app.config import Settings
 from app.errors import SettingsError
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 from queue_manager import policy
 from queue_manager.child import warm_up
 from queue_manager.crew import Crew

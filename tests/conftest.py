@@ -34,8 +34,8 @@ from werkzeug.routing import Rule
 from app import embedded
 from app.config import Settings
 from app.errors import StartupError
-from app.garbage import seldom, settle
 from app.mappers import ids
+from app.runtime.gc import seldom, settle
 
 T = TypeVar("T")
 Eventually = Callable[..., Any]
@@ -291,7 +291,7 @@ def services(
     settings: Settings, db: Database[dict[str, Any]], redis_client: redis.Redis, _indexed: _Indexed
 ) -> Iterator[Any]:
     """All services on the real servers, built as every process builds them, with their indexes."""
-    from app import bootstrap
+    from app.bootstrap import services as bootstrap
 
     with contextlib.closing(bootstrap.build(settings)) as built:
         if settings.mongodb_name == _indexed.name:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
-from app.once import once
+from app.runtime.lazy import once
 
 
 class Thing:

@@ -137,7 +137,7 @@ _RAISED = {kind.__name__ for kind in errors.EventrError.__subclasses__()} - {
     "SettingsError", "StartupError", "FeedError"
 }  # fmt: skip
 #: Spoken on the command line only.
-_ENGLISH = ("app/commands/", "app/embedded/", "app/cli.py", "app/jobs.py")
+_ENGLISH = ("app/commands/", "app/embedded/", "app/cli.py", "app/adapters/redis/jobs.py")
 
 
 def _raised(path: Path) -> Iterator[tuple[int, ast.expr, set[str]]]:

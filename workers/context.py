@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from app import bootstrap
+from app.adapters.redis.jobs import RedisJobs
+from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.jobs import RedisJobs
-from app.once import once
+from app.runtime.lazy import once
 from workers.endings import Report
 from workers.taken import Taken
 

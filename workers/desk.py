@@ -17,10 +17,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq.utils import now, utcformat
 
+from app.adapters.redis.lua import Call, load, run_all
 from app.errors import StoreError
 from app.models import keys
 from app.models.jobs import USER_QUEUES
-from app.scripts import Call, load, run_all
 from workers.endings import Ending, Report
 from workers.taken import Taken, read
 
@@ -37,7 +37,9 @@ def connect(redis_url: str) -> redis.Redis:
 def script(name: str) -> str:
     """Return a script of ours, with what those that end tasks share in front of it."""
     text = resources.files("workers").joinpath(f"{name}.lua").read_text()
-    shared = resources.files("app").joinpath("bury.lua").read_text() if name == "finish" else ""
+    shared = (
+        resources.files("app.adapters.redis").joinpath("bury.lua").read_text() if name == "finish" else ""
+    )
     return shared + text
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import redis
 
-from app.jobs import job_id
+from app.adapters.redis.jobs import job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 

@@ -11,8 +11,8 @@ import setproctitle
 
 from app import logs
 from app.config import Settings
-from app.garbage import settle
 from app.models.workers import WorkerSpec
+from app.runtime.gc import settle
 from workers import lifeline, registry
 from workers.limits import limit
 from workers.worker import EventrWorker, connected

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 
-from app import garbage
+from app.runtime import gc
 
-garbage.seldom()
+gc.seldom()
 importlib.import_module("workers.main")
 # Here and not in each worker: to look through all of it takes 30 ms and writes to every page of it.
-garbage.settle()
+gc.settle()

@@ -21,14 +21,15 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app import bootstrap, clock, logs
+from app import clock, logs
+from app.adapters.redis.jobs import RedisJobs
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.errors import DrainingError, StoreError
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.feed import DueFeed
 from app.models.hosts import HostRates
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 from workers import herd, watch
 from workers.bell import Bell
 from workers.hand import Count, Hand, pull_of

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 
-from app.admin import Admin, Pulse
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
+from app.monitoring.admin_port import Admin, Pulse
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def serving(settings: Settings, services: Services, holds: Callable[[], bool]) -
     if not settings.metrics_listen:
         yield pulse
         return
-    from app import metrics  # 12 MB that only this needs
+    from app.monitoring import metrics  # 12 MB that only this needs
 
     async def missing() -> list[str]:
         return await asyncio.to_thread(services.readiness.missing)

@@ -22,7 +22,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models import keys
 from app.models.workers import Ready, WorkerSpec
-from app.outage import OUTAGE, word
+from app.runtime.redis_errors import OUTAGE, word
 from workers.context import Resources
 from workers.desk import Desk, connect
 from workers.endings import Report

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from app import checks, config, embedded, sockets
+from app import config, embedded
 from app.cli import print_json
 from app.commands import address
 from app.commands.given import require_usable
@@ -17,6 +17,8 @@ from app.commands.requirements import library_problems
 from app.config import Settings
 from app.errors import EventrError
 from app.models.finding import Finding, Word
+from app.monitoring import health
+from app.runtime import sockets
 
 
 @click.command()
@@ -43,7 +45,7 @@ def examine() -> Iterator[Finding]:
         return
     yield from check_libraries()
     yield from check_run(settings)
-    yield from checks.examine(settings)
+    yield from health.examine(settings)
     yield check_web(settings)
 
 

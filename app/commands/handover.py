@@ -6,7 +6,8 @@ import re
 import socket
 from pathlib import Path
 
-from app import logs, sockets
+from app import logs
+from app.runtime import sockets
 
 log = logs.get(__name__)
 

@@ -25,7 +25,7 @@ from app.commands.secret import with_secret_key
 from app.commands.stores import require_stores
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
-from app.garbage import settle
+from app.runtime.gc import settle
 
 
 def prepare(name: str) -> Settings:
@@ -91,7 +91,7 @@ def ensure_indexes(settings: Settings) -> None:
     Raises:
         StoreError: MongoDB does not answer.
     """
-    from app import bootstrap  # all of Eventr: the other processes start without it
+    from app.bootstrap import services as bootstrap  # all of Eventr: the other processes start without it
 
     with contextlib.closing(bootstrap.build(settings)) as services:
         services.ensure_indexes()

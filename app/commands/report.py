@@ -18,7 +18,7 @@ def report(now: bool, dry_run: bool) -> None:
     """Report the running hour: pulls, jobs, errors, waits, queues, memory."""
     if now and dry_run:
         raise click.UsageError("--now sends and --dry-run does not: take one of them.")
-    from app import bootstrap  # all of Eventr
+    from app.bootstrap import services as bootstrap  # all of Eventr
 
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)

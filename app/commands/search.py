@@ -19,7 +19,7 @@ def search() -> None:
 @search.command()
 def rebuild() -> None:
     """Let the workers index all entries anew, beside the pulls; meanwhile the old index is searched."""
-    from app import bootstrap  # all of Eventr
+    from app.bootstrap import services as bootstrap  # all of Eventr
 
     settings = Settings.from_env()
     logs.configure(settings.log_level, settings.log_format)

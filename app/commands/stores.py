@@ -10,9 +10,9 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from app import embedded
-from app.checks import short
 from app.config import Settings
 from app.errors import StartupError
+from app.monitoring.health import short
 
 _PATIENCE = 5.0
 

@@ -19,7 +19,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app import admin, embedded, logs
+from app import embedded, logs
 from app.commands import address, ports
 from app.commands.given import require_usable, warn_of_strays
 from app.commands.processes import ensure_indexes
@@ -31,7 +31,8 @@ from app.embedded.child import REMEDY, poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
 from app.errors import StartupError
 from app.models import keys
-from app.outage import OUTAGE
+from app.monitoring import admin_port
+from app.runtime.redis_errors import OUTAGE
 
 #: Our processes, in the order of their start: who is asked comes before who asks.
 PROCESSES = ("controller", "manager", "updater", "web")
@@ -167,8 +168,8 @@ def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
 def _require_admin_ports(settings: Settings) -> None:
     """Raise StartupError for one that is taken: those processes would run, but nobody would answer there."""
     if settings.metrics_listen:
-        for name in admin.OFFSETS:
-            ports.require_free(*admin.place(settings, name), settings=(env_name("metrics_listen"),))
+        for name in admin_port.OFFSETS:
+            ports.require_free(*admin_port.place(settings, name), settings=(env_name("metrics_listen"),))
 
 
 def _welcome(settings: Settings, layout: embedded.Layout) -> str:
@@ -184,7 +185,7 @@ def _welcome(settings: Settings, layout: embedded.Layout) -> str:
 def _admin_ports(settings: Settings) -> str:
     if not settings.metrics_listen:
         return ""
-    ports = (f"{admin.url(settings, name)} ({name})" for name in admin.OFFSETS)
+    ports = (f"{admin_port.url(settings, name)} ({name})" for name in admin_port.OFFSETS)
     return f"  metrics: {', '.join(ports)}\n"
 
 

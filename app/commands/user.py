@@ -7,7 +7,7 @@ import contextlib
 import click
 
 from app import embedded
-from app.bootstrap import build
+from app.bootstrap.services import build
 from app.cli import print_json
 from app.commands.files import standard_input
 from app.config import Settings

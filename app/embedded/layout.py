@@ -19,9 +19,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from app import sockets
 from app.config import Settings
 from app.errors import StartupError
+from app.runtime import sockets
 
 #: sun_path of a unix socket holds 108 bytes with its final NUL (unix(7)); room for the file name.
 _LONGEST_FOLDER = 80

@@ -19,7 +19,7 @@ def require(actor: Actor, permission: Permission) -> None:
 
 
 class Limiter(Protocol):
-    """Counts tries over a window of seconds; made in :mod:`app.limits`."""
+    """Counts tries over a window of seconds; made in :mod:`app.adapters.redis.rate_limit`."""
 
     def wait(self, who: str, limit: int, window: int) -> int:
         """Count a try; return 0 when it may go on, else the seconds to wait. A refused try is not counted."""

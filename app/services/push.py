@@ -26,7 +26,7 @@ from app.models.talk import Note, NoteKind
 from app.models.user import Session
 from app.ports import JobPort
 from app.services.access import Limiter, require, throttle
-from app.services.notifications import NotificationService
+from app.services.notifications.notifications import NotificationService
 from app.services.patience import Patience
 
 log = logs.get(__name__)

@@ -22,7 +22,7 @@ _COUNTED = dt.timedelta(seconds=30)
 
 
 class Figures(Protocol):
-    """Where figures come from; ``app.figures.RedisFigures``. All raise StoreError."""
+    """Where figures come from; ``app.adapters.redis.stats.RedisFigures``. All raise StoreError."""
 
     def situation(self, hour: int) -> Situation: ...
     def reported(self) -> int: ...
@@ -30,7 +30,7 @@ class Figures(Protocol):
 
 
 class Notifier(Protocol):
-    """Who sends; ``app.notify.AppriseNotifier``."""
+    """Who sends; ``app.adapters.apprise.AppriseNotifier``."""
 
     def send(self, title: str, body: str) -> tuple[int, int]: ...
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from flask import current_app, g
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError
 from app.models.actor import Actor

@@ -17,10 +17,10 @@ from babel.support import NullTranslations
 from flask import Flask, g, has_request_context, request
 from flask_babel import Babel, Domain, gettext
 
-from app import catalogues
-from app.catalogues import FOLDER, LANGUAGES, PSEUDO, pseudo
 from app.errors import EventrError, feed_sentence, filled, search_sentence
 from app.models.preferences import time_zones
+from app.runtime import translations
+from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudo
 from app.web import problems
 from app.web.context import user
 
@@ -36,7 +36,7 @@ class _Words(Domain):  # type: ignore[misc]  # Flask-Babel brings no types for i
     """The catalogues of this package, one per language, read when first asked for."""
 
     def get_translations(self) -> NullTranslations:
-        return catalogues.translations(language() if has_request_context() else "en")
+        return translations.translations(language() if has_request_context() else "en")
 
 
 def install(app: Flask) -> None:
@@ -64,7 +64,7 @@ def direction() -> str:
 
 def locale() -> Locale:
     """Return whose dates, numbers and plurals this page has."""
-    return catalogues.locale(language() if has_request_context() else "en")
+    return translations.locale(language() if has_request_context() else "en")
 
 
 def timezone() -> dt.tzinfo:
@@ -108,7 +108,7 @@ def search_said(word: str) -> str:
 
 def words() -> NullTranslations:
     """Return the catalogue of the page's language."""
-    return catalogues.translations(language())
+    return translations.translations(language())
 
 
 def script_words() -> Mapping[str, Any]:
@@ -134,7 +134,7 @@ def _chosen() -> str | None:
 @functools.cache
 def _script_words(code: str) -> Mapping[str, Any]:
     words: dict[str, Any] = {}
-    for message in catalogues.catalogue(code) or ():
+    for message in translations.catalogue(code) or ():
         if message.id and message.string and any(name.startswith(_SCRIPTS) for name, _ in message.locations):
             words[message.id if isinstance(message.id, str) else message.id[0]] = message.string
     return words

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from tests.support.reader import add_user, follow
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from app import bootstrap, create_app
-from app.bootstrap import Services
+from app import create_app
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from tests.api.conftest import READ, READING, STARRED, Reader, password_of
 

@@ -12,8 +12,9 @@ import pymongo
 import pytest
 from pymongo.database import Database
 
-from app import bootstrap, clock, create_app
-from app.bootstrap import Services
+from app import clock, create_app
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Actor, Role
 from app.models.token import Token, TokenKind
 from app.services.passwords import Hasher

@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from tests.api.conftest import password_of
 from tests.support.reader import pull, rss

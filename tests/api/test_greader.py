@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor, Role
 from app.models.sync import Part, PartKind
 from tests.api.conftest import API, READ, READING, STARRED, Reader

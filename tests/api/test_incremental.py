@@ -8,7 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.gateways.numbering import EntryWriter
 from app.models.actor import Actor
 from tests.api.conftest import READ, READING, STARRED, Connect, Reader

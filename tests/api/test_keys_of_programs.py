@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import AuthRequiredError, ForbiddenError, InvalidError
 from app.gateways.tokens import auth_of
 from app.models.actor import Actor, Permission

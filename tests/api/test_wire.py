@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.gateways.sifting import micros
 from app.models.actor import Actor
 from app.web.api.greader import marks

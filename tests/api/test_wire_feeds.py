@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app import clock, create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.discovery import Discovered
 from app.models.folder import PlaceMode

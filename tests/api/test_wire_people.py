@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from tests.api.conftest import READ, READING, STARRED, Reader

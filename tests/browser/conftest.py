@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 from werkzeug.serving import make_server
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.services.sign_in import Client
 from app.web.sessions import cookie_name
 from tests.conftest import CHROMIUM_ARGS, launched

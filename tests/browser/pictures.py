@@ -22,7 +22,8 @@ from typing import Any
 from PIL import Image, ImageDraw
 from playwright.sync_api import BrowserContext, Route, sync_playwright
 
-from app import bootstrap, clock, embedded
+from app import clock, embedded
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from tests.browser.conftest import log_in, serve
 from tests.browser.screens import SCREENS

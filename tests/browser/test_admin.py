@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Role
 from tests.browser.conftest import PHONE, Site
 from tests.browser.test_keys import stop_clock

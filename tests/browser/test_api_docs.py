@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from tests.api.rest.conftest import token_for
 from tests.browser import axe
 from tests.browser.conftest import PHONE, Site

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor, Role
 from tests.browser.conftest import log_in

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from app import bootstrap, embedded
-from app.bootstrap import Services
+from app import embedded
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from tests.api.conftest import password_of

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.events import RedisEvents
 from app.config import Settings
-from app.events import RedisEvents
 from tests.support import live
 from tests.support.up import free_port
 from workers import registry

@@ -11,9 +11,9 @@ from typing import Any
 
 import redis
 
+from app.adapters.redis.events import RedisEvents
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.events import RedisEvents
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from tests.jobs import support

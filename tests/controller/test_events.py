@@ -11,10 +11,10 @@ import pytest
 import redis
 from bson.int64 import Int64
 
-from app.bootstrap import Services
+from app.adapters.redis.events import QUIET, RedisEvents
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError, StoreError
-from app.events import QUIET, RedisEvents
 from app.models import keys
 from app.models.events import Pass
 from app.models.stream import StreamRef

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from app.adapters.redis.events import RedisEvents
 from app.config import Settings
-from app.events import RedisEvents
 from controller.line import Line
 from controller.messages import handover_path, socket_path
 from tests.support import live

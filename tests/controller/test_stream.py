@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.events import RedisEvents
 from app.config import Settings
-from app.events import RedisEvents
 from app.models import keys
 from app.models.events import ENDS, Pass
 from controller.people import RECENT

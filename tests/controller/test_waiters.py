@@ -18,8 +18,8 @@ import pytest
 import redis
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Outcome, Queue, Task, Ticket
 from controller import client, line, results

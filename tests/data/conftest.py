@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.entry import EntryChange, NewEntry
 from app.models.feed import FeedFields, FeedUpdate, StoreResult

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models import actor as actors
 from app.models.actor import Actor, Role

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import RateLimitedError
 from app.models import keys
 from app.models.actor import Actor

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.gateways import bodies, entries
 from app.mappers import entrybodies
 from app.models.actor import Actor

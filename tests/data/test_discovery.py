@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError
 from app.feeds import schedule
 from app.feeds.urls import url_key

@@ -13,8 +13,9 @@ import pytest
 from pymongo import monitoring
 from pymongo.database import Database
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.gateways.websubs import intent_of
 from app.mappers import indexes
 from app.models.actor import Actor

@@ -17,8 +17,9 @@ import redis
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.errors import (
     ConflictError,
     EventrError,

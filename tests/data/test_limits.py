@@ -7,10 +7,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app.bootstrap import Services
+from app.adapters.redis.rate_limit import MemoryLimiter, RedisLimiter
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError, RateLimitedError
-from app.limits import MemoryLimiter, RedisLimiter
 from app.services.passwords import MAX_LENGTH, Hasher
 from app.services.sign_in import PER_NETWORK, Client
 from tests.support.reader import PASSWORD, add_user

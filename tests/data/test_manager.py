@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
 from app.feeds import schedule
 from app.models.actor import Actor

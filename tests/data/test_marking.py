@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.history import ActionKind

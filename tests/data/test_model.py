@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.gateways import merge
 from app.models.actor import Actor
 from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef

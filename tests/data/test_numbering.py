@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from pymongo.database import Database
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
 from app.mappers import ids

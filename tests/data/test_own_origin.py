@@ -8,7 +8,7 @@ import random
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds.sanitize import sanitize
 from app.gateways import bodies, entries

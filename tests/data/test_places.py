@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as rules
 from hypothesis import strategies as st
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.folder import Folder, PlaceMode

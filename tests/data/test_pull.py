@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from bson.int64 import Int64
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
 from app.feeds.parse import parse

@@ -11,7 +11,7 @@ from pymongo.database import Database
 from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import NotFoundError, StoreError
 from app.feeds import opml
 from app.mappers import ids, store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.gateways.digest import Digester
 from app.mappers.feedstates import ALIKE
 from app.models.feed import FetchRecord, Rest

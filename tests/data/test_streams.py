@@ -10,7 +10,7 @@ import pytest
 from pymongo.database import Database
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import NotFoundError, TooLargeError
 from app.gateways import merge, merging
 from app.mappers import subscriptions

@@ -7,8 +7,9 @@ import datetime as dt
 
 import pytest
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.actor import Actor
 from app.models.preferences import Preferences

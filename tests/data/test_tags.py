@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymongo.database import Database
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError, TooLargeError
 from app.models.actor import Actor
 from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.embedded.child import poll
 from app.models.actor import Actor
 from tests.faults.browser import Browser

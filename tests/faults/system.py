@@ -21,7 +21,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from app import bootstrap, clock, embedded
+from app import clock, embedded
+from app.bootstrap import services
 from app.embedded.child import poll
 from app.errors import EventrError
 from app.models import keys
@@ -107,7 +108,7 @@ class System:
         self.settings = dataclasses.replace(
             settings, poll_min=1, poll_max=poll_max, fetch_allow=("127.0.0.0/8",), fetch_ports=ports
         )
-        self.services = bootstrap.build(self.settings)
+        self.services = services.build(self.settings)
         self.client = redis.Redis.from_url(settings.redis_url, socket_timeout=30, retry=Retry(NoBackoff(), 0))
         self.db = self.services.store.database
         self.blows: list[Blow] = []

@@ -11,7 +11,7 @@ import redis
 from bson.int64 import Int64
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models import keys
 from app.models.actor import Actor
 from app.models.jobs import Job, Queue, Task

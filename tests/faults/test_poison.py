@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from app import clock
-from app.jobs import job_id
+from app.adapters.redis.jobs import job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from tests.faults.faulty import CRASHES, FAULTS

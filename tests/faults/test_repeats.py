@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from app import clock
-from app.jobs import job_id
+from app.adapters.redis.jobs import job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from tests.faults import checks

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor
 from tests.social.conftest import People

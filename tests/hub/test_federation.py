@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from app import bootstrap
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import InvalidError
 from app.models.chain import Chain, share_id

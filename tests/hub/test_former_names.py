@@ -7,7 +7,7 @@ import contextlib
 import pymongo
 import pytest
 
-from app import bootstrap
+from app.bootstrap import services
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from tests.data.test_explain import Recorder
@@ -152,7 +152,7 @@ def test_names_cost_no_queries_each(
         "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     counts = []
-    with contextlib.closing(bootstrap.build(server.services.settings)) as recorded:
+    with contextlib.closing(services.build(server.services.settings)) as recorded:
         for n in range(4):
             name = "ann" if n == 0 else f"ann{n}"
             if n:

@@ -13,7 +13,8 @@ import pytest
 import redis
 from werkzeug.wrappers import Response
 
-from app import bootstrap, clock
+from app import clock
+from app.bootstrap import services as bootstrap
 from app.feeds import hub as rules
 from app.feeds.fetch import Fetcher
 from app.models.actor import Actor

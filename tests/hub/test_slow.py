@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app import bootstrap
+from app.bootstrap import services
 from app.config import Settings
 from app.feeds.fetch import Fetcher
 from app.models.actor import Actor
@@ -76,7 +76,7 @@ def test_a_silent_host_rests_with_all_its_callbacks(
 ) -> None:
     """However many there are, one batch of them is asked, and then come the others."""
     with contextlib.closing(
-        bootstrap.build(dataclasses.replace(server.services.settings, hub_batch=2))
+        services.build(dataclasses.replace(server.services.settings, hub_batch=2))
     ) as few:
         row = server.subscribe(callback.url())
         assert row is not None

@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from app import embedded
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from tests.jobs import support
 from workers import registry
 

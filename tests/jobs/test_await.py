@@ -10,8 +10,8 @@ from typing import Any
 
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Outcome, Queue, State, Task, Ticket
 from controller.client import AsyncResultReader

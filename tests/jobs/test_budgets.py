@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from app.budgets import RedisBudget
+from app.adapters.redis.host_budget import RedisBudget
 from app.config import Settings
 from app.errors import SettingsError
 from app.models import keys

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from tests.jobs import support
 

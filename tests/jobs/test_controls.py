@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import InvalidError, NotFoundError, SettingsError, StoreError
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from queue_manager import groups, live, recovery

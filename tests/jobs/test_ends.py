@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import StoreError
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from app.models.workers import Ended, Leaving, Message, Tick, WorkerSpec

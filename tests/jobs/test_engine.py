@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor, Role
 from app.models.jobs import Job, Queue, Task

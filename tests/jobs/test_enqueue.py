@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.jobs import ARGS_MAX, RedisJobs, job_id
 from app.config import Settings
 from app.errors import InvalidError, StoreError, TooLargeError
-from app.jobs import ARGS_MAX, RedisJobs, job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from queue_manager.policy import Verdict

@@ -12,7 +12,7 @@ import pytest
 import redis
 from rq.utils import now, utcformat
 
-from app.jobs import RedisJobs
+from app.adapters.redis.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Outcome, Queue, Task, Ticket
 from tests.jobs import support

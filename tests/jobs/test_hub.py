@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from controller import messages

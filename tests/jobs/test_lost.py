@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import State
 from tests.jobs import support

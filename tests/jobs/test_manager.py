@@ -18,9 +18,9 @@ import pytest
 import redis
 
 from app import embedded
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import SettingsError
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from app.models.workers import QueueRules

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, State, Task
 from tests.jobs import support

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor
 from app.models.jobs import Job, Queue, Task

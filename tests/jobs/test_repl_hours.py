@@ -17,9 +17,9 @@ import pytest
 import redis
 
 from app import clock
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import StoreError
-from app.jobs import RedisJobs
 from app.models import hours, keys
 from app.models.hours import HOUR_MS, HOURS_KEPT, MINUTE_MS
 from app.models.jobs import Job, Queue, Task

@@ -18,8 +18,8 @@ from rq.results import Result
 from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker
 
+from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.jobs import RedisJobs
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from tests.jobs import support

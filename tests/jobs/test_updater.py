@@ -13,10 +13,11 @@ import pytest
 import redis
 from pymongo.database import Database
 
-from app import bootstrap, clock
+from app import clock
+from app.adapters.redis.jobs import RedisJobs, job_id
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.gateways.erasing import STRAGGLERS
-from app.jobs import RedisJobs, job_id
 from app.models import keys
 from app.models.jobs import Job, Queue, Task
 from queue_manager.dead import Dead

@@ -17,7 +17,8 @@ import pytest
 import redis
 from pymongo.database import Database
 
-from app import bootstrap, clock
+from app import clock
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.models import keys
 from app.models.actor import Actor

@@ -13,8 +13,8 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from app import admin
 from app.config import Settings
+from app.monitoring import admin_port
 
 Samples = dict[tuple[str, ...], float]
 #: A connection that the other side has reset, seen while sending, while ending and while reading.
@@ -36,7 +36,7 @@ class Answer:
 
 def get(settings: Settings, process: str, path: str, method: str = "GET", **headers: str) -> Answer:
     """Send one request to the admin port of a process; headers with underscores."""
-    host, port = admin.place(settings, process)
+    host, port = admin_port.place(settings, process)
     return at(host, port, path, method, **headers)
 
 

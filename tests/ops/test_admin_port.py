@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from app import admin
-from app.admin import Admin, Pulse
 from app.config import Settings
 from app.errors import SettingsError
 from app.models.configuration import rows
+from app.monitoring import admin_port
+from app.monitoring.admin_port import Admin, Pulse
 from tests.ops import ask
 
 TOKEN = "hT7cV2mQ9xB4nW6kR8pL3sD5fG1jZ0yA"
@@ -35,7 +35,7 @@ def port() -> Iterator[Port]:
     """``port(**settings)``: serve, and return where."""
     with contextlib.ExitStack() as stack:
 
-        def serve(pulse: Pulse | None = None, figures: admin.Figures = _figures, **changes: Any) -> int:
+        def serve(pulse: Pulse | None = None, figures: admin_port.Figures = _figures, **changes: Any) -> int:
             settings = dataclasses.replace(ANYWHERE, **changes)
             server = Admin(settings, "manager", pulse or Pulse(), _nothing, figures)
             stack.callback(server.stop)
@@ -110,7 +110,7 @@ def test_garbage_is_answered_or_dropped_and_hurts_nobody(port: Port) -> None:
 
 
 def test_a_loop_that_hangs_is_not_healthy(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(admin.HUNG, "manager", 0.0)
+    monkeypatch.setitem(admin_port.HUNG, "manager", 0.0)
     sick = ask.at("127.0.0.1", port(), "/healthz")
     assert (sick.status, sick.json["ok"]) == (503, False)
 
@@ -166,9 +166,9 @@ def test_a_short_token_is_refused_and_a_good_one_not_shown() -> None:
 
 def test_the_processes_of_a_machine_take_the_next_ports() -> None:
     settings = Settings(metrics_listen="[::1]:9180")
-    assert [admin.url(settings, name) for name in ("manager", "controller", "updater")] == [
+    assert [admin_port.url(settings, name) for name in ("manager", "controller", "updater")] == [
         "http://[::1]:9180",
         "http://[::1]:9181",
         "http://[::1]:9182",
     ]
-    assert admin.url(Settings(), "manager") == ""
+    assert admin_port.url(Settings(), "manager") == ""

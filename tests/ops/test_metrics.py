@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import redis
 
-from app import metrics
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models import keys
 from app.models.actor import Actor
 from app.models.jobs import Job, Queue, Task
+from app.monitoring import metrics
 from tests.jobs import support
 from tests.ops import ask
 from tests.ops.ask import Scrape

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 import redis
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.adapters.redis.jobs import job_id
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import InvalidError
-from app.jobs import job_id
 from app.models import hours, keys, report
 from app.models.hours import HOUR_MS
 from app.models.jobs import Job, Queue, Task

@@ -19,12 +19,13 @@ import pytest
 import redis
 from click.testing import CliRunner, Result
 
-from app import checks, cli, config, embedded
+from app import cli, config, embedded
 from app.commands import address, ports, processes, requirements, secret, stores
 from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
 from app.models.finding import Finding, Word
+from app.monitoring import health
 from tests.support.refusal import refusing
 
 
@@ -159,19 +160,19 @@ def _findings(run: Iterator[Finding]) -> dict[Word, list[str]]:
 
 
 def test_doctor_is_content_with_good_servers(services: Any, settings: Settings) -> None:
-    assert set(_findings(checks.check_mongodb(settings))) == {Word.OK}
-    assert Word.FAIL not in _findings(checks.check_redis(settings))
+    assert set(_findings(health.check_mongodb(settings))) == {Word.OK}
+    assert Word.FAIL not in _findings(health.check_redis(settings))
 
 
 def test_doctor_names_missing_indexes(db: Any, settings: Settings) -> None:
-    assert any("Missing: " in text for text in _findings(checks.check_mongodb(settings))[Word.WARN])
+    assert any("Missing: " in text for text in _findings(health.check_mongodb(settings))[Word.WARN])
 
 
 def test_doctor_names_a_server_that_keeps_transactions_of_the_dead(db: Any, settings: Settings) -> None:
     admin = db.client.admin
     before = admin.command("setParameter", 1, transactionLifetimeLimitSeconds=60)["was"]
     try:
-        texts = _findings(checks.check_mongodb(settings))[Word.WARN]
+        texts = _findings(health.check_mongodb(settings))[Word.WARN]
     finally:
         admin.command("setParameter", 1, transactionLifetimeLimitSeconds=before)
     assert any("can hold a feed for 90 s" in text for text in texts)
@@ -182,8 +183,8 @@ def test_doctor_advises_where_it_cannot_see(
     services: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A parameter that the server does not know: so a mongos answers, for it has none of this name."""
-    monkeypatch.setattr(checks, "SERVER_PARAMETER", "parameterOfAnother")
-    found = _findings(checks.check_mongodb(settings))
+    monkeypatch.setattr(health, "SERVER_PARAMETER", "parameterOfAnother")
+    found = _findings(health.check_mongodb(settings))
     assert set(found) == {Word.OK}
     assert any("start mongod with --setParameter parameterOfAnother=5" in text for text in found[Word.OK])
 
@@ -201,7 +202,7 @@ def test_doctor_says_how_to_start_what_does_not_answer(tmp_path: Path) -> None:
 def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client: redis.Redis) -> None:
     redis_client.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        found = _findings(checks.check_redis(settings))
+        found = _findings(health.check_redis(settings))
     finally:
         redis_client.config_set("maxmemory-policy", "noeviction")
     assert any("loses jobs" in text for text in found[Word.FAIL])
@@ -209,7 +210,7 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
 
 def test_doctor_fails_where_redis_refuses_to_write(settings: Settings, redis_client: redis.Redis) -> None:
     with refusing(settings.redis_url):
-        found = _findings(checks.check_redis(settings))
+        found = _findings(health.check_redis(settings))
     assert any("refuses to write (MISCONF)" in text for text in found[Word.FAIL])
     assert not any("start 'eventr" in text for texts in found.values() for text in texts)
     assert redis_client.keys() == []
@@ -220,7 +221,7 @@ def test_doctor_fails_where_a_full_disk_takes_nothing_more(tmp_path: Path) -> No
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
     try:
-        found = _findings(checks.check_disk(Settings(home=tmp_path)))
+        found = _findings(health.check_disk(Settings(home=tmp_path)))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert set(found) == {Word.FAIL}
@@ -229,19 +230,19 @@ def test_doctor_fails_where_a_full_disk_takes_nothing_more(tmp_path: Path) -> No
 
 def test_doctor_names_a_home_that_cannot_be_looked_at(tmp_path: Path) -> None:
     """As below a folder that is somebody else's. What is too long a name cannot be looked at by anybody."""
-    found = _findings(checks.check_disk(Settings(home=tmp_path / ("x" * 300))))
+    found = _findings(health.check_disk(Settings(home=tmp_path / ("x" * 300))))
     assert set(found) == {Word.FAIL}
     assert "set EVENTR_HOME" in found[Word.FAIL][0]
 
 
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb://h:p:q/", "mongodb://h:p/"])
 def test_doctor_names_an_address_of_mongodb_that_cannot_be_read(uri: str) -> None:
-    (text,) = _findings(checks.check_mongodb(Settings(mongodb_uri=uri)))[Word.FAIL]
+    (text,) = _findings(health.check_mongodb(Settings(mongodb_uri=uri)))[Word.FAIL]
     assert "check EVENTR_MONGODB_URI" in text
 
 
 def test_doctor_names_an_address_of_redis_that_cannot_be_read_and_quotes_nothing() -> None:
-    (text,) = _findings(checks.check_redis(Settings(redis_url="redis://x:hunter2/0")))[Word.FAIL]
+    (text,) = _findings(health.check_redis(Settings(redis_url="redis://x:hunter2/0")))[Word.FAIL]
     assert "check EVENTR_REDIS_URL" in text
     assert "hunter2" not in text
 
@@ -270,21 +271,21 @@ def test_up_asks_servers_of_others_before_it_starts_its_own(tmp_path: Path) -> N
     ],
 )
 def test_J02_doctor_knows_the_releases_of_redis(version: str, word: str) -> None:
-    assert checks._redis_version({"redis_version": version}).word == word
+    assert health._redis_version({"redis_version": version}).word == word
 
 
 def test_doctor_tells_a_lone_mongodb_from_a_replica_set() -> None:
-    assert checks._replica_set({"setName": "rs0"}, direct=False).word is Word.OK
-    assert checks._replica_set({"msg": "isdbgrid"}, direct=False).word is Word.OK
-    assert "--replSet" in checks._replica_set({}, direct=True).text
+    assert health._replica_set({"setName": "rs0"}, direct=False).word is Word.OK
+    assert health._replica_set({"msg": "isdbgrid"}, direct=False).word is Word.OK
+    assert "--replSet" in health._replica_set({}, direct=True).text
 
 
 def test_doctor_names_an_address_that_knows_one_server_of_a_set() -> None:
     several = {"setName": "rs0", "hosts": ["one:27017", "two:27017", "three:27017"]}
-    found = checks._replica_set(several, direct=True)
+    found = health._replica_set(several, direct=True)
     assert (found.word, "directConnection" in found.text) == (Word.WARN, True)
-    assert checks._replica_set(several, direct=False).word is Word.OK
-    assert checks._replica_set({"setName": "rs0", "hosts": ["one:27017"]}, direct=True).word is Word.OK
+    assert health._replica_set(several, direct=False).word is Word.OK
+    assert health._replica_set({"setName": "rs0", "hosts": ["one:27017"]}, direct=True).word is Word.OK
 
 
 @pytest.mark.parametrize(
@@ -297,7 +298,7 @@ def test_doctor_names_an_address_that_knows_one_server_of_a_set() -> None:
     ],
 )
 def test_doctor_sees_settings_that_do_not_fit_together(changes: dict[str, Any], word: str) -> None:
-    assert [f.word for f in checks.check_settings(Settings(**changes))] == [word]
+    assert [f.word for f in health.check_settings(Settings(**changes))] == [word]
 
 
 def test_doctor_reports_a_wrong_setting_as_a_finding() -> None:

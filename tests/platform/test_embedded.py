@@ -19,11 +19,12 @@ import pymongo
 import pytest
 import redis
 
-from app import embedded, outage
+from app import embedded
 from app.config import Settings
 from app.embedded import child, programs, server
 from app.errors import StartupError, StoreError
 from app.mappers.store import Session, Store
+from app.runtime import redis_errors
 from tests.support.refusal import refusing
 
 Eventually = Callable[..., object]
@@ -282,7 +283,7 @@ def test_a_redis_that_refuses_to_write_answers(servers: embedded.Running) -> Non
             client.ping()
         with client.pipeline(transaction=False) as pipe, pytest.raises(redis.ResponseError) as refused:
             pipe.set("key", "value").execute()
-        assert outage.word(refused.value) == "MISCONF"
+        assert redis_errors.word(refused.value) == "MISCONF"
         assert all(server.answers() for server in servers.servers)
         with embedded.using(servers.settings) as settings:
             assert settings.redis_url == servers.redis_url

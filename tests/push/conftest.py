@@ -20,7 +20,7 @@ from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 from werkzeug.wrappers import Request, Response
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import LaterError
 from app.feeds.fetch import Fetcher

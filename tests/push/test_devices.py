@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from werkzeug.wrappers import Response
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import (
     ForbiddenError,

@@ -13,8 +13,8 @@ import redis
 from py_vapid import Vapid02
 from werkzeug.wrappers import Request, Response
 
-from app import bootstrap, notewords
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds import push as rules
 from app.models.actor import Actor
@@ -22,6 +22,7 @@ from app.models.jobs import Job, Queue, Task
 from app.models.push import Message
 from app.models.sharing import Audience, Share
 from app.models.talk import Face, Note, NoteKind
+from app.services.notifications.notifications import texts
 from tests.hub.conftest import Now
 from tests.push.conftest import Crew, Post, PushService, base64url
 from tests.social.conftest import People
@@ -314,7 +315,7 @@ def test_each_kind_has_its_words_in_each_language(kind: NoteKind, language: str,
             last=((1, 7),),
             title="t" * 1000,
         )
-        message = notewords.message(note, language)
+        message = texts.message(note, language)
         assert message.title
         assert message.body
         assert "%(" not in message.body

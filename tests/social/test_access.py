@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor, Role
 from app.models.moderation import Reason
 from app.models.sharing import Audience

@@ -9,8 +9,8 @@ import pymongo
 import pytest
 from pymongo import monitoring
 
-from app import bootstrap
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.stream import StreamQuery
 from tests.social.conftest import ALL, FOLLOWING, People

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ExistsError, ForbiddenError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.moderation import About, Reason

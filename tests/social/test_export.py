@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from app import bootstrap, clock
-from app.bootstrap import Services
+from app import clock
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.feeds import opml
 from app.gateways import archive, belongings

@@ -9,8 +9,8 @@ import random
 import pymongo
 import pytest
 
-from app import bootstrap
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.gateways import gathering
 from app.mappers import entrykeys
 from app.models.actor import Actor

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ExistsError
 from app.models.actor import Actor
 from app.models.sharing import Audience

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import NotFoundError
 from app.models.actor import Actor
 from app.models.shared import FeedFormat

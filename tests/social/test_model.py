@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models.actor import Actor
 from app.models.sharing import Audience

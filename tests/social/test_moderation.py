@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import (
     ExistsError,
     ForbiddenError,

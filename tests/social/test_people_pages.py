@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.models.actor import Actor, Role
 from app.models.discovery import Discovered, FoundFeed

@@ -13,7 +13,7 @@ from flask import Flask
 from lxml import html
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.mappers import shares
 from app.models.actor import Actor
 from app.models.sharing import Audience, ChainNode, Link

@@ -16,7 +16,7 @@ from lxml import etree
 from werkzeug.test import TestResponse
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds.parse import parse
 from app.models.actor import Actor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from tests.web.conftest import Visitor
 

@@ -9,7 +9,7 @@ import dataclasses
 import datetime as dt
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
 from app.models.token import Scope, Token, TokenKind

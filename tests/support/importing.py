@@ -6,7 +6,7 @@ import zlib
 from collections import Counter
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.feeds import opml
 from app.models.actor import Actor
 from app.models.imports import Import, ItemChange, ItemState

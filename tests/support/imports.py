@@ -14,16 +14,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 OURS = ("app", "workers", "queue_manager", "controller")
 
-_BASE = (
-    "app.models",
-    "app.errors",
-    "app.clock",
-    "app.config",
-    "app.logs",
-    "app.once",
-    "app.garbage",
-    "app.sockets",
-)
+_BASE = ("app.models", "app.errors", "app.clock", "app.config", "app.logs", "app.runtime")
 #: The command line may use any part.
 _EVERYTHING = ("*",)
 
@@ -31,64 +22,33 @@ _EVERYTHING = ("*",)
 LAYERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_BASE, _BASE),
     "app.ports": _BASE,
-    "app.limits": _BASE,
-    # Tokens of hosts, counted in Redis for all workers.
-    "app.budgets": (*_BASE, "app.ports"),
-    # What every process can say of itself, and the names of all figures.
-    "app.admin": _BASE,
-    "app.metrics": _BASE,
-    "app.figures": _BASE,
-    "app.notify": _BASE,
     "app.feeds": _BASE,
     "app.mappers": _BASE,
     "app.gateways": (*_BASE, "app.mappers", "app.feeds"),
     "app.services": (*_BASE, "app.gateways", "app.ports"),
-    # The port through which jobs are enqueued, and how their ends are awaited.
-    "app.jobs": (*_BASE, "app.ports", "app.scripts", "controller.client"),
-    "app.scripts": (),
-    # What an outage of Redis is, for all who outlast one.
-    "app.outage": (),
-    # What doctor and administrators see of the machine.
-    "app.checks": (*_BASE, "app.outage", "app.embedded", "app.feeds", "app.mappers"),
-    # What administrators see of the engine.
-    "app.engine": (*_BASE, "app.ports", "app.scripts"),
-    # Where people's browsers are told from.
-    "app.events": (*_BASE, "app.ports"),
-    # The one place that builds everything; the lower half of it.
-    "app.wiring": (*_BASE, "app.feeds", "app.mappers", "app.gateways"),
+    # Redis and other outside systems, behind the protocols of app.ports.
+    "app.adapters": (*_BASE, "app.ports", "controller.client"),
+    "app.embedded": _BASE,
+    # The admin port and the metrics of each process.
+    "app.monitoring": _BASE,
+    # The checks of doctor and of the admin screens look at the machine itself.
+    "app.monitoring.health": (*_BASE, "app.embedded", "app.feeds", "app.mappers"),
+    # The one place that builds everything; the lower half of it first.
+    "app.bootstrap.stores": (*_BASE, "app.feeds", "app.mappers", "app.gateways"),
     "app.bootstrap": (
         *_BASE,
-        "app.wiring",
         "app.ports",
         "app.feeds",
         "app.mappers",
         "app.gateways",
         "app.services",
-        "app.jobs",
-        "app.engine",
-        "app.checks",
-        "app.events",
-        "app.limits",
-        "app.budgets",
-        "app.figures",
-        "app.notify",
-        "app.notewords",
+        "app.adapters",
+        "app.monitoring.health",
         "app.embedded",
         "controller.client",
     ),
-    # What people are told in words, whether a page is open or not.
-    "app.catalogues": (),
-    "app.notewords": (*_BASE, "app.catalogues"),
     # Web knows the container of the services, and cannot build it.
-    "app.web": (
-        *_BASE,
-        "app.services",
-        "app.ports",
-        "app.catalogues",
-        "app.notewords",
-        "app.bootstrap.Services",
-    ),
-    "app.embedded": _BASE,
+    "app.web": (*_BASE, "app.services", "app.ports", "app.bootstrap.services.Services"),
     "app": ("app.config", "app.bootstrap", "app.application"),
     "app.application": ("app.config", "app.bootstrap", "app.web"),
     "app.cli": _EVERYTHING,
@@ -99,15 +59,38 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
         "app.bootstrap",
         "app.services",
         "app.ports",
-        "app.jobs",
-        "app.scripts",
-        "app.outage",
-        "app.admin",
-        "app.metrics",
+        "app.adapters.redis",
+        "app.monitoring",
         "controller.client",
     ),
-    "queue_manager": (*_BASE, "app.outage", "app.admin", "app.metrics"),
-    "controller": (*_BASE, "app.outage", "app.admin", "app.metrics"),
+    "queue_manager": (*_BASE, "app.monitoring"),
+    "controller": (*_BASE, "app.monitoring"),
+}
+
+#: Module of ours → who may import it, where the layer alone would allow more.
+RESTRICTED: Mapping[str, tuple[str, ...]] = {
+    "app.runtime.translations": ("app.web", "app.services.notifications.notifications.texts", "app.commands"),
+    "app.runtime.redis_errors": (
+        "app.adapters",
+        "app.monitoring",
+        "app.commands",
+        "workers",
+        "queue_manager",
+        "controller",
+    ),
+    "app.monitoring.health": ("app.bootstrap", "app.commands"),
+    "app.adapters.redis.events": ("app.bootstrap", "app.commands"),
+    "app.adapters.redis.job_engine": ("app.bootstrap", "app.commands"),
+    "app.adapters.redis.rate_limit": ("app.bootstrap", "app.commands"),
+    "app.adapters.redis.host_budget": ("app.bootstrap", "app.commands"),
+    "app.adapters.redis.stats": ("app.bootstrap", "app.commands"),
+    "controller.client": (
+        "app.adapters.redis.jobs",
+        "app.bootstrap",
+        "app.commands",
+        "controller",
+        "workers",
+    ),
 }
 
 _COMMANDS = ("app.embedded", "app.commands")
@@ -118,21 +101,15 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "flask": ("app.web", "app.application", "app"),
     "werkzeug": ("app.web",),
     "jinja2": ("app.web",),
-    "pymongo": ("app.mappers", "app.bootstrap", "app.checks", *_COMMANDS),
+    "pymongo": ("app.mappers", "app.bootstrap", "app.monitoring.health", *_COMMANDS),
     "bson": ("app.mappers",),
     "gridfs": (),
-    "rq": ("workers", "queue_manager", "app.jobs"),
+    "rq": ("workers", "queue_manager", "app.adapters.redis.jobs"),
     "redis": (
         *_PROCESSES,
-        "app.jobs",
-        "app.engine",
-        "app.checks",
-        "app.scripts",
-        "app.outage",
-        "app.events",
-        "app.limits",
-        "app.budgets",
-        "app.figures",
+        "app.adapters.redis",
+        "app.monitoring.health",
+        "app.runtime.redis_errors",
         "app.bootstrap",
         *_COMMANDS,
     ),
@@ -149,7 +126,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "http_ece": ("app.feeds.pushcrypto",),
     "py_vapid": ("app.feeds.pushcrypto",),
     # Its addresses are secrets, and it takes much memory.
-    "apprise": ("app.notify",),
+    "apprise": ("app.adapters.apprise",),
     "httpx": (),
     "aiohttp": (),
     # Reading them runs code.
@@ -195,7 +172,7 @@ def _imports(module: str, source: str, is_package: bool) -> Iterator[tuple[int, 
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = _origin(module, node, is_package)
-            # Of ours, "from app import bootstrap" names the module app.bootstrap.
+            # Of ours, "from app import bootstrap" names the module app.bootstrap.services.
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
 
 
@@ -211,7 +188,12 @@ def _layer_allows(module: str, name: str) -> bool:
     layer = _longest(module, LAYERS)
     if layer is None:
         return False
-    return LAYERS[layer] == _EVERYTHING or _under(name, (layer, *LAYERS[layer]), exact=("app",))
+    if LAYERS[layer] == _EVERYTHING:
+        return True
+    restricted = _longest(name, RESTRICTED)
+    return _under(name, (layer, *LAYERS[layer]), exact=("app",)) and (
+        restricted is None or _under(module, (restricted, *RESTRICTED[restricted]))
+    )
 
 
 def _library_allows(module: str, name: str) -> bool:

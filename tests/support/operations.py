@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models import keys
 from app.models.hours import HOUR_MS, MINUTE_MS
 from app.models.jobs import Job, Queue, Task

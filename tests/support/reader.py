@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor, Role
 from app.models.fetched import Fetched, FetchRequest
 from app.services.pull import PullService

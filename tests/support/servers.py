@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from werkzeug.wrappers import Request, Response
 
 from app import clock, create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.feeds.fetch import Fetcher
 from app.models.hub import Subscriber
 from app.models.jobs import Job, Task

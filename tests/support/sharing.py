@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.sharing import Audience
 from app.models.user import NewUser

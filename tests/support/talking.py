@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.talk import NoteKind
 from tests.support.reader import add_user

@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor, Role
 from app.models.feed import FetchRecord
 from app.models.push import Device

@@ -16,7 +16,8 @@ import pytest
 import redis
 
 from app import create_app
-from app.bootstrap import Services, build
+from app.adapters.redis.rate_limit import MemoryLimiter, RedisLimiter
+from app.bootstrap.services import Services, build
 from app.config import Settings
 from app.errors import (
     AuthRequiredError,
@@ -27,7 +28,6 @@ from app.errors import (
     RateLimitedError,
     SettingsError,
 )
-from app.limits import MemoryLimiter, RedisLimiter
 from app.models.actor import Actor, Role
 from app.services import passwords
 from app.services.passwords import Hasher

@@ -17,7 +17,7 @@ import pytest
 import redis
 
 from app import clock, create_app
-from app.bootstrap import Services, build
+from app.bootstrap.services import Services, build
 from app.models import keys
 from app.models.actor import Actor, Role
 from tests.support import demo, operations

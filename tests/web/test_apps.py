@@ -18,7 +18,7 @@ import redis
 from flask import Flask
 
 from app import clock, logs
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import AuthRequiredError, TooLargeError
 from app.models.token import Scope, TokenKind
 from app.services.sign_in import Client

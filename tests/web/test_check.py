@@ -15,7 +15,7 @@ from flask import Flask
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from app import cli, create_app, embedded
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.commands.check import fails
 from app.models.probes import AUTHORIZATION, BY_NAME, PROBES
 from tests.conftest import Eventually

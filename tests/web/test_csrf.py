@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from werkzeug.routing import Rule
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.web import csrf
 from tests.support.reader import follow
 from tests.web.conftest import ORIGIN, Visitor, is_for_apps

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from app import bootstrap, create_app
-from app.bootstrap import Services
+from app import create_app
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Role
 from app.web import headers
 from tests.push.conftest import Browser

@@ -15,7 +15,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.web import headers, static_files
 from tests.support.reader import pull
 from tests.web.conftest import Visitor

@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.web import embeds, headers, present
 from app.web.assets import Assets
 from tests.web.conftest import ORIGIN, Visitor, is_for_apps

@@ -7,7 +7,7 @@ import re
 import pytest
 from babel.support import Translations
 
-from app import catalogues
+from app.runtime import translations
 from app.services.sign_in import WRONG
 from app.web import i18n, present
 from tests.support.reader import follow
@@ -38,7 +38,7 @@ def test_sentences_are_those_of_the_pages_language(app, monkeypatch):
     """In templates, in modules and in sentences of errors."""
     words = Translations()
     words._catalog = {"Log in": "Anmelden", "Nothing here": "Hier ist nichts", WRONG: "Passt nicht."}
-    monkeypatch.setattr(catalogues, "translations", {"de": words}.get)
+    monkeypatch.setattr(translations, "translations", {"de": words}.get)
     client = app.test_client()
     client.set_cookie(i18n.COOKIE, "de")
     page = client.get("/login").text

@@ -12,7 +12,7 @@ import pytest
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.feeds import opml
 from app.models.actor import Role
 from app.models.imports import Import, ImportState

@@ -13,7 +13,7 @@ from flask import Flask
 from werkzeug.test import create_environ, run_wsgi_app
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.web.redirects import safe_next
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import ORIGIN, Visitor

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.preferences import Preferences
 from app.web import keynames, keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.preferences import Preferences
 from tests.support.reader import add_user

@@ -11,7 +11,7 @@ import lxml.html
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.mappers import entrybodies
 from app.models.actor import Actor
 from app.models.sharing import Audience

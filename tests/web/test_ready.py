@@ -11,7 +11,8 @@ import pytest
 import redis
 from flask import Flask
 
-from app import bootstrap, create_app
+from app import create_app
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.errors import StoreError
 from app.services.readiness import KEPT, Readiness

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from tests.support.reader import pull, rss
 from tests.web.conftest import Visitor

@@ -13,7 +13,7 @@ import redis
 from flask import Flask
 
 from app import clock, create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models import keys
 from app.models.actor import Actor, Role

@@ -11,7 +11,7 @@ import lxml.html
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import ConflictError
 from app.gateways.erasing import STRAGGLERS
 from app.mappers.erasure import owned

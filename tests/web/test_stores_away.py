@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from flask.testing import FlaskClient
 
-from app import bootstrap, create_app
+from app import create_app
+from app.bootstrap import services as bootstrap
 from app.config import Settings
 
 _SENTENCE = "The store does not answer. Nothing was lost; try again in a minute."

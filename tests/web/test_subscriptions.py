@@ -10,7 +10,7 @@ import lxml.html
 import pytest
 
 from app import clock, errors
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.discovery import Discovered, FoundFeed
 from app.models.feed import FetchRecord

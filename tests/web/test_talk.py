@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.sharing import Audience, Share
 from tests.social.conftest import People

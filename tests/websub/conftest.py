@@ -15,8 +15,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app import bootstrap, clock, create_app
-from app.bootstrap import Services
+from app import clock, create_app
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor
 from app.models.feed import Feed

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from flask import Flask
 
-from app.bootstrap import Services
-from app.checks import check_websub
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.finding import Word
+from app.monitoring.health import check_websub
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 from tests.websub.conftest import URL, Now, Reader

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import redis
 
-from app import bootstrap
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.gateways.digest import Digester
 from app.models import keys
 from app.models.fetched import Fetched, FetchRequest

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from app import bootstrap
-from app.bootstrap import Services
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.feed import Feed
 from app.models.websub import HubState, HubSubscription

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from app import create_app
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import FetchError
 from app.feeds import websub
 from app.gateways.websubs import WebsubGateway

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app import clock, notewords
+from app import clock
 from app.models.talk import Note, NoteKind
+from app.services.notifications.notifications import texts
 from app.web import i18n, present, schemas
 from app.web.context import actor, services
 from app.web.errors import wants_json
@@ -61,7 +62,7 @@ def page() -> str:
     asked = schemas.query(request, Query)
     now = clock.now()
     found = services().notifications.page(actor(), asked.cursor or None)
-    rows = [Row(n, _words(n), notewords.goal(n), _ICONS.get(n.kind, "comment")) for n in found.notes]
+    rows = [Row(n, _words(n), texts.goal(n), _ICONS.get(n.kind, "comment")) for n in found.notes]
     return template("pages/notifications.html", rows=rows, cursor=found.cursor, now=now)
 
 
@@ -89,6 +90,6 @@ def _done() -> Response:
 
 def _words(note: Note) -> str:
     if note.kind is not NoteKind.FEED:
-        return notewords.sentence(note, i18n.words())
+        return texts.sentence(note, i18n.words())
     when, why, what = present.relative(note.at), feed_words(note.detail), f"\u2068{note.title}\u2069"
     return str(_("%(what)s has failed since %(when)s: %(why)s", what=what, when=when, why=why))

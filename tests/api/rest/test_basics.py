@@ -13,8 +13,9 @@ from urllib.parse import quote
 import pytest
 from flask import Flask
 
-from app import bootstrap, create_app
-from app.bootstrap import Services
+from app import create_app
+from app.bootstrap import services as bootstrap
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor
 from app.web.api.rest.reading import DEPTH

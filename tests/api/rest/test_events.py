@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor
 from tests.api.rest.conftest import Program, token_for

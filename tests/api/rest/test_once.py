@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.errors import KeyBusyError
 from app.mappers.erasure import owned
 from app.models.actor import Actor

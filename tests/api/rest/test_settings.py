@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from app.models.preferences import Preferences, values
 from app.web.api.rest import settings

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app import clock
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.models.actor import Actor
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from tests.clients.programs.desk import Desk
 from tests.clients.programs.stage import Eventually, Stage, running

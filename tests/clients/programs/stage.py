@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.bootstrap import Services
+from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.actor import Actor
 from app.models.sync import Part, PartKind, SyncQuery

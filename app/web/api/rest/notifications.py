@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 
-from app import notewords
 from app.models.actor import Actor
 from app.models.talk import Note, NoteKind
 from app.models.token import Scope
+from app.services.notifications.notifications import texts
 from app.web import i18n
 from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, CursorQuery, Id0, NoteRef, Shape, UnsetType
 from app.web.api.rest.table import example, operation
@@ -74,9 +74,7 @@ def list_notifications(who: Actor, query: CursorQuery) -> NotificationPage:
 
 
 def _shape(note: Note) -> Notification:
-    told = (
-        i18n.feed_said(note.detail) if note.kind is NoteKind.FEED else notewords.sentence(note, i18n.words())
-    )
+    told = i18n.feed_said(note.detail) if note.kind is NoteKind.FEED else texts.sentence(note, i18n.words())
     return Notification(
         ref=note.ref,
         kind=note.kind,
@@ -86,7 +84,7 @@ def _shape(note: Note) -> Notification:
         read=note.read,
         people=tuple(face.handle for face in note.faces),
         subject=note.subject,
-        goal=notewords.goal(note),
+        goal=texts.goal(note),
     )
 
 

@@ -23,12 +23,12 @@ from redis.retry import Retry
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
+from app.adapters.redis.lua import run_all
 from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
 from app.models import keys
 from app.models.jobs import Job, JobView, Outcome, State, Task, Ticket
-from app.once import once
-from app.scripts import run_all
+from app.runtime.lazy import once
 from controller.client import ResultReader
 
 #: Longest JSON of a job's arguments, bytes, and longest text in them (J06): ids and addresses fit.
@@ -90,7 +90,7 @@ class RedisJobs:
 
     @once
     def _script(self) -> Any:
-        text = resources.files("app").joinpath("enqueue.lua").read_text()
+        text = resources.files("app.adapters.redis").joinpath("enqueue.lua").read_text()
         return self._client.register_script(text)
 
     @once

@@ -27,7 +27,7 @@ from app.config import Settings
 from app.errors import StoreError
 from app.models import keys
 from app.models.events import ENDS, FOLLOWS, Kind, Pass
-from app.once import once
+from app.runtime.lazy import once
 
 log = logs.get(__name__)
 

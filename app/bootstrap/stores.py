@@ -1,6 +1,6 @@
 """Builds mappers and gateways: one of each on one store, and who knows whom.
 
-Of :mod:`app.bootstrap` alone; services are built there, when they are first asked for.
+Of :mod:`app.bootstrap.services` alone; services are built there, when they are first asked for.
 """
 
 from __future__ import annotations

@@ -13,23 +13,24 @@ from __future__ import annotations
 
 import redis
 
-from app import clock, embedded, notewords
-from app.budgets import RedisBudget
-from app.checks import examine
+from app import clock, embedded
+from app.adapters.apprise import AppriseNotifier
+from app.adapters.redis.events import RedisEvents
+from app.adapters.redis.host_budget import RedisBudget
+from app.adapters.redis.job_engine import RedisEngine
+from app.adapters.redis.jobs import RedisJobs
+from app.adapters.redis.rate_limit import RedisLimiter
+from app.adapters.redis.stats import RedisFigures
+from app.bootstrap.stores import Gateways, Mappers
 from app.config import Settings
-from app.engine import RedisEngine
-from app.events import RedisEvents
 from app.feeds import hub, websub
 from app.feeds.fetch import Fetcher
-from app.figures import RedisFigures
 from app.gateways.hubs import HubGateway
-from app.jobs import RedisJobs
-from app.limits import RedisLimiter
 from app.mappers import indexes
 from app.mappers.store import Store
 from app.models.hub import Document
-from app.notify import AppriseNotifier
-from app.once import once
+from app.monitoring.health import examine
+from app.runtime.lazy import once
 from app.services.accounts import AccountService
 from app.services.asking import Asking
 from app.services.contacts import ContactService
@@ -49,7 +50,7 @@ from app.services.machine import MachineService
 from app.services.manager import ManagerService
 from app.services.marking import MarkingService
 from app.services.moderation import ModerationService
-from app.services.notifications import NotificationService
+from app.services.notifications.notifications import NotificationService, texts
 from app.services.notifying import Notifier
 from app.services.operations import OperationsService
 from app.services.packs import PackService
@@ -74,7 +75,6 @@ from app.services.talking import TalkService
 from app.services.tokens import TokenService
 from app.services.trends import TrendService
 from app.services.websub import WebsubService
-from app.wiring import Gateways, Mappers
 
 
 class Services:
@@ -372,8 +372,8 @@ class Services:
             g.devices,
             g.notes,
             self.notifications,
-            notewords.message,
-            notewords.trial,
+            texts.message,
+            texts.trial,
             self.jobs,
             self.limiter,
             self.settings,

@@ -16,7 +16,7 @@ from app.models import keys
 from app.models.hours import HOUR_MS
 from app.models.jobs import Queue
 from app.models.report import Situation
-from app.once import once
+from app.runtime.lazy import once
 
 _REPORTED_SECONDS = 2 * 86400
 

@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from app import embedded, outage
+from app import embedded
 from app.config import Settings
 from app.embedded import programs
 from app.feeds import websub
@@ -22,6 +22,7 @@ from app.mappers import indexes
 from app.models import keys
 from app.models.finding import Finding, Word
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
+from app.runtime import redis_errors
 
 #: Below so much free space the word is "warn"; MongoDB stops writing when there is none.
 _ROOM = 1 << 30
@@ -199,7 +200,7 @@ def _refusal(client: redis.Redis) -> Finding | None:
     try:
         client.set(keys.PROBE, "", xx=True)
     except redis.ResponseError as e:
-        text = f"It refuses to write ({outage.word(e)}): make room on its disk, its log says more."
+        text = f"It refuses to write ({redis_errors.word(e)}): make room on its disk, its log says more."
         return Finding("redis", Word.FAIL, text)
     return None
 

@@ -47,9 +47,9 @@ def goal(note: Note) -> str:
 
 def message(note: Note, language: str) -> Message:
     """Return a row as a device shows it: what the page says of it, and nothing more."""
-    from app import catalogues  # late: workers that tell nobody need no catalogues
+    from app.runtime import translations  # late: workers that tell nobody need no catalogues
 
-    words = catalogues.translations(language)
+    words = translations.translations(language)
     if len(note.title) > TITLE_MAX:
         note = dataclasses.replace(note, title=note.title[: TITLE_MAX - 1].rstrip() + "…")
     return Message(
@@ -58,22 +58,22 @@ def message(note: Note, language: str) -> Message:
         url=goal(note) or "/notifications",
         tag=note.ref,
         lang=language,
-        dir=str(catalogues.locale(language).text_direction),
+        dir=str(translations.locale(language).text_direction),
     )
 
 
 def trial(language: str) -> Message:
     """Return what shows that something comes."""
-    from app import catalogues
+    from app.runtime import translations
 
-    words = catalogues.translations(language)
+    words = translations.translations(language)
     return Message(
         title="Eventr",
         body=words.gettext("Notifications reach this device."),
         url="/settings/notifications",
         tag=TEST,
         lang=language,
-        dir=str(catalogues.locale(language).text_direction),
+        dir=str(translations.locale(language).text_direction),
         always=True,
     )
 

@@ -21,7 +21,7 @@ from app import logs
 from app.config import Settings
 from app.models import keys
 from app.models.hosts import HostRates
-from app.once import once
+from app.runtime.lazy import once
 
 log = logs.get(__name__)
 
@@ -67,7 +67,9 @@ class RedisBudget:
 
     @once
     def _take(self) -> Any:
-        return self._client.register_script(resources.files("app").joinpath("budget.lua").read_text())
+        return self._client.register_script(
+            resources.files("app.adapters.redis").joinpath("budget.lua").read_text()
+        )
 
     @once
     def _stop(self) -> Any:

@@ -10,7 +10,7 @@ import functools
 import io
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from importlib import resources
 
 from babel import Locale
 from babel.messages.catalog import Catalog
@@ -24,7 +24,7 @@ LANGUAGES: Mapping[str, str] = {"en": "English", "de": "Deutsch", "ru": "Рус�
 PSEUDO = "en-XA"
 #: What sentences are in and dates follow; English dates are those of most of the world: 14 March, 24 hours.
 _LOCALES = {"en": "en_GB", PSEUDO: "en_GB"}
-FOLDER = Path(__file__).parent / "web" / "translations"
+FOLDER = resources.files("app") / "web" / "translations"
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w+\}|<[^>]*>|&\w+;")
 _ACCENTS = str.maketrans("AEIOUaeiouncsyz", "ÅÉÎÖÛåéîöûñçšýž")
 
@@ -53,7 +53,7 @@ def catalogue(code: str) -> Catalog | None:
     if code == PSEUDO:
         return _pseudo_catalogue()
     path = FOLDER / f"{code}.po"
-    if not path.exists():
+    if not path.is_file():
         return None
     with path.open("rb") as file:
         return read_po(file, locale=code)
@@ -61,7 +61,7 @@ def catalogue(code: str) -> Catalog | None:
 
 def _pseudo_catalogue() -> Catalog | None:
     path = FOLDER / "messages.pot"
-    if not path.exists():
+    if not path.is_file():
         return None
     with path.open("rb") as file:
         catalogue = read_po(file, locale="en")

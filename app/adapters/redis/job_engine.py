@@ -16,6 +16,7 @@ from typing import Any
 
 import redis
 
+from app.adapters.redis.lua import run_all
 from app.config import Settings
 from app.errors import StoreError
 from app.models import dead, keys, signs
@@ -29,8 +30,7 @@ from app.models.engine import (
     about,
 )
 from app.models.jobs import Queue, State, Task
-from app.once import once
-from app.scripts import run_all
+from app.runtime.lazy import once
 
 _PAGE = 500
 _FIELDS = (
@@ -52,7 +52,7 @@ class RedisEngine:
 
     @once
     def _scripts(self) -> dict[str, Any]:
-        folder = resources.files("app")
+        folder = resources.files("app.adapters.redis")
         return {
             name: self._client.register_script(folder.joinpath(f"{name}.lua").read_text())
             for name in ("load", "retry", "drop")

@@ -1,0 +1,3 @@
+"""Health checks, metrics and the admin port of each process."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Small helpers for running processes: lazy attributes, garbage collection, sockets, translations."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Use cases of notifications and push devices."""
+
+from __future__ import annotations
