@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from app.models.engine import DeadKind, DeadPage, Engine, JobRecord
-from app.models.jobs import Job, JobView, Outcome, Queue, Ticket
-from app.models.search import Found, Searchable, Wanted
+from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
+from app.models.jobs.jobs import Job, JobView, Outcome, Queue, Ticket
+from app.models.reading.search import Found, Searchable, Wanted
 
 
 class JobPort(Protocol):
@@ -144,7 +144,7 @@ class EnginePort(Protocol):
         ...
 
     def hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        """Return the counters of hours by their number, see :mod:`app.models.hours`."""
+        """Return the counters of hours by their number, see :mod:`app.models.operations.hourly_stats`."""
         ...
 
     def minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:

@@ -25,7 +25,7 @@ from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.feeds.sanitize import SANITIZER_VERSION
 from app.mappers import entrybodies
-from app.models.token import Token, TokenKind
+from app.models.accounts.token import Token, TokenKind
 from bench.harness import Bench, benchmark
 from bench.reading import USER
 from bench.web import site

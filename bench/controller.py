@@ -32,8 +32,8 @@ import redis
 from app.adapters.redis.events import RedisEvents
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task, Ticket
 from bench.harness import Bench, benchmark
 from controller.client import ResultReader
 from tests.jobs import support
@@ -111,7 +111,7 @@ def _deliver(settings: Settings, tasks: int, number: int) -> Delivered:
 def _latencies(client: redis.Redis, heard: list[tuple[str, float]]) -> list[float]:
     with client.pipeline(transaction=False) as pipe:
         for job_id, _ in heard:
-            pipe.xrange(keys.results(job_id))
+            pipe.xrange(redis_keys.results(job_id))
         ends = [int(rows[-1][0].partition(b"-")[0]) for rows in pipe.execute()]
     return [at - end for (_, at), end in zip(heard, ends, strict=True)]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from app.config import Settings
 from app.feeds.fetch import Fetcher
-from app.models.fetched import FetchRequest, Validators
+from app.models.feeds.fetched import FetchRequest, Validators
 from bench.bare_curl import bare_curl_loop
 from tests.support.rawserver import Reply, ServerProcess
 

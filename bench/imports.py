@@ -16,10 +16,10 @@ from collections.abc import Iterator
 
 from app.bootstrap.services import Services
 from app.feeds import opml
-from app.models.actor import Actor
-from app.models.imports import ImportState
-from app.models.opml import Outline
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.imports.imports import ImportState
+from app.models.imports.opml import Outline
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
 from bench.refresh import Rig, rig

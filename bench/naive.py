@@ -16,7 +16,7 @@ import feedparser
 
 from app.errors import ParseError
 from app.feeds.parse import Limits
-from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+from app.models.feeds.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
 
 _TAGS = frozenset(
     """a abbr acronym address article aside audio b blockquote br caption cite code col colgroup dd del

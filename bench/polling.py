@@ -47,7 +47,7 @@ from typing import Protocol
 from app.errors import ParseError
 from app.feeds import schedule
 from app.feeds.parse import parse
-from app.models.schedule import Hints
+from app.models.feeds.schedule import Hints
 from bench.harness import Bench, benchmark
 from tests.support import corpus
 

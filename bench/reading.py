@@ -28,9 +28,9 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.embedded.child import poll
-from app.models.actor import Actor
-from app.models.stream import Page, StreamKind, StreamQuery, StreamRef
-from app.models.subscription import make_state
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import Page, StreamKind, StreamQuery, StreamRef
+from app.models.subscriptions.subscription import make_state
 from bench.harness import Bench, benchmark
 
 USER = 1

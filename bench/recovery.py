@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from bench.harness import Bench, benchmark
 from tests.faults.system import PARTS, System
 
@@ -73,7 +73,7 @@ def _began(system: System, job: str, times: int) -> float:
     found: list[float] = []
 
     def look() -> bool:
-        rows: Any = system.client.xrange(keys.EVENTS)
+        rows: Any = system.client.xrange(redis_keys.EVENTS)
         found[:] = [
             int(at.split(b"-")[0]) / 1000
             for at, row in rows

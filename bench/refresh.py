@@ -29,7 +29,7 @@ from app.config import Settings
 from app.feeds.parse import parse
 from app.gateways import bodies
 from app.gateways.digest import Digester
-from app.models.fetched import FetchRequest, Validators
+from app.models.feeds.fetched import FetchRequest, Validators
 from app.runtime.gc import settle
 from app.services.pull import PullService
 from app.services.pullbatch import PullResult

@@ -25,9 +25,9 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
-from app.models.words import words
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.tokenizer import words
 from app.services.pull import PullService
 from bench.harness import Bench, benchmark
 from bench.reading import USER, Dataset, Doc

@@ -24,12 +24,12 @@ from playwright.sync_api import Page
 from app import clock
 from app.bootstrap.services import Services, build
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.feed import FeedFields, FeedUpdate
-from app.models.sharing import Profile
-from app.models.stream import StreamKind, StreamQuery, StreamRef
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.feeds.feed import FeedFields, FeedUpdate
+from app.models.reading.entry import NewEntry
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.models.sharing.sharing import Profile
 from bench.browser import chromium
 from bench.engine import SECRET
 from bench.harness import Bench, benchmark

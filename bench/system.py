@@ -29,7 +29,7 @@ import redis
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.runtime.gc import settle
 from bench.engine import SECRET, parts
 from bench.harness import Bench, benchmark
@@ -140,7 +140,7 @@ def _pull_half(settings: Settings, ids: tuple[int, ...]) -> tuple[float, float]:
 def _settle(client: redis.Redis, full: int) -> None:
     """Wait until so many feeds are queued: from then on the workers never wait for work."""
     deadline = time.monotonic() + PATIENCE
-    while int(client.hget(keys.UPDATER_STATS, "waiting") or 0) < full:
+    while int(client.hget(redis_keys.UPDATER_STATS, "waiting") or 0) < full:
         if time.monotonic() > deadline:
             raise RuntimeError("the updater does not fill the queue")
         time.sleep(0.2)
@@ -148,7 +148,7 @@ def _settle(client: redis.Redis, full: int) -> None:
 
 def _polled(client: redis.Redis) -> int:
     """Return how many feeds were polled so far, as the figures for Prometheus tell it."""
-    counts: Any = client.hmget(keys.TOTALS, "pull:not_modified", "pull:errors")
+    counts: Any = client.hmget(redis_keys.TOTALS, "pull:not_modified", "pull:errors")
     if int(counts[1] or 0):
         raise RuntimeError("polls ended in errors")
     return int(counts[0] or 0)

@@ -19,8 +19,8 @@ from typing import Any
 from app import logs
 from app.config import Settings
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
-from app.models import keys
-from app.models.events import Kind, Pass
+from app.models.jobs import redis_keys
+from app.models.notifications.events import Kind, Pass
 from app.runtime.redis_errors import OUTAGE, word
 from controller import request
 from controller.follower import Row
@@ -230,14 +230,14 @@ class Browsers:
         """Read the newest events up to a place, for those who come back; waits while Redis is away."""
         while True:
             try:
-                rows = await self._client.xrevrange(keys.PEOPLE, max=at, count=RECENT)
+                rows = await self._client.xrevrange(redis_keys.PEOPLE, max=at, count=RECENT)
                 seconds, _ = await self._client.time()
                 break
             except OUTAGE as e:
                 _log.warning("redis_silent", while_="loading events", error=word(e))
                 await asyncio.sleep(_TICK)
         # A younger event keeps the whole stream; so before this only what was cut off can be missing.
-        floor = ((seconds - keys.PEOPLE_SECONDS) * 1000, 0)
+        floor = ((seconds - redis_keys.PEOPLE_SECONDS) * 1000, 0)
         if len(rows) == RECENT:
             floor = max(floor, place(rows[-1][0].decode()))
         self._recent = Recent(floor)
@@ -328,7 +328,7 @@ class Browsers:
         address = request.client(stream.peer, wish.forwarded, s.trusted_proxies)
         try:
             async with self._asking:
-                raw = await self._client.get(keys.follows(found.user_id))
+                raw = await self._client.get(redis_keys.follows(found.user_id))
         except OUTAGE as e:
             raise StoreError from e
         # From here on nothing waits, so what happens next is heard, and the limits hold.

@@ -25,8 +25,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Outcome, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Outcome, Ticket
 from app.runtime.redis_errors import OUTAGE
 from controller import follower
 from controller.ending import end
@@ -93,7 +93,7 @@ class ResultReader:
             chunk = order[start : start + _LOOK_AT_ONCE]
             with self._client.pipeline(transaction=False) as pipe:
                 for job_id, since in chunk:
-                    pipe.xrange(keys.results(job_id), min=f"{since}-0")
+                    pipe.xrange(redis_keys.results(job_id), min=f"{since}-0")
                 rows = pipe.execute()
             yield from _outcomes(chunk, rows)
 
@@ -208,7 +208,7 @@ class AsyncResultReader:
         try:
             async with self._client.pipeline(transaction=False) as pipe:
                 for job_id, since in order:
-                    pipe.xrange(keys.results(job_id), min=f"{since}-0")
+                    pipe.xrange(redis_keys.results(job_id), min=f"{since}-0")
                 return list(_outcomes(order, await pipe.execute()))
         except OUTAGE:
             return []

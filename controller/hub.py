@@ -15,8 +15,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from app.models import keys
-from app.models.jobs import State
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import State
 from app.runtime.redis_errors import OUTAGE
 from controller.follower import Row
 from controller.messages import (
@@ -177,7 +177,7 @@ class Hub:
         if since is None:
             return await self._ended(subscriber)
         after, found = since, list[Event]()
-        while rows := await self._client.xrange(keys.EVENTS, f"({after}", position, count=_PAGE):
+        while rows := await self._client.xrange(redis_keys.EVENTS, f"({after}", position, count=_PAGE):
             found += [e for e in (event(at, row) for at, row in rows) if subscriber.wants(e)]
             after = rows[-1][0].decode()
         return found
@@ -188,8 +188,8 @@ class Hub:
         # One transaction: they are the states at one place in the stream, which the hub may still come to.
         async with self._client.pipeline() as pipe:
             for job_id in order:
-                pipe.hmget(keys.job(job_id), "status", "error")
-            pipe.xrevrange(keys.EVENTS, count=1)
+                pipe.hmget(redis_keys.job(job_id), "status", "error")
+            pipe.xrevrange(redis_keys.EVENTS, count=1)
             *rows, newest = await pipe.execute()
         texts = [[part.decode() if part else "" for part in row] for row in rows]
         ends = [

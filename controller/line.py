@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from app import logs
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.runtime import sockets
 from app.runtime.redis_errors import OUTAGE
 from controller.ending import end
@@ -140,7 +140,9 @@ class Line:
         """Ask Redis until there is a hub again."""
         client = connect(self._redis_url)
         results = Results(client)
-        follower = Follower(client, (keys.EVENTS,), lambda _, rows: results.happened(rows), results.doubt)
+        follower = Follower(
+            client, (redis_keys.EVENTS,), lambda _, rows: results.happened(rows), results.doubt
+        )
         tasks = [
             asyncio.create_task(results.run()),
             asyncio.create_task(self._follow(follower, results)),

@@ -15,7 +15,7 @@ from typing import Any
 from app import clock, logs
 from app.config import Settings
 from app.errors import StartupError
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.monitoring import admin_port
 from app.runtime import sockets
 from app.runtime.redis_errors import OUTAGE, word
@@ -27,7 +27,7 @@ from controller.messages import LINE_MAX, handover_path, socket_path
 
 _log = logs.get(__name__)
 
-_BEAT = keys.ALIVE_SECONDS / 3
+_BEAT = redis_keys.ALIVE_SECONDS / 3
 
 
 def run(settings: Settings) -> int:
@@ -58,8 +58,8 @@ async def _serve(settings: Settings) -> None:
         for task in tasks - done:
             task.cancel()
         with contextlib.suppress(*OUTAGE):
-            await client.delete(keys.alive("controller", _ident()))
-            await client.zrem(keys.CONTROLLERS, _ident())
+            await client.delete(redis_keys.alive("controller", _ident()))
+            await client.zrem(redis_keys.CONTROLLERS, _ident())
         path.unlink(missing_ok=True)
         for task in done - {told}:
             task.result()  # a fault of ours: end with its traceback, whoever watches us starts us again
@@ -97,9 +97,9 @@ class Parts:
 
     def __init__(self, settings: Settings, client: Any, reading: Any) -> None:
         self._settings = settings
-        self.hub = Hub(client, lambda: self._follower.place(keys.EVENTS))
+        self.hub = Hub(client, lambda: self._follower.place(redis_keys.EVENTS))
         self.browsers = Browsers(client, settings)
-        self._follower = Follower(reading, (keys.EVENTS, keys.PEOPLE), self._told, self._back)
+        self._follower = Follower(reading, (redis_keys.EVENTS, redis_keys.PEOPLE), self._told, self._back)
         self._reception = Reception(lambda: Stream(self.browsers))
         self._server: asyncio.Server | None = None
 
@@ -114,7 +114,7 @@ class Parts:
     async def follow(self) -> None:
         """Take the newest place, let browsers in, and read for ever."""
         await self._follower.position()
-        await self.browsers.load(self._follower.at[keys.PEOPLE])
+        await self.browsers.load(self._follower.at[redis_keys.PEOPLE])
         if self._settings.events_port:
             self._server = await self._listen()
         path = handover_path(self._settings)
@@ -133,7 +133,7 @@ class Parts:
         self.browsers.close()
 
     def _told(self, stream: str, rows: list[Row]) -> None:
-        if stream == keys.EVENTS:
+        if stream == redis_keys.EVENTS:
             self.hub.happened(rows)
         else:
             self.browsers.happened(rows)
@@ -203,9 +203,9 @@ async def _beat(client: Any, parts: Parts) -> None:
 async def _sign(client: Any, sign: Mapping[str, Any]) -> None:
     seconds, _ = await client.time()
     async with client.pipeline(transaction=False) as pipe:
-        pipe.set(keys.alive("controller", _ident()), json.dumps(sign), ex=keys.ALIVE_SECONDS)
-        pipe.zremrangebyscore(keys.CONTROLLERS, "-inf", seconds)
-        pipe.zadd(keys.CONTROLLERS, {_ident(): seconds + keys.ALIVE_SECONDS})
+        pipe.set(redis_keys.alive("controller", _ident()), json.dumps(sign), ex=redis_keys.ALIVE_SECONDS)
+        pipe.zremrangebyscore(redis_keys.CONTROLLERS, "-inf", seconds)
+        pipe.zadd(redis_keys.CONTROLLERS, {_ident(): seconds + redis_keys.ALIVE_SECONDS})
         await pipe.execute()
 
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from app.models.events import ENDS, FOLLOWS, Kind
+from app.models.notifications.events import ENDS, FOLLOWS, Kind
 from controller.follower import Row
 
 #: Newest events kept for those who come back.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from app import logs
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE, word
 from controller.follower import Row
 from controller.messages import Result
@@ -155,8 +155,8 @@ class Results:
         async with self._client.pipeline(transaction=False) as pipe:
             for look in looks:
                 if look.doubt:
-                    pipe.hmget(keys.job(look.id), "status", "since")
-                pipe.xrange(keys.results(look.id), min=f"{min(look.runs)}-0")
+                    pipe.hmget(redis_keys.job(look.id), "status", "since")
+                pipe.xrange(redis_keys.results(look.id), min=f"{min(look.runs)}-0")
             rows: list[Any] = await pipe.execute()
         return rows
 

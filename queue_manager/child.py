@@ -17,7 +17,16 @@ import psutil
 
 from app import logs
 from app.config import Settings
-from app.models.workers import Began, Ended, Leaving, Ready, Tick, WorkerSpec, decode, encode_orders
+from app.models.jobs.workers import (
+    Began,
+    Ended,
+    Leaving,
+    Ready,
+    Tick,
+    WorkerSpec,
+    decode,
+    encode_orders,
+)
 from queue_manager.policy import UNKNOWN_EXIT, WorkerView
 
 _log = logs.get(__name__)

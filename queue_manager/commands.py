@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from app.errors import InvalidError
-from app.models.hours import HOURS_KEPT
+from app.models.operations.hourly_stats import HOURS_KEPT
 from queue_manager.controls import Controls
 from queue_manager.groups import OF_GROUPS, OF_QUEUES
 from queue_manager.statistics import Statistics

@@ -12,7 +12,7 @@ from typing import Any
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError, StoreError
-from app.models.jobs import Queue
+from app.models.jobs.jobs import Queue
 from app.runtime.redis_errors import OUTAGE
 from queue_manager import live, policy
 from queue_manager.child import Child

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from app import logs
 from app.config import Settings
-from app.models.workers import QueueRules, WorkerSpec
+from app.models.jobs.workers import QueueRules, WorkerSpec
 from queue_manager import policy
 from queue_manager.child import Child, Run
 from queue_manager.groups import Group, Table

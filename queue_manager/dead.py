@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import resources
 from typing import Any
 
-from app.models import dead, keys
-from app.models.jobs import Queue, Task
+from app.models.jobs import dead_jobs, redis_keys
+from app.models.jobs.jobs import Queue, Task
 
 _PAGE = 500
 
@@ -30,16 +30,18 @@ class Dead:
         found: list[dict[str, Any]] = []
         start = 0
         while len(found) < limit:
-            page = await self._client.zrange(keys.DEAD, start, start + _PAGE - 1, desc=True, withscores=True)
+            page = await self._client.zrange(
+                redis_keys.DEAD, start, start + _PAGE - 1, desc=True, withscores=True
+            )
             if not page:
                 break
             start += len(page)
             async with self._client.pipeline(transaction=False) as pipe:
                 for job_id, _ in page:
-                    pipe.hmget(keys.job(job_id.decode()), dead.FIELDS)
+                    pipe.hmget(redis_keys.job(job_id.decode()), dead_jobs.FIELDS)
                 rows = await pipe.execute()
             tasks = [
-                dead.task(job_id.decode(), ended, row)
+                dead_jobs.task(job_id.decode(), ended, row)
                 for (job_id, ended), row in zip(page, rows, strict=True)
             ]
             found += [task for task in tasks if task is not None]
@@ -50,7 +52,9 @@ class Dead:
 
         Batches of the updater's are forgotten instead: it queues their feeds itself as long as they are due.
         """
-        return await self._each(self._retry, job_id, keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
+        return await self._each(
+            self._retry, job_id, redis_keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM)
+        )
 
     async def drop(self, job_id: str | None) -> int:
         """Forget one or all; returns how many were dead."""
@@ -59,26 +63,26 @@ class Dead:
     async def forget_expired(self) -> int:
         """Take out those whose records have expired; returns how many."""
         # All are looked at: each queue keeps its failures for a time of its own.
-        ids = await self._client.zrange(keys.DEAD, 0, -1)
+        ids = await self._client.zrange(redis_keys.DEAD, 0, -1)
         return sum([await self._forget(ids[n : n + _PAGE]) for n in range(0, len(ids), _PAGE)])
 
     async def _forget(self, ids: list[bytes]) -> int:
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                pipe.exists(keys.job(job_id.decode()))
+                pipe.exists(redis_keys.job(job_id.decode()))
             gone = [i for i, there in zip(ids, await pipe.execute(), strict=True) if not there]
-        return int(await self._client.zrem(keys.DEAD, *gone)) if gone else 0
+        return int(await self._client.zrem(redis_keys.DEAD, *gone)) if gone else 0
 
     async def _each(self, script: Any, job_id: str | None, *args: str) -> int:
         if job_id is not None:
             return int(await self._run(script, [job_id], *args))
         # Those of this moment: what fails again meanwhile is not tried for ever.
-        ids = [i.decode() for i in await self._client.zrange(keys.DEAD, 0, -1)]
+        ids = [i.decode() for i in await self._client.zrange(redis_keys.DEAD, 0, -1)]
         return sum([await self._run(script, ids[n : n + _PAGE], *args) for n in range(0, len(ids), _PAGE)])
 
     async def _run(self, script: Any, ids: list[str], *args: str) -> int:
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                names = [keys.DEAD, keys.job(job_id), keys.results(job_id)]
+                names = [redis_keys.DEAD, redis_keys.job(job_id), redis_keys.results(job_id)]
                 await script(keys=names, args=[job_id, *args], client=pipe)
             return sum(await pipe.execute())

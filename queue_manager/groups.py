@@ -15,8 +15,8 @@ from typing import Any
 
 from app.config import Settings
 from app.errors import InvalidError, SettingsError
-from app.models.jobs import USER_QUEUES, Queue
-from app.models.workers import QueueRules
+from app.models.jobs.jobs import USER_QUEUES, Queue
+from app.models.jobs.workers import QueueRules
 
 Value = int | float
 #: Table of the file under which queues have their own settings: ``[queue.feed-pull]``.

@@ -12,8 +12,8 @@ from typing import Any
 
 from app import logs
 from app.errors import InvalidError
-from app.models import keys
-from app.models.jobs import Queue
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
 from app.runtime.redis_errors import OUTAGE
 from queue_manager import groups
 from queue_manager.groups import OF_GROUPS, OF_QUEUES, Table
@@ -36,7 +36,7 @@ class Live:
         names = sorted({*(group.name for group in table.groups), *map(str, Queue)})
         async with self._client.pipeline(transaction=False) as pipe:
             for name in names:
-                pipe.hgetall(keys.live(name))
+                pipe.hgetall(redis_keys.live(name))
             rows = await pipe.execute()
         return {
             name: {key.decode(): value.decode("utf-8", "replace") for key, value in row.items()}
@@ -48,10 +48,10 @@ class Live:
         """Keep a change, None: forget it; and tell all managers."""
         async with self._client.pipeline(transaction=True) as pipe:
             if value is None:
-                pipe.hdel(keys.live(name), key)
+                pipe.hdel(redis_keys.live(name), key)
             else:
-                pipe.hset(keys.live(name), key, value)
-            pipe.publish(keys.LIVE_CHANGED, name)
+                pipe.hset(redis_keys.live(name), key, value)
+            pipe.publish(redis_keys.LIVE_CHANGED, name)
             await pipe.execute()
 
     async def follow(self, changed: Callable[[], None], arrived: Callable[[str], None]) -> None:
@@ -59,9 +59,9 @@ class Live:
         while True:
             try:
                 async with self._client.pubsub(ignore_subscribe_messages=True) as hints:
-                    await hints.subscribe(keys.LIVE_CHANGED, keys.WAKE)
+                    await hints.subscribe(redis_keys.LIVE_CHANGED, redis_keys.WAKE)
                     async for hint in hints.listen():
-                        if hint["channel"].decode() == keys.WAKE:
+                        if hint["channel"].decode() == redis_keys.WAKE:
                             arrived(hint["data"].decode())
                         else:
                             changed()

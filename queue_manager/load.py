@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any
 
-from app.models import keys
-from app.models.jobs import USER_QUEUES
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import USER_QUEUES
 from queue_manager.child import Run
 from queue_manager.groups import Group
 from queue_manager.scale import Load
@@ -37,7 +37,7 @@ class Loads:
 
     async def waiting(self, queues: Iterable[str]) -> dict[str, Waiting]:
         """Return these queues by name, in one round trip."""
-        rows = await self._script(keys=[keys.PAUSED, keys.DRAINING], args=list(queues))
+        rows = await self._script(keys=[redis_keys.PAUSED, redis_keys.DRAINING], args=list(queues))
         found = [
             Waiting(name.decode(), int(length), float(oldest), bool(paused), bool(draining))
             for name, length, oldest, paused, draining in rows
@@ -46,28 +46,28 @@ class Loads:
 
     async def managers(self) -> int:
         """Return how many managers share the work."""
-        return max(1, int(await self._client.zcard(keys.MANAGERS)))
+        return max(1, int(await self._client.zcard(redis_keys.MANAGERS)))
 
     async def running(self) -> collections.Counter[str]:
         """Return by queue how many jobs some worker of the system holds."""
-        workers = await self._client.hkeys(keys.WORKERS)
+        workers = await self._client.hkeys(redis_keys.WORKERS)
         async with self._client.pipeline(transaction=False) as pipe:
             for worker in workers:
-                pipe.lrange(keys.inflight(worker.decode()), 0, -1)
+                pipe.lrange(redis_keys.inflight(worker.decode()), 0, -1)
             held = [job_id for ids in await pipe.execute() for job_id in ids]
         async with self._client.pipeline(transaction=False) as pipe:
             for job_id in held:
-                pipe.hget(keys.job(job_id.decode()), "origin")
+                pipe.hget(redis_keys.job(job_id.decode()), "origin")
             return collections.Counter(queue.decode() for queue in await pipe.execute() if queue)
 
     async def switch(self, queue: str, *, paused: bool | None = None, draining: bool | None = None) -> None:
         """Turn the switches of a queue for the whole system; None leaves one as it is."""
         async with self._client.pipeline(transaction=True) as pipe:
-            for key, on in ((keys.PAUSED, paused), (keys.DRAINING, draining)):
+            for key, on in ((redis_keys.PAUSED, paused), (redis_keys.DRAINING, draining)):
                 if on is not None:
                     (pipe.sadd if on else pipe.srem)(key, queue)
             # Those who waited for nothing look again.
-            pipe.publish(keys.WAKE, queue)
+            pipe.publish(redis_keys.WAKE, queue)
             await pipe.execute()
 
 

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 
 from app.config import Settings
 from app.errors import StoreError
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.monitoring import metrics
 from app.monitoring.metrics import family
 from queue_manager.controls import Controls
@@ -50,7 +50,9 @@ class Figures:
 
     async def _system(self) -> list[Metric]:
         async with self._client.pipeline(transaction=False) as pipe:
-            pipe.hgetall(keys.TOTALS).hgetall(keys.UPDATER_STATS).zcard(keys.DEAD).zcard(keys.MANAGERS)
+            pipe.hgetall(redis_keys.TOTALS).hgetall(redis_keys.UPDATER_STATS).zcard(redis_keys.DEAD).zcard(
+                redis_keys.MANAGERS
+            )
             totals, sight, dead, managers = await pipe.execute()
         return [
             *metrics.queues(await self._controls.queues()),

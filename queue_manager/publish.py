@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app.config import Settings
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE
 from queue_manager.controls import Controls
 from queue_manager.statistics import end
@@ -33,7 +33,7 @@ async def publishing(settings: Settings, controls: Controls) -> AsyncIterator[No
     finally:
         await end(telling)
         with contextlib.suppress(*OUTAGE):
-            await client.delete(keys.manager(controls.status()["manager"]))
+            await client.delete(redis_keys.manager(controls.status()["manager"]))
         await client.aclose()
 
 
@@ -42,5 +42,7 @@ async def _tell(client: Any, controls: Controls) -> None:
         status = controls.status()
         # Its next word says it too; nobody needs to know that Redis is away from here.
         with contextlib.suppress(*OUTAGE):
-            await client.set(keys.manager(status["manager"]), json.dumps(status), ex=keys.ALIVE_SECONDS)
+            await client.set(
+                redis_keys.manager(status["manager"]), json.dumps(status), ex=redis_keys.ALIVE_SECONDS
+            )
         await asyncio.sleep(PERIOD)

@@ -22,9 +22,9 @@ from rq.utils import now, utcformat
 from app import clock
 from app.config import Settings
 from app.errors import feed_message
-from app.models import keys
-from app.models.jobs import Queue
-from app.models.workers import QueueRules
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
+from app.models.jobs.workers import QueueRules
 from queue_manager.policy import Verdict
 
 
@@ -89,16 +89,16 @@ class Recovery:
         seconds, _ = await self.client.time()
         sign = {"pid": os.getpid(), "host": socket.gethostname(), "since": self._since}
         async with self.client.pipeline(transaction=False) as pipe:
-            pipe.zadd(keys.MANAGERS, {self._manager: seconds + self._settings.manager_lease})
+            pipe.zadd(redis_keys.MANAGERS, {self._manager: seconds + self._settings.manager_lease})
             text = json.dumps(sign)
-            pipe.set(keys.alive("manager", self._manager), text, ex=keys.ALIVE_SECONDS)
+            pipe.set(redis_keys.alive("manager", self._manager), text, ex=redis_keys.ALIVE_SECONDS)
             for worker in workers:
-                pipe.set(keys.alive("worker", worker), text, ex=keys.ALIVE_SECONDS)
+                pipe.set(redis_keys.alive("worker", worker), text, ex=redis_keys.ALIVE_SECONDS)
             await pipe.execute()
 
     async def register(self, worker: str) -> None:
         """Let a worker take jobs; before it starts, so that it can never hold what nobody knows of."""
-        await self.client.hset(keys.WORKERS, worker, self._manager)
+        await self.client.hset(redis_keys.WORKERS, worker, self._manager)
 
     async def recover(
         self,
@@ -113,7 +113,7 @@ class Recovery:
             ran: the jobs that it had begun, which alone can be to blame; none: it may have been any.
             rules: of the queues; those without follow the settings.
         """
-        names = [keys.inflight(worker), keys.WORKERS, keys.EVENTS, keys.DEAD]
+        names = [redis_keys.inflight(worker), redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.DEAD]
         rows = await self._script(keys=names, args=[*self._args(worker, verdict, rules or {}), *ran])
         await self._forget(worker)
         return {job.decode(): what.decode() for job, what in rows}
@@ -121,18 +121,19 @@ class Recovery:
     async def _forget(self, worker: str) -> None:
         """Remove what shows a worker that could not sign off itself."""
         async with self.client.pipeline(transaction=False) as pipe:
-            pipe.delete(keys.alive("worker", worker), keys.RQ_WORKER + worker)
-            for shown in (keys.RQ_WORKERS, *(f"{keys.RQ_WORKERS}:{queue}" for queue in Queue)):
-                pipe.srem(shown, keys.RQ_WORKER + worker)
+            pipe.delete(redis_keys.alive("worker", worker), redis_keys.RQ_WORKER + worker)
+            for shown in (redis_keys.RQ_WORKERS, *(f"{redis_keys.RQ_WORKERS}:{queue}" for queue in Queue)):
+                pipe.srem(shown, redis_keys.RQ_WORKER + worker)
             await pipe.execute()
 
     async def sweep(self) -> dict[str, str]:
         """Recover the workers of managers that are lost; returns what became of their jobs."""
         seconds, _ = await self.client.time()
         # Before the managers: each signs on before its first worker, so none looks like a stranger's.
-        workers = await self.client.hgetall(keys.WORKERS)
+        workers = await self.client.hgetall(redis_keys.WORKERS)
         managers = {
-            m.decode(): score for m, score in await self.client.zrange(keys.MANAGERS, 0, -1, withscores=True)
+            m.decode(): score
+            for m, score in await self.client.zrange(redis_keys.MANAGERS, 0, -1, withscores=True)
         }
         lost = {m for m, until in managers.items() if until < seconds or is_dead(m)} - {self._manager}
         done: dict[str, str] = {}
@@ -141,13 +142,13 @@ class Recovery:
             if owner in lost or (owner not in managers and owner != self._manager):
                 done |= await self.recover(worker.decode(), Verdict(False, "manager lost"))
         if lost:
-            await self.client.zrem(keys.MANAGERS, *lost)
+            await self.client.zrem(redis_keys.MANAGERS, *lost)
         return done
 
     async def leave(self) -> None:
         """Sign off; only when nothing of ours is left to recover."""
-        await self.client.zrem(keys.MANAGERS, self._manager)
-        await self.client.delete(keys.alive("manager", self._manager))
+        await self.client.zrem(redis_keys.MANAGERS, self._manager)
+        await self.client.delete(redis_keys.alive("manager", self._manager))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -166,9 +167,9 @@ class Recovery:
             utcformat(now()),
             settings.dead_max,
             str(Queue.SUSPECTS),
-            keys.WAKE,
-            keys.EVENTS_KEPT,
+            redis_keys.WAKE,
+            redis_keys.EVENTS_KEPT,
             message,
             report,
-            keys.CRASHES_SECONDS,
+            redis_keys.CRASHES_SECONDS,
         ]

@@ -23,8 +23,9 @@ from redis.retry import Retry
 from app import clock, logs
 from app.config import Settings
 from app.errors import StoreError
-from app.models import hours, keys
-from app.models.hours import HOUR_MS, HOURS_KEPT, Counters
+from app.models.jobs import redis_keys
+from app.models.operations import hourly_stats
+from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, Counters
 
 _log = logs.get(__name__)
 
@@ -35,7 +36,7 @@ _PAUSE = 2.0
 #: What was read so long ago and not counted is counted by whoever looks next.
 _ABANDONED_MS = 60_000
 _KEEP_SECONDS = (HOURS_KEPT + 1) * HOUR_MS // 1000
-_KEEP_MINUTES = (hours.MINUTES_KEPT + 1) * HOUR_MS // 1000
+_KEEP_MINUTES = (hourly_stats.MINUTES_KEPT + 1) * HOUR_MS // 1000
 #: Results are base64 around JSON; a pull's counts are short.
 _RESULT_MAX = 4096
 _GROUP = "statistics"
@@ -76,7 +77,8 @@ class Statistics:
         """Return the last ``most`` hours in which anything was counted, the newest first, and their sum.
 
         Returns:
-            ``{"hours": [{"hour": ISO start, …}], "total": {…}}``; see :func:`app.models.hours.summary`.
+            ``{"hours": [{"hour": ISO start, …}], "total": {…}}``; see
+            :func:`app.models.operations.hourly_stats.summary`.
 
         Raises:
             StoreError: Redis does not answer.
@@ -86,7 +88,7 @@ class Statistics:
         try:
             async with self._client.pipeline(transaction=False) as pipe:
                 for number in numbers:
-                    pipe.hgetall(keys.hour(number))
+                    pipe.hgetall(redis_keys.hour(number))
                 rows = await pipe.execute()
         except _OUTAGE as e:
             raise StoreError from e
@@ -96,8 +98,8 @@ class Statistics:
             if row
         }
         return {
-            "hours": [{"hour": _iso(number), **hours.summary(row)} for number, row in found.items()],
-            "total": hours.summary(hours.total(found.values())),
+            "hours": [{"hour": _iso(number), **hourly_stats.summary(row)} for number, row in found.items()],
+            "total": hourly_stats.summary(hourly_stats.total(found.values())),
         }
 
     async def close(self) -> None:
@@ -109,11 +111,13 @@ class Statistics:
         if _now_ms() - self._claimed_ms > _ABANDONED_MS:
             # Ids alone: before version 7 Redis does not say which entry it was that has left the stream.
             ids = await self._client.xautoclaim(
-                keys.EVENTS, _GROUP, _GROUP, _ABANDONED_MS, "0-0", count=_PAGE, justid=True
+                redis_keys.EVENTS, _GROUP, _GROUP, _ABANDONED_MS, "0-0", count=_PAGE, justid=True
             )
             await self._add(await self._read(ids))
             self._claimed_ms = _now_ms()
-        while rows := entries(await self._client.xreadgroup(_GROUP, _GROUP, {keys.EVENTS: ">"}, count=_PAGE)):
+        while rows := entries(
+            await self._client.xreadgroup(_GROUP, _GROUP, {redis_keys.EVENTS: ">"}, count=_PAGE)
+        ):
             await self._add(rows)
         await asyncio.sleep(LOOK)
 
@@ -121,7 +125,7 @@ class Statistics:
         """Return these events; None for one that is not in the stream any more."""
         async with self._client.pipeline(transaction=False) as pipe:
             for stream_id in ids:
-                pipe.xrange(keys.EVENTS, min=stream_id, max=stream_id)
+                pipe.xrange(redis_keys.EVENTS, min=stream_id, max=stream_id)
             replies = await pipe.execute()
         return [(i, reply[0][1] if reply else None) for i, reply in zip(ids, replies, strict=True)]
 
@@ -130,7 +134,7 @@ class Statistics:
         try:
             if str(error).startswith("NOGROUP"):
                 # From the oldest event: each belongs to the hour in which it happened.
-                await self._client.xgroup_create(keys.EVENTS, _GROUP, "0", mkstream=True)
+                await self._client.xgroup_create(redis_keys.EVENTS, _GROUP, "0", mkstream=True)
                 return
             _log.warning("statistics_refused", error=str(error)[:120])
         except redis.ResponseError as e:
@@ -146,12 +150,14 @@ class Statistics:
             return
         # None: it left the stream before it was counted.
         known = {stream_id: row for stream_id, row in rows if row}
-        results = await self._results({i: row for i, row in known.items() if hours.is_pull_result(row)})
+        results = await self._results(
+            {i: row for i, row in known.items() if hourly_stats.is_pull_result(row)}
+        )
         ids = [stream_id for stream_id, _ in rows]
         sums = json.dumps(_sums(known, results))
         mine = await self._script(
-            keys=[keys.EVENTS, keys.TOTALS],
-            args=[_GROUP, keys.STATS, _KEEP_SECONDS, keys.MINUTES, _KEEP_MINUTES, sums, *ids],
+            keys=[redis_keys.EVENTS, redis_keys.TOTALS],
+            args=[_GROUP, redis_keys.STATS, _KEEP_SECONDS, redis_keys.MINUTES, _KEEP_MINUTES, sums, *ids],
         )
         if mine:
             await self._add_part(_sums({i: known[i] for i in mine if i in known}, results))
@@ -160,12 +166,12 @@ class Statistics:
         async with self._client.pipeline(transaction=True) as pipe:
             for hour, counters, minutes in sums:
                 for key, number in counters.items():
-                    pipe.hincrby(keys.hour(hour), key, number)
-                    pipe.hincrby(keys.TOTALS, key, number)
+                    pipe.hincrby(redis_keys.hour(hour), key, number)
+                    pipe.hincrby(redis_keys.TOTALS, key, number)
                 for key, number in minutes.items():
-                    pipe.hincrby(keys.minutes(hour), key, number)
-                pipe.expire(keys.hour(hour), _KEEP_SECONDS)
-                pipe.expire(keys.minutes(hour), _KEEP_MINUTES)
+                    pipe.hincrby(redis_keys.minutes(hour), key, number)
+                pipe.expire(redis_keys.hour(hour), _KEEP_SECONDS)
+                pipe.expire(redis_keys.minutes(hour), _KEEP_MINUTES)
             await pipe.execute()
 
     async def _results(self, rows: Mapping[bytes, dict[bytes, bytes]]) -> dict[bytes, dict[str, Any]]:
@@ -176,7 +182,7 @@ class Statistics:
         if others:
             async with self._client.pipeline(transaction=False) as pipe:
                 for i in others:
-                    pipe.xrevrange(keys.results(rows[i][b"id"].decode()), count=1)
+                    pipe.xrevrange(redis_keys.results(rows[i][b"id"].decode()), count=1)
                 for i, reply in zip(others, await pipe.execute(), strict=True):
                     values[i] = reply[0][1].get(b"return_value", b"") if reply else b""
         return {i: result for i, value in values.items() if (result := _result(value)) is not None}
@@ -186,8 +192,8 @@ class Statistics:
         if (hour, now) > self._peak and now > 0:
             self._peak = (hour, now)
             async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(keys.hour(hour), f"memory:{self._manager}", now)
-                pipe.expire(keys.hour(hour), _KEEP_SECONDS)
+                pipe.hset(redis_keys.hour(hour), f"memory:{self._manager}", now)
+                pipe.expire(redis_keys.hour(hour), _KEEP_SECONDS)
                 await pipe.execute()
 
 
@@ -207,11 +213,11 @@ def _sums(
 ) -> list[tuple[int, Counters, Counters]]:
     """Return what events add to the hours that are kept, and to their minutes."""
     oldest = _now_ms() // HOUR_MS - HOURS_KEPT
-    events = [(hours.ms_of(stream_id), row, results.get(stream_id)) for stream_id, row in rows.items()]
-    minutes = hours.by_minute(events)
+    events = [(hourly_stats.ms_of(stream_id), row, results.get(stream_id)) for stream_id, row in rows.items()]
+    minutes = hourly_stats.by_minute(events)
     return [
         (hour, counters, minutes.get(hour, Counters()))
-        for hour, counters in hours.tally(events).items()
+        for hour, counters in hourly_stats.tally(events).items()
         if hour > oldest
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from app.models import keys
+from app.models.jobs import redis_keys
 
 #: So long a stray job waits at most, seconds, beside the look itself.
 PERIOD = 30
@@ -29,12 +29,12 @@ class Strays:
 
     async def due(self) -> bool:
         """Whether it is our turn to look: nobody has for a while."""
-        return bool(await self._client.set(keys.SWEPT, self._manager, nx=True, ex=PERIOD))
+        return bool(await self._client.set(redis_keys.SWEPT, self._manager, nx=True, ex=PERIOD))
 
     async def leave(self) -> None:
         """Let another manager look at once, if it was our turn."""
-        if await self._client.get(keys.SWEPT) == self._manager.encode():
-            await self._client.delete(keys.SWEPT)
+        if await self._client.get(redis_keys.SWEPT) == self._manager.encode():
+            await self._client.delete(redis_keys.SWEPT)
 
     async def jobs(self) -> dict[str, str]:
         """Queue stray jobs again; returns what each of them said it was."""
@@ -42,12 +42,16 @@ class Strays:
         cursor = 0
         waiting: dict[bytes, set[bytes]] = {}
         while True:
-            cursor, names = await self._client.scan(cursor, match=keys.JOB + "*", count=_PAGE, _type="hash")
+            cursor, names = await self._client.scan(
+                cursor, match=redis_keys.JOB + "*", count=_PAGE, _type="hash"
+            )
             doubtful = await self._doubtful(names, waiting)
             async with self._client.pipeline(transaction=False) as pipe:
                 for job_id in doubtful:
-                    args = [job_id, keys.WAKE, keys.EVENTS_KEPT]
-                    await self._script(keys=[keys.job(job_id), keys.EVENTS], args=args, client=pipe)
+                    args = [job_id, redis_keys.WAKE, redis_keys.EVENTS_KEPT]
+                    await self._script(
+                        keys=[redis_keys.job(job_id), redis_keys.EVENTS], args=args, client=pipe
+                    )
                 said = await pipe.execute()
             found |= {i: word.decode() for i, word in zip(doubtful, said, strict=True) if word is not None}
             if not cursor:
@@ -55,10 +59,10 @@ class Strays:
 
     async def workers(self) -> list[str]:
         """Return workers that nobody knows any more and whose lists still hold jobs."""
-        lists = {k.decode() async for k in self._client.scan_iter(keys.INFLIGHT + "*", count=_PAGE)}
+        lists = {k.decode() async for k in self._client.scan_iter(redis_keys.INFLIGHT + "*", count=_PAGE)}
         # After the lists: a worker is registered before it can have one.
-        known = {worker.decode() for worker in await self._client.hkeys(keys.WORKERS)}
-        return sorted({name.removeprefix(keys.INFLIGHT) for name in lists} - known)
+        known = {worker.decode() for worker in await self._client.hkeys(redis_keys.WORKERS)}
+        return sorted({name.removeprefix(redis_keys.INFLIGHT) for name in lists} - known)
 
     async def _doubtful(self, names: Sequence[bytes], waiting: dict[bytes, set[bytes]]) -> list[str]:
         """Return jobs that no list seems to hold; the script decides, it alone sees all at one moment.
@@ -71,12 +75,12 @@ class Strays:
             rows = await pipe.execute()
         found = []
         for name, (status, origin) in zip(names, rows, strict=True):
-            job_id = name.removeprefix(keys.JOB.encode())
+            job_id = name.removeprefix(redis_keys.JOB.encode())
             if status not in _ALIVE or origin is None:
                 continue
             if status == b"queued":
                 if origin not in waiting:
-                    ids = await self._client.lrange(keys.queue(origin.decode()), 0, -1)
+                    ids = await self._client.lrange(redis_keys.queue(origin.decode()), 0, -1)
                     waiting[origin] = set(ids)
                 if job_id in waiting[origin]:
                     continue

@@ -9,7 +9,8 @@ from typing import Any
 
 import redis
 
-from app.models import hours, keys
+from app.models.jobs import redis_keys
+from app.models.operations import hourly_stats
 from queue_manager.statistics import entries
 
 _PAGE = 100
@@ -20,7 +21,7 @@ _OUTAGE = (redis.RedisError, OSError)
 
 async def newest(client: Any) -> str:
     """Return the stream id of the newest event: what comes after it is news."""
-    rows = await client.xrevrange(keys.EVENTS, count=1)
+    rows = await client.xrevrange(redis_keys.EVENTS, count=1)
     return rows[0][0].decode() if rows else "0-0"
 
 
@@ -39,7 +40,7 @@ async def follow(client: Any, after: str, words: Sequence[str]) -> AsyncIterator
     wanted, at, silent = frozenset(words), after, False
     while True:
         try:
-            rows = entries(await client.xread({keys.EVENTS: at}, count=_PAGE, block=_BLOCK_MS))
+            rows = entries(await client.xread({redis_keys.EVENTS: at}, count=_PAGE, block=_BLOCK_MS))
         except _OUTAGE:
             if not silent:
                 yield {"at": _iso(dt.datetime.now(dt.UTC)), "kind": "redis_silent"}
@@ -51,7 +52,7 @@ async def follow(client: Any, after: str, words: Sequence[str]) -> AsyncIterator
             at = stream_id.decode()
             fields = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in row.items() if v}
             if wanted <= set(fields.values()):
-                moment = dt.datetime.fromtimestamp(hours.ms_of(stream_id) / 1000, dt.UTC)
+                moment = dt.datetime.fromtimestamp(hourly_stats.ms_of(stream_id) / 1000, dt.UTC)
                 yield {"at": _iso(moment), **fields}
 
 

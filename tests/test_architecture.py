@@ -33,7 +33,7 @@ def test_nobody_imports_what_his_layer_may_not() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("app.models.feed", "from app.feeds import urls"),
+        ("app.models.feeds.feed", "from app.feeds import urls"),
         ("app.errors", "import app.mappers.feeds"),
         ("app.feeds.parse.core", "from app.mappers import feeds"),
         ("app.feeds.schedule", "import pymongo"),

@@ -19,8 +19,8 @@ from rq.utils import now, utcformat
 
 from app.adapters.redis.lua import Call, load, run_all
 from app.errors import StoreError
-from app.models import keys
-from app.models.jobs import USER_QUEUES
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import USER_QUEUES
 from workers.endings import Ending, Report
 from workers.taken import Taken, read
 
@@ -56,7 +56,7 @@ class Desk:
         self._client, self._dead_max = client, dead_max
         self._worker = worker
         self._queues = tuple(queues)
-        self._inflight = keys.inflight(worker)
+        self._inflight = redis_keys.inflight(worker)
         self._doubtful = False
         self._line: Any = None  # of its own for endings that are sent without waiting
         self._scripts = [
@@ -82,11 +82,11 @@ class Desk:
         Raises:
             UnregisteredError: this worker may not take any more.
         """
-        names = [self._inflight, keys.WORKERS, keys.EVENTS, keys.PAUSED]
-        args: list[Any] = [self._worker, most, utcformat(now()), keys.EVENTS_KEPT]
+        names = [self._inflight, redis_keys.WORKERS, redis_keys.EVENTS, redis_keys.PAUSED]
+        args: list[Any] = [self._worker, most, utcformat(now()), redis_keys.EVENTS_KEPT]
         args.append(most if system is None else system)
         for queue in self._queues:
-            names += [keys.queue(queue), keys.SCHEDULED + queue]
+            names += [redis_keys.queue(queue), redis_keys.SCHEDULED + queue]
             args += [caps.get(queue, most), int(queue not in USER_QUEUES)]
         try:
             if not self._known or self._doubtful:  # it may be another Redis than before
@@ -97,7 +97,8 @@ class Desk:
             if self._doubtful:
                 tokens = [job.token for job in held]
                 self._orphans(
-                    keys=[self._inflight, keys.EVENTS], args=[self._worker, keys.EVENTS_KEPT, *tokens]
+                    keys=[self._inflight, redis_keys.EVENTS],
+                    args=[self._worker, redis_keys.EVENTS_KEPT, *tokens],
                 )
             self._doubtful = True
             rows: Any = self._take(keys=names, args=args)
@@ -168,11 +169,17 @@ class Desk:
 
     def _progress_of(self, report: Report) -> Call:
         job, data = report.job, json.dumps(report.data)
-        names = [keys.job(job.id), keys.EVENTS]
-        return self._progress, names, [job.id, job.attempt, data, keys.EVENTS_KEPT, self._worker]
+        names = [redis_keys.job(job.id), redis_keys.EVENTS]
+        return self._progress, names, [job.id, job.attempt, data, redis_keys.EVENTS_KEPT, self._worker]
 
     def _names(self, job: Taken) -> list[str]:
-        return [keys.job(job.id), self._inflight, keys.results(job.id), keys.EVENTS, keys.DEAD]
+        return [
+            redis_keys.job(job.id),
+            self._inflight,
+            redis_keys.results(job.id),
+            redis_keys.EVENTS,
+            redis_keys.DEAD,
+        ]
 
     def _args(self, ending: Ending, stamp: str) -> list[Any]:
         job = ending.job
@@ -188,8 +195,8 @@ class Desk:
             ending.where,
             self._worker,
             job.token,
-            keys.EVENTS_KEPT,
-            keys.WAKE,
+            redis_keys.EVENTS_KEPT,
+            redis_keys.WAKE,
             self._dead_max,
             job.since,
         ]

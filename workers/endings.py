@@ -12,7 +12,7 @@ from typing import Any
 
 from app.config import Settings
 from app.errors import EventrError, LaterError, StoreError, UnsentError
-from app.models.jobs import State
+from app.models.jobs.jobs import State
 from workers.taken import Taken
 
 #: Longest result, JSON bytes: results are counts and ids, what is large lives in MongoDB.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from app.errors import FeedError
-from app.models.jobs import Task
+from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.registry import task
 

@@ -15,8 +15,8 @@ from typing import Any
 import redis
 
 from app.adapters.redis.jobs import job_id
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 
 _UNFINISHED = {State.QUEUED, State.STARTED, State.SCHEDULED}
 _FIELDS = ("status", "progress", "crashes")
@@ -60,7 +60,7 @@ class Hand:
 
     def load(self) -> None:
         """Read what the last holder of the lease left."""
-        rows: Mapping[bytes, bytes] = self._client.hgetall(keys.UPDATER_HAND)  # type: ignore[assignment]
+        rows: Mapping[bytes, bytes] = self._client.hgetall(redis_keys.UPDATER_HAND)  # type: ignore[assignment]
         self._jobs = {job.decode(): _Held(_ids(text)) for job, text in rows.items()}
         self._ended, self._parts = set(), {}
 
@@ -72,9 +72,9 @@ class Hand:
     def count(self) -> Count:
         """Look at the jobs in hand, and let go of those that have ended."""
         with self._client.pipeline(transaction=False) as pipe:
-            pipe.llen(keys.queue(Queue.PULL_SYSTEM))
+            pipe.llen(redis_keys.queue(Queue.PULL_SYSTEM))
             for job in self._jobs:
-                pipe.hmget(keys.job(job), _FIELDS)
+                pipe.hmget(redis_keys.job(job), _FIELDS)
             length, *rows = pipe.execute()
         done, waiting, queued = 0, 0, 0
         suspects: dict[str, tuple[int, ...]] = {}
@@ -99,9 +99,9 @@ class Hand:
         new = {job: tuple(feeds) for job, feeds in tickets}
         entries = {job: ",".join(map(str, feeds)) for job, feeds in (self._parts | new).items()}
         if gone := self._ended - entries.keys():
-            pipe.hdel(keys.UPDATER_HAND, *gone)
+            pipe.hdel(redis_keys.UPDATER_HAND, *gone)
         if entries:
-            pipe.hset(keys.UPDATER_HAND, mapping=entries)
+            pipe.hset(redis_keys.UPDATER_HAND, mapping=entries)
 
     def written(self, tickets: Iterable[tuple[str, Sequence[int]]]) -> None:
         """Note that the transaction took effect."""
@@ -119,7 +119,7 @@ class Hand:
             return
         with self._client.pipeline(transaction=False) as pipe:
             for job in parts:
-                pipe.hget(keys.job(job), "status")
+                pipe.hget(redis_keys.job(job), "status")
             states = pipe.execute()
         for (job, feeds), status in zip(parts.items(), states, strict=True):
             if status and status.decode() in _UNFINISHED:

@@ -13,8 +13,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from app.models.feed import DueFeed
-from app.models.hosts import HostRate
+from app.models.feeds.feed import DueFeed
+from app.models.feeds.hosts import HostRate
 
 #: Over so many seconds the measured pace forgets, and so long it takes until it is believed.
 MEMORY, SETTLE = 60.0, 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.models.jobs import Queue, Task
+from app.models.jobs.jobs import Queue, Task
 from controller.client import AsyncResultReader
 from workers.context import Context
 from workers.registry import task

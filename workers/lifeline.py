@@ -9,7 +9,7 @@ import socket
 import threading
 from multiprocessing.connection import Connection
 
-from app.models.workers import Message, WorkerSpec, decode_orders, encode
+from app.models.jobs.workers import Message, WorkerSpec, decode_orders, encode
 
 _PACKET = 1 << 16
 #: Exit code of a worker whose manager is gone.

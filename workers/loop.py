@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 from app import logs
 from app.errors import StoreError
-from app.models.jobs import USER_QUEUES, Queue
-from app.models.workers import Began, Ended, Leaving, Tick, WorkerSpec
+from app.models.jobs.jobs import USER_QUEUES, Queue
+from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
 from workers import endings
 from workers.desk import Desk, UnregisteredError
 from workers.endings import Ending, Report

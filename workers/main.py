@@ -11,7 +11,7 @@ import setproctitle
 
 from app import logs
 from app.config import Settings
-from app.models.workers import WorkerSpec
+from app.models.jobs.workers import WorkerSpec
 from app.runtime.gc import settle
 from workers import lifeline, registry
 from workers.limits import limit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.models.jobs import Task
+from app.models.jobs.jobs import Task
 from app.services.personal import LONGEST
 from workers.context import Context
 from workers.registry import task

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from app.models.jobs import Task
-from app.models.talk import NoteKind
+from app.models.discussion.comments import NoteKind
+from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.registry import task
 

@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from app.models.jobs import Task
+from app.models.jobs.jobs import Task
 
 #: Modules whose import registers tasks.
 MODULES = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.config import Settings
-from app.models.workers import QueueRules
+from app.models.jobs.workers import QueueRules
 from workers import endings
 from workers.context import Context, Resources
 from workers.endings import BadJobError, Ending, Report

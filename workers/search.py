@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app import clock
-from app.models.jobs import Task
+from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.registry import task
 

@@ -14,7 +14,7 @@ from typing import Any
 import redis
 
 from app.errors import FeedError, InvalidError
-from app.models.jobs import Task
+from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.registry import task
 

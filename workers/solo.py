@@ -17,7 +17,7 @@ from typing import Any
 
 from app import logs
 from app.errors import StoreError
-from app.models.workers import Began, Ended, Leaving, Tick, WorkerSpec
+from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
 from workers import endings
 from workers.bell import Bell
 from workers.desk import Desk, UnregisteredError

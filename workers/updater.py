@@ -26,9 +26,9 @@ from app.adapters.redis.jobs import RedisJobs
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.errors import DrainingError, StoreError
-from app.models import keys
-from app.models.feed import DueFeed
-from app.models.hosts import HostRates
+from app.models.feeds.feed import DueFeed
+from app.models.feeds.hosts import HostRates
+from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE, word
 from workers import herd, watch
 from workers.bell import Bell
@@ -102,7 +102,7 @@ class Updater:
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._pulls, self._jobs, self._timer = settings, pulls, jobs, timer
-        self._lease = Lease(client, keys.UPDATER_LEASE, settings.updater_lease)
+        self._lease = Lease(client, redis_keys.UPDATER_LEASE, settings.updater_lease)
         self._hand = Hand(client)
         self._rates = HostRates.of(settings)
         self._least = herd.host_share(
@@ -224,8 +224,8 @@ class Updater:
             ids = self._jobs.queue_in(pipe, [pull_of(batch) for batch in batches])
             tickets.extend(zip(ids, batches, strict=True))
             self._hand.write(pipe, tickets)
-            pipe.hset(keys.UPDATER_STATS, mapping=sight.to_hash())
-            pipe.expire(keys.UPDATER_STATS, keys.ALIVE_SECONDS)
+            pipe.hset(redis_keys.UPDATER_STATS, mapping=sight.to_hash())
+            pipe.expire(redis_keys.UPDATER_STATS, redis_keys.ALIVE_SECONDS)
 
         replies = self._lease.write(fill)[: len(batches)]
         self._hand.written(tickets)
@@ -250,7 +250,7 @@ def run(settings: Settings) -> int:
             _work(settings, stop, updater, sign, lambda: queue_more(services))
         with contextlib.suppress(*OUTAGE):
             updater.release()
-            client.delete(keys.alive("updater", ident))
+            client.delete(redis_keys.alive("updater", ident))
     _log.info("ended")
     return 0
 
@@ -312,4 +312,4 @@ def queue_more(services: bootstrap.Services) -> None:
 
 def _sign(client: redis.Redis, ident: str) -> None:
     text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": clock.now().isoformat()})
-    client.set(keys.alive("updater", ident), text, ex=keys.ALIVE_SECONDS)
+    client.set(redis_keys.alive("updater", ident), text, ex=redis_keys.ALIVE_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.models.jobs import Task
+from app.models.jobs.jobs import Task
 from workers.context import Context
 from workers.feeds import absolve, is_given_up, is_last_try
 from workers.registry import task

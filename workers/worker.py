@@ -20,8 +20,8 @@ from rq.worker import BaseWorker
 from app import logs
 from app.config import Settings
 from app.errors import StoreError
-from app.models import keys
-from app.models.workers import Ready, WorkerSpec
+from app.models.jobs import redis_keys
+from app.models.jobs.workers import Ready, WorkerSpec
 from app.runtime.redis_errors import OUTAGE, word
 from workers.context import Resources
 from workers.desk import Desk, connect
@@ -118,7 +118,7 @@ class EventrWorker(BaseWorker):
         while not self._over.is_set():
             try:
                 with client.pubsub(ignore_subscribe_messages=True) as hints:  # type: ignore[no-untyped-call]
-                    hints.subscribe(keys.WAKE)
+                    hints.subscribe(redis_keys.WAKE)
                     for hint in hints.listen():
                         if hint["data"].decode() in self._spec.queues:
                             kick()

@@ -28,7 +28,7 @@ from app.feeds.fetch import Fetcher
 from app.gateways.hubs import HubGateway
 from app.mappers import indexes
 from app.mappers.store import Store
-from app.models.hub import Document
+from app.models.sharing.hub import Document
 from app.monitoring.health import examine
 from app.runtime.lazy import once
 from app.services.accounts import AccountService

@@ -95,8 +95,8 @@ from app.mappers.tokens import TokenMapper
 from app.mappers.trends import TrendMapper
 from app.mappers.users import UserMapper
 from app.mappers.websubs import WebsubMapper
-from app.models.sharing import Audience
-from app.models.subscription import StartRule
+from app.models.sharing.sharing import Audience
+from app.models.subscriptions.subscription import StartRule
 
 
 class Mappers:

@@ -16,7 +16,7 @@ import click
 from app.commands import address
 from app.config import Settings
 from app.errors import InvalidError
-from app.models.probes import PROBES, Probe
+from app.models.operations.proxy_probes import PROBES, Probe
 
 PATIENCE = 20
 #: No answer of a probe is longer; what is longer comes from somebody else.

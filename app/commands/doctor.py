@@ -16,7 +16,7 @@ from app.commands.given import require_usable
 from app.commands.requirements import library_problems
 from app.config import Settings
 from app.errors import EventrError
-from app.models.finding import Finding, Word
+from app.models.operations.check_result import Finding, Word
 from app.monitoring import health
 from app.runtime import sockets
 

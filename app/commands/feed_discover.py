@@ -10,8 +10,8 @@ from app.errors import ParseError
 from app.feeds.discover import candidates
 from app.feeds.parse import parse
 from app.feeds.text import plain
-from app.models.discovery import Candidate, Source
-from app.models.parsed import Format
+from app.models.feeds.discovery import Candidate, Source
+from app.models.feeds.parsed import Format
 
 
 @click.command()

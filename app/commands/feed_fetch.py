@@ -12,7 +12,7 @@ from app.cli import print_json
 from app.commands.files import errors_as_json
 from app.config import Settings
 from app.feeds.fetch import Fetcher
-from app.models.fetched import Fetched, FetchRequest, Target, Validators
+from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 
 
 def _sendable(context: click.Context, option: click.Parameter, value: str | None) -> str | None:

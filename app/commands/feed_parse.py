@@ -15,7 +15,7 @@ from app.errors import EventrError, ParseError
 from app.feeds.parse import Limits
 from app.feeds.parse import parse as parse_feed
 from app.feeds.sanitize import sanitize
-from app.models.parsed import Enclosure, ParsedEntry, ParsedFeed
+from app.models.feeds.parsed import Enclosure, ParsedEntry, ParsedFeed
 
 
 @click.command()

@@ -15,7 +15,7 @@ from app.commands.files import errors_as_json, read_bytes
 from app.config import Settings
 from app.errors import InvalidError
 from app.feeds import schedule as engine
-from app.models.schedule import Hints
+from app.models.feeds.schedule import Hints
 
 _KEYS = ("history", "hints", "now", "published", "seed")
 _FLAGS = ("pushed",)

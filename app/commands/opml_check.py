@@ -12,7 +12,7 @@ from app.commands.files import errors_as_json, read_bytes
 from app.config import Settings
 from app.feeds import opml
 from app.feeds.net import Policy
-from app.models.opml import SubscriptionList
+from app.models.imports.opml import SubscriptionList
 
 
 @click.command()

@@ -8,7 +8,7 @@ import click
 
 from app.cli import print_json
 from app.config import Settings
-from app.models.configuration import rows
+from app.models.operations.settings_view import rows
 
 _INTRODUCTION = """\
 # Settings

@@ -30,7 +30,7 @@ from app.config import Settings, env_name
 from app.embedded.child import REMEDY, poll
 from app.embedded.supervisor import LOG_BYTES, LOGS_KEPT, Part, Supervisor, program
 from app.errors import StartupError
-from app.models import keys
+from app.models.jobs import redis_keys
 from app.monitoring import admin_port
 from app.runtime.redis_errors import OUTAGE
 
@@ -159,7 +159,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
 def _has_sign(signs: redis.Redis, name: str, pid: int | None) -> bool:
     """Whether this very process says that it is well; signs of killed ones last for seconds."""
     try:
-        found = signs.scan_iter(match=keys.alive(name, "*"), count=1000)
+        found = signs.scan_iter(match=redis_keys.alive(name, "*"), count=1000)
         return any(json.loads(text)["pid"] == pid for key in found if (text := signs.get(key)))
     except OUTAGE:
         return False

@@ -12,7 +12,7 @@ from app.cli import print_json
 from app.commands.files import standard_input
 from app.config import Settings
 from app.errors import InvalidError
-from app.models.actor import Actor, Role
+from app.models.accounts.actor import Actor, Role
 
 
 @click.group()

@@ -96,7 +96,7 @@ def bind(base_url: str, own_origin: str | None) -> None:
     """Say where the addresses of the next pass are relative to, and which origin is ours (H05).
 
     Args:
-        base_url: as in :class:`app.models.parsed.ParsedEntry`.
+        base_url: as in :class:`app.models.feeds.parsed.ParsedEntry`.
         own_origin: ``scheme://host[:port]``.
     """
     page = base_url.partition("#")[2] if "#http" in base_url else ""

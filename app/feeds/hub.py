@@ -15,8 +15,8 @@ from urllib.parse import urlencode, urlsplit
 
 from app.config import Settings
 from app.feeds.websub import is_reachable
-from app.models.fetched import Fetched, FetchRequest
-from app.models.hub import Document, HubAsk, Subscriber
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.sharing.hub import Document, HubAsk, Subscriber
 
 #: A request that was never confirmed nor refused is forgotten after so long.
 PENDING: Final = dt.timedelta(hours=1)

@@ -33,8 +33,8 @@ from collections.abc import Mapping, Sequence
 
 import xxhash
 
-from app.models.chain import to_xml
-from app.models.parsed import ParsedEntry, ParsedFeed
+from app.models.feeds.chain import to_xml
+from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 
 ROW = 16
 _HALF = 8

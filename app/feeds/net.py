@@ -18,7 +18,7 @@ import idna
 
 from app.config import Settings
 from app.errors import FetchError, InvalidError, SettingsError
-from app.models.addresses import ISATAP, Address, Network, is_public, networks, read
+from app.models.feeds.ip_addresses import ISATAP, Address, Network, is_public, networks, read
 
 MAX_URL = 2048
 MAX_HEADERS = 16

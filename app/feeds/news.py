@@ -20,12 +20,12 @@ from app.feeds import identity
 from app.feeds.chunks import HASH, Pieces, split
 from app.feeds.identity import ROW, Diff
 from app.feeds.parse import Limits, Source, load, read
-from app.models.parsed import ParsedFeed, ParserPath
+from app.models.feeds.parsed import ParsedFeed, ParserPath
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known:
-    """What the last fetch left: see :class:`app.models.feed.Feed`; ``since`` is when it was."""
+    """What the last fetch left: see :class:`app.models.feeds.feed.Feed`; ``since`` is when it was."""
 
     seen: bytes = b""
     volatile: bool = False

@@ -20,7 +20,7 @@ from app.feeds.net import Policy
 from app.feeds.parse.repair import repair, without_prolog
 from app.feeds.text import plain
 from app.feeds.urls import normalise_address
-from app.models.opml import Outline, SubscriptionList
+from app.models.imports.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 _READ = ("text", "title", "xmlurl", "htmlurl", "url", "type")

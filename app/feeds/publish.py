@@ -16,10 +16,20 @@ from urllib.parse import quote
 from lxml import etree
 
 from app.feeds import text
-from app.models.chain import JSON_NAME, NAMESPACE, PREFIX, Chain, Hop, lasting, share_id, to_json, to_xml
-from app.models.shared import Hop as Passed
-from app.models.shared import Publication, SharedItem
-from app.models.sharing import Link, Profile, Sharer
+from app.models.feeds.chain import (
+    JSON_NAME,
+    NAMESPACE,
+    PREFIX,
+    Chain,
+    Hop,
+    lasting,
+    share_id,
+    to_json,
+    to_xml,
+)
+from app.models.sharing.pages import Hop as Passed
+from app.models.sharing.pages import Publication, SharedItem
+from app.models.sharing.sharing import Link, Profile, Sharer
 
 #: Of what these functions write: counted up with each change, so that readers fetch their feeds anew.
 VERSION: Final = 1

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 from app.config import Settings
 from app.errors import FetchError, InvalidError
 from app.feeds.net import Policy
-from app.models.fetched import Fetched, FetchRequest
-from app.models.push import POINT, SECRET, Device, Message, Off, Verdict
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.notifications.push import POINT, SECRET, Device, Message, Off, Verdict
 
 #: A token for a push service is good for so long; RFC 8292 §2 allows a day.
 TOKEN_LIFE: Final = dt.timedelta(hours=12)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_vapid import Vapid02
 
 from app.feeds.push import TOKEN_LIFE
-from app.models.push import POINT, Sender
+from app.models.notifications.push import POINT, Sender
 
 
 def new_key() -> bytes:

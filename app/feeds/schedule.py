@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from app.config import Settings
-from app.models.schedule import Hints, Plan
+from app.models.feeds.schedule import Hints, Plan
 
 HOUR: Final = 3600
 DAYS: Final = 10  #: days whose mean is the forecast

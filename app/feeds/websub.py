@@ -20,8 +20,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from app.config import Settings
 from app.feeds.net import LOCAL_SUFFIXES
-from app.models.addresses import is_public
-from app.models.websub import HubState, HubSubscription, Intent, Mode, PushPull
+from app.models.feeds.ip_addresses import is_public
+from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPull
 
 #: Lease asked for; §5.1 recommends ten days.
 LEASE: Final = dt.timedelta(days=10)

@@ -16,8 +16,8 @@ from app.mappers.resets import ResetMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.store import Store
 from app.mappers.users import UserMapper
-from app.models.actor import Role
-from app.models.user import Credentials, NewUser, Notice, Session, User
+from app.models.accounts.actor import Role
+from app.models.accounts.user import Credentials, NewUser, Notice, Session, User
 
 #: How exact ``Session.seen`` is: one write in so long, not one per request.
 TOUCH_EVERY = dt.timedelta(minutes=5)

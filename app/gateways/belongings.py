@@ -25,12 +25,12 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
 from app.mappers.belongings import BelongingsMapper, Kept, Liked, Said
 from app.mappers.shares import ShareMapper
-from app.models.entry import EntryKey
-from app.models.feed import FeedCard
-from app.models.folder import folder_paths
-from app.models.sharing import Share, TieKind
-from app.models.subscription import Subscription
-from app.models.user import User
+from app.models.accounts.user import User
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share, TieKind
+from app.models.subscriptions.folder import folder_paths
+from app.models.subscriptions.subscription import Subscription
 
 Row = dict[str, Any]
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import Known, SightGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.shares import ShareMapper, packed
-from app.models import chain
-from app.models.chain import Chain, Hop
-from app.models.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer
+from app.models.feeds import chain
+from app.models.feeds.chain import Chain, Hop
+from app.models.sharing.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
 #: Shares looked at for one that may be seen.

@@ -10,7 +10,7 @@ from app.config import Settings
 from app.mappers.changes import ChangeMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.snapshots import UndoMapper
-from app.models.entry import EntryKey
+from app.models.reading.entry import EntryKey
 
 #: Changes that one question looks through.
 LOOKED = 20_000

@@ -12,9 +12,9 @@ from app.feeds import push
 from app.feeds.net import Policy
 from app.gateways.accounts import AccountGateway
 from app.mappers.devices import DeviceMapper
-from app.models.fetched import Fetched, FetchRequest
-from app.models.push import Device, Message, Off, Sender, Verdict
-from app.models.talk import NoteKind
+from app.models.discussion.comments import NoteKind
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.notifications.push import Device, Message, Off, Sender, Verdict
 
 log = logs.get(__name__)
 

@@ -22,12 +22,12 @@ from app.feeds.identity import ROW, Diff
 from app.feeds.news import Known, News, compare, news
 from app.feeds.parse import Limits
 from app.gateways import bodies
-from app.models.entry import EntryChange, NewEntry
-from app.models.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
-from app.models.fetched import Fetched, Validators
-from app.models.parsed import ParsedEntry, ParsedFeed
-from app.models.schedule import Hints, Plan
-from app.models.websub import Heard
+from app.models.feeds.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
+from app.models.feeds.fetched import Fetched, Validators
+from app.models.feeds.parsed import ParsedEntry, ParsedFeed
+from app.models.feeds.schedule import Hints, Plan
+from app.models.feeds.websub import Heard
+from app.models.reading.entry import EntryChange, NewEntry
 
 log = logs.get(__name__)
 

@@ -14,8 +14,8 @@ from app.feeds.discover import Discoverer
 from app.feeds.discover.core import Fetching
 from app.feeds.parse import Limits, parse
 from app.mappers.discoveries import DiscoveryMapper
-from app.models.discovery import Discovered, StoredDiscovery
-from app.models.parsed import ParsedFeed
+from app.models.feeds.discovery import Discovered, StoredDiscovery
+from app.models.feeds.parsed import ParsedFeed
 
 #: How long feeds that were found count.
 TTL = dt.timedelta(hours=2)

@@ -15,8 +15,8 @@ from app.mappers.entrykeys import EntryKeyMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.entry import Entry, EntryKey
-from app.models.sharing import Link, Origin, Share
+from app.models.reading.entry import Entry, EntryKey
+from app.models.sharing.sharing import Link, Origin, Share
 
 #: Keys of entries kept in this process, 100 bytes each.
 SHOWN = 50_000

@@ -10,13 +10,13 @@ from app.gateways.folders import FolderGateway
 from app.gateways.profiles import ProfileGateway
 from app.mappers.feeds import FeedMapper
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.feed import FeedCard
-from app.models.folder import folder_paths
-from app.models.imports import Import, ImportItem, paths
-from app.models.opml import Outline
-from app.models.order import rank
-from app.models.sharing import STRANGER, Audience
-from app.models.subscription import TOP
+from app.models.feeds.feed import FeedCard
+from app.models.imports.imports import Import, ImportItem, paths
+from app.models.imports.opml import Outline
+from app.models.sharing.sharing import STRANGER, Audience
+from app.models.subscriptions.folder import folder_paths
+from app.models.subscriptions.sort_key import rank
+from app.models.subscriptions.subscription import TOP
 
 
 class ExportGateway:

@@ -7,8 +7,8 @@ import datetime as dt
 from app.errors import InvalidError, NotFoundError
 from app.feeds.urls import shown
 from app.mappers.feedlists import FeedListMapper
-from app.models.feed import Feed
-from app.models.feedlist import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
+from app.models.feeds.feed import Feed
+from app.models.operations.feed_list import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
 
 _DAY = dt.timedelta(days=1)
 #: Slots of the plan, minutes.

@@ -17,8 +17,17 @@ from app.gateways.websubs import WebsubGateway
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.fetches import FetchMapper
-from app.models.feed import DueFeed, Feed, FeedCard, FeedPoll, FeedUpdate, FetchRecord, Rest, StoreResult
-from app.models.subscription import ReadState
+from app.models.feeds.feed import (
+    DueFeed,
+    Feed,
+    FeedCard,
+    FeedPoll,
+    FeedUpdate,
+    FetchRecord,
+    Rest,
+    StoreResult,
+)
+from app.models.subscriptions.subscription import ReadState
 
 log = logs.get(__name__)
 

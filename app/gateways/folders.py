@@ -11,8 +11,8 @@ from app.errors import ExistsError, InvalidError, NotFoundError
 from app.mappers.folders import FolderMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.folder import Folder
-from app.models.removal import Removal
+from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.undo import Removal
 
 DEPTH = 8
 MOST = 1000

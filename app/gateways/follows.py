@@ -13,8 +13,8 @@ from app.mappers.feeds import FeedMapper
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.users import UserMapper
-from app.models.sharing import Profile, Tie, TieKind
-from app.models.subscription import Subscription
+from app.models.sharing.sharing import Profile, Tie, TieKind
+from app.models.subscriptions.subscription import Subscription
 
 
 class FollowGateway:

@@ -17,10 +17,10 @@ from app.mappers.entrykeys import EntryKeyMapper, millis
 from app.mappers.profiles import ProfileMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.entry import Entry, EntryKey
-from app.models.sharing import Origin, Share, Sharer
-from app.models.stream import Show, Snapshot, Sort
-from app.models.subscription import ReadState, Subscription
+from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.stream import Show, Snapshot, Sort
+from app.models.sharing.sharing import Origin, Share, Sharer
+from app.models.subscriptions.subscription import ReadState, Subscription
 
 #: Unread shares up to which articles are counted; above that it is the shares, which costs nothing.
 EXACT = 1000

@@ -16,10 +16,10 @@ from app.feeds.net import Policy
 from app.gateways.accounts import AccountGateway
 from app.gateways.profiles import ProfileGateway
 from app.mappers.hubs import HubMapper
-from app.models.fetched import Fetched
-from app.models.hub import Delivery, Document, HubAsk, HubForm, Question, Subscriber
-from app.models.sharing import STRANGER, Audience, Profile
-from app.models.websub import Mode
+from app.models.feeds.fetched import Fetched
+from app.models.feeds.websub import Mode
+from app.models.sharing.hub import Delivery, Document, HubAsk, HubForm, Question, Subscriber
+from app.models.sharing.sharing import STRANGER, Audience, Profile
 
 log = logs.get(__name__)
 

@@ -7,7 +7,7 @@ import secrets
 
 from app.errors import KeyBusyError, KeyReusedError
 from app.mappers.idempotency import IdempotencyMapper
-from app.models.idempotency import Answer, Kept
+from app.models.sync.idempotency import Answer, Kept
 
 
 class IdempotencyGateway:

@@ -11,10 +11,10 @@ from app.errors import InvalidError
 from app.feeds import opml
 from app.feeds.net import Policy
 from app.feeds.urls import url_key
-from app.models import ours
-from app.models.imports import Import, ImportFolder, ImportItem, ItemState
-from app.models.lines import one_line
-from app.models.opml import Outline, SubscriptionList
+from app.models.imports.imports import Import, ImportFolder, ImportItem, ItemState
+from app.models.imports.opml import Outline, SubscriptionList
+from app.models.names import one_line
+from app.models.sharing import own_addresses
 
 NAME_MAX, TITLE_MAX, URL_MAX = 128, 512, 2048
 #: Asked for address keys, tells feeds by key: those that somebody has.
@@ -79,7 +79,7 @@ class _Planner:
             return text, "invalid_url"
         url, problem = opml.address(text, self._policy)
         try:
-            return url, None if ours.handle_at(url, (self._own,)) else problem
+            return url, None if own_addresses.handle_at(url, (self._own,)) else problem
         except InvalidError:
             return url, "invalid_url"
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from app.gateways.digest import CUT
-from app.models.imports import ActiveImport, FeedEnd, ImportItem, ItemChange, ItemState
+from app.models.imports.imports import ActiveImport, FeedEnd, ImportItem, ItemChange, ItemState
 
 
 def as_it_stands(feed_id: int, end: FeedEnd | None) -> ItemChange:

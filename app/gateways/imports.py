@@ -21,8 +21,7 @@ from app.mappers.feedends import FeedEndMapper
 from app.mappers.imports import ImportMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models import ours
-from app.models.imports import (
+from app.models.imports.imports import (
     ACTIVE,
     ENDED,
     OPEN,
@@ -37,8 +36,9 @@ from app.models.imports import (
     ItemState,
     paths,
 )
-from app.models.lines import one_line
-from app.models.opml import SubscriptionList
+from app.models.imports.opml import SubscriptionList
+from app.models.names import one_line
+from app.models.sharing import own_addresses
 
 #: A preview that nobody starts goes by itself after so long.
 PREVIEW_KEPT = dt.timedelta(days=7)
@@ -73,7 +73,7 @@ class ImportGateway:
         self._subscriptions = subscriptions
         self._folders = folders
         self._limits = opml.Limits.of(settings)
-        self._policy, self._own = Policy(settings), ours.host_of(settings.own_origin)
+        self._policy, self._own = Policy(settings), own_addresses.host_of(settings.own_origin)
         self._kept = dt.timedelta(days=settings.import_keep_days)
         self._places = settings.imports_at_once
 
@@ -214,9 +214,9 @@ class ImportGateway:
 
     def brought(self, one: Import) -> Brought:
         """Return the feeds that its owner followed by it, fetched or not, as they are named now."""
-        ours = (ItemState.ADDED, ItemState.FAILED, *UNDER_WAY)
+        own_addresses = (ItemState.ADDED, ItemState.FAILED, *UNDER_WAY)
         items = self._imports.items(one.user_id, one.id)
-        wanted = [i.feed_id for i in items if i.state in ours and i.feed_id]
+        wanted = [i.feed_id for i in items if i.state in own_addresses and i.feed_id]
         mine = set(self._subscriptions.feed_ids(one.user_id))
         into = self._ends.successors([feed_id for feed_id in wanted if feed_id not in mine])
         before = self._before(one, into.values())

@@ -9,9 +9,9 @@ from app.feeds import text
 from app.mappers.entries import EntryMapper
 from app.mappers.entrykeys import millis
 from app.mappers.indexmarks import IndexMarkMapper
-from app.models.entry import Entry
-from app.models.feed import Unindexed
-from app.models.search import Searchable
+from app.models.feeds.feed import Unindexed
+from app.models.reading.entry import Entry
+from app.models.reading.search import Searchable
 
 #: Entries read at once.
 BATCH = 100

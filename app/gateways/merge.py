@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 
 from app.mappers.entrykeys import CHUNK, EntryKeyMapper, Range, Row
-from app.models.entry import EntryKey
-from app.models.stream import SourceFeed
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import SourceFeed
 
 #: Cost of fetching one key by its number, in keys walked along the covering index (measured).
 SEEK = 4

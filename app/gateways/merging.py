@@ -13,8 +13,8 @@ from app.mappers.entries import EntryMapper, Outline
 from app.mappers.feeds import FeedMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.feed import Feed
-from app.models.subscription import ReadState, Subscription, make_state
+from app.models.feeds.feed import Feed
+from app.models.subscriptions.subscription import ReadState, Subscription, make_state
 
 #: Unread entries per subscriber that are looked up in the other feed; older ones count as read.
 CARRIED = 1000

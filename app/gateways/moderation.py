@@ -12,11 +12,11 @@ from app.mappers.reports import ReportMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.talk import CommentMapper
 from app.mappers.users import UserMapper
-from app.models.entry import Entry
-from app.models.moderation import About, Case, Report, Reported
-from app.models.sharing import Audience, Profile, Share
-from app.models.talk import Comment
-from app.models.user import User
+from app.models.accounts.user import User
+from app.models.discussion.comments import Comment
+from app.models.discussion.moderation import About, Case, Report, Reported
+from app.models.reading.entry import Entry
+from app.models.sharing.sharing import Audience, Profile, Share
 
 
 class ModerationGateway:

@@ -24,9 +24,9 @@ from app.mappers.shares import ShareMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.talk import CommentMapper, LikeMapper
 from app.mappers.users import UserMapper
-from app.models.entry import EntryKey
-from app.models.sharing import Share, TieKind
-from app.models.talk import Comment, Face, Note, NoteKind, NotePage
+from app.models.discussion.comments import Comment, Face, Note, NoteKind, NotePage
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share, TieKind
 
 #: Rows that a badge counts; nobody reads a higher number.
 BADGE = 99

@@ -24,9 +24,9 @@ from app.mappers.feeds import FeedMapper
 from app.mappers.feedstates import StateWrite
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.entry import NewEntry
-from app.models.feed import Feed, FeedUpdate, Position, StoreResult
-from app.models.subscription import StartRule
+from app.models.feeds.feed import Feed, FeedUpdate, Position, StoreResult
+from app.models.reading.entry import NewEntry
+from app.models.subscriptions.subscription import StartRule
 
 log = logs.get(__name__)
 

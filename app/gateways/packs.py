@@ -15,8 +15,8 @@ from app.feeds import opml
 from app.feeds.opmlfile import check_is_list
 from app.feeds.text import plain
 from app.mappers.packs import PackMapper
-from app.models.imports import Pack
-from app.models.opml import SubscriptionList
+from app.models.imports.imports import Pack
+from app.models.imports.opml import SubscriptionList
 
 #: Packs in all; a page shows them side by side.
 MOST = 60

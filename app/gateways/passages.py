@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.feeds import text
-from app.models.search import Term, Where
-from app.models.words import fold
+from app.models.reading.search import Term, Where
+from app.models.reading.tokenizer import fold
 
 #: Characters of HTML that are looked through, of what stands before the words that were found, and in all.
 LOOKED, BEFORE, LENGTH = 32 << 10, 50, 240

@@ -15,9 +15,9 @@ from app.mappers.resets import ResetMapper
 from app.mappers.sessions import SessionMapper
 from app.mappers.store import Session, Store
 from app.mappers.users import UserMapper, fold
-from app.models.actor import Role
-from app.models.people import Invite, People, Person
-from app.models.user import User
+from app.models.accounts.actor import Role
+from app.models.accounts.admin_accounts import Invite, People, Person
+from app.models.accounts.user import User
 
 #: Invitations that are listed at most.
 INVITES_MOST = 200

@@ -14,8 +14,8 @@ from app.errors import ConflictError
 from app.gateways.archive import Archive
 from app.gateways.belongings import BelongingsGateway
 from app.mappers.personalexports import PersonalExportMapper
-from app.models.personal import ExportState, PersonalExport
-from app.models.user import User
+from app.models.accounts.user import User
+from app.models.privacy.export import ExportState, PersonalExport
 
 #: Rows between two signs of life.
 SIGN = 200

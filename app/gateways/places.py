@@ -21,10 +21,10 @@ from app.mappers.folders import FolderMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.folder import Folder, PlaceMode
-from app.models.order import LONG, between, rank, spread
-from app.models.removal import Place, Removal
-from app.models.subscription import TOP, Subscription
+from app.models.subscriptions.folder import Folder, PlaceMode
+from app.models.subscriptions.sort_key import LONG, between, rank, spread
+from app.models.subscriptions.subscription import TOP, Subscription
+from app.models.subscriptions.undo import Place, Removal
 
 #: Things with their places and names, in their order.
 Line = Sequence[tuple[int, str, str]]

@@ -12,8 +12,8 @@ from app.mappers.profiles import ProfileMapper
 from app.mappers.sharedfeeds import SharedFeedMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.store import Session, Store
-from app.models.sharing import Audience, Profile
-from app.models.user import User
+from app.models.accounts.user import User
+from app.models.sharing.sharing import Audience, Profile
 
 
 class ProfileGateway:

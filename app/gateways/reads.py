@@ -10,10 +10,10 @@ from app.errors import ConflictError, NotFoundError
 from app.mappers.feeds import FeedMapper
 from app.mappers.snapshots import Undo, UndoMapper
 from app.mappers.subscriptions import Replace, SubscriptionMapper
-from app.models.entry import EntryKey
-from app.models.feed import FeedCard
-from app.models.stream import MassMarked
-from app.models.subscription import ReadState, Subscription
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import MassMarked
+from app.models.subscriptions.subscription import ReadState, Subscription
 
 #: Rounds in which single marks from elsewhere may come between reading and replacing states.
 ROUNDS = 20

@@ -17,9 +17,9 @@ from app.gateways.sight import Known, SightGateway, sharer
 from app.mappers.entries import EntryMapper
 from app.mappers.feeds import FeedMapper
 from app.mappers.shares import ShareMapper
-from app.models.entry import Entry, EntryKey
-from app.models.feed import FeedCard
-from app.models.shared import (
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import Entry, EntryKey
+from app.models.sharing.pages import (
     Blog,
     FeedDocument,
     FeedFormat,
@@ -29,7 +29,7 @@ from app.models.shared import (
     SharedPart,
     Tally,
 )
-from app.models.sharing import Audience, Link, Profile, Share, Sharer
+from app.models.sharing.sharing import Audience, Link, Profile, Share, Sharer
 
 #: Characters of a note in lists, and in chains: the whole is on the share's own page.
 SHOWN, CHAINED = 600, 160

@@ -27,9 +27,9 @@ from app.mappers.sharedfeeds import SharedFeedMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.store import Session, Store
 from app.mappers.trends import TrendMapper
-from app.models.entry import Entry, NewEntry
-from app.models.removal import Removal
-from app.models.sharing import Audience, Origin, Profile, Share
+from app.models.reading.entry import Entry, NewEntry
+from app.models.sharing.sharing import Audience, Origin, Profile, Share
+from app.models.subscriptions.undo import Removal
 
 #: Tries of a share whose place or id another one took at the same moment.
 ROUNDS = 8

@@ -11,11 +11,11 @@ from app.gateways.streams import Sources
 from app.mappers.entries import EntryMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.talk import CommentMapper, LikeMapper
-from app.models.entry import EntryKey
-from app.models.folder import Folder
-from app.models.stream import SourceFeed
-from app.models.sync import Part, PartKind, SyncQuery, called
-from app.models.tag import Mark, Tag
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import SourceFeed
+from app.models.reading.tag import Mark, Tag
+from app.models.subscriptions.folder import Folder
+from app.models.sync.sync import Part, PartKind, SyncQuery, called
 
 Test = Callable[[EntryKey], bool]
 _MICRO = 1_000_000

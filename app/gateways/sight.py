@@ -9,8 +9,8 @@ from app.feeds import typed
 from app.mappers.profiles import ProfileMapper, TieMapper
 from app.mappers.shares import ShareMapper, Sight
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.sharing import STRANGER, Audience, Profile, Share, Sharer, Tie, TieKind
-from app.models.talk import Face
+from app.models.discussion.comments import Face
+from app.models.sharing.sharing import STRANGER, Audience, Profile, Share, Sharer, Tie, TieKind
 
 #: Blocks that counts take out.
 BLOCKS = 1000

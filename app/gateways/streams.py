@@ -15,12 +15,21 @@ from app.mappers.entrykeys import Range
 from app.mappers.feeds import FeedMapper
 from app.mappers.marks import MarkMapper
 from app.mappers.snapshots import SnapshotMapper
-from app.models.entry import Entry, EntryKey
-from app.models.feed import FeedCard
-from app.models.search import Term
-from app.models.stream import MARKED, Cursor, Segment, Show, Snapshot, Sort, SourceFeed, StreamRef
-from app.models.subscription import Subscription
-from app.models.tag import Mark
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.search import Term
+from app.models.reading.stream import (
+    MARKED,
+    Cursor,
+    Segment,
+    Show,
+    Snapshot,
+    Sort,
+    SourceFeed,
+    StreamRef,
+)
+from app.models.reading.tag import Mark
+from app.models.subscriptions.subscription import Subscription
 
 EXPIRED = "This list is older than a day. Reload it."
 
@@ -57,7 +66,7 @@ class Sources:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeyPage:
-    """One page of keys; ``split`` as in :class:`app.models.stream.Page`.
+    """One page of keys; ``split`` as in :class:`app.models.reading.stream.Page`.
 
     Attributes:
         before, read_from: as :func:`cut` was told.

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 
 from app.mappers.streamviews import StreamViewMapper
-from app.models.stream import StreamRef
+from app.models.reading.stream import StreamRef
 
 
 class StreamViewGateway:

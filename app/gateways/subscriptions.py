@@ -18,10 +18,10 @@ from app.mappers.profiles import TieMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.store import Session, Store
 from app.mappers.subscriptions import SubscriptionMapper
-from app.models.feed import Feed, Position
-from app.models.removal import Removal, Returned
-from app.models.sharing import STRANGER, Profile, Tie, TieKind
-from app.models.subscription import ReadState, StartRule, Subscription
+from app.models.feeds.feed import Feed, Position
+from app.models.sharing.sharing import STRANGER, Profile, Tie, TieKind
+from app.models.subscriptions.subscription import ReadState, StartRule, Subscription
+from app.models.subscriptions.undo import Removal, Returned
 
 #: A feed that was not polled for so long is polled at once for a new reader.
 RESTED = dt.timedelta(hours=1)

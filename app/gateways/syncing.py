@@ -22,9 +22,9 @@ from app.mappers.entrykeys import EntryKeyMapper, Range, moment
 from app.mappers.marks import MarkMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.talk import CommentMapper, LikeMapper
-from app.models.entry import EntryKey
-from app.models.stream import SourceFeed
-from app.models.sync import Part, PartKind, Place, SyncQuery
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import SourceFeed
+from app.models.sync.sync import Part, PartKind, Place, SyncQuery
 
 #: Keys that one step of a walk takes at least.
 STRIDE = 1000

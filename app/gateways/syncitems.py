@@ -12,10 +12,10 @@ from app.gateways.tags import TagGateway
 from app.mappers.entrykeys import EntryKeyMapper, millis
 from app.mappers.shares import ShareMapper
 from app.mappers.talk import LikeMapper
-from app.models.entry import EntryKey
-from app.models.folder import Folder
-from app.models.sharing import Share, Sharer
-from app.models.sync import SyncItem
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share, Sharer
+from app.models.subscriptions.folder import Folder
+from app.models.sync.sync import SyncItem
 
 #: People who like a share that are told to programs.
 LIKERS = 100

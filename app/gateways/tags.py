@@ -17,9 +17,9 @@ from app.mappers.marks import MarkMapper
 from app.mappers.removals import RemovalMapper
 from app.mappers.store import Session, Store
 from app.mappers.tags import SavedSearchMapper, TagMapper
-from app.models.entry import EntryKey
-from app.models.removal import Removal
-from app.models.tag import Mark, SavedSearch, Tag, key_of
+from app.models.reading.entry import EntryKey
+from app.models.reading.tag import Mark, SavedSearch, Tag, key_of
+from app.models.subscriptions.undo import Removal
 
 T = TypeVar("T")
 

@@ -21,8 +21,18 @@ from app.mappers.notes import NoteMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.store import Session, Store
 from app.mappers.talk import CommentMapper, LikeMapper, place_of
-from app.models.sharing import Share
-from app.models.talk import MENTION, Comment, Count, Face, Spoken, Talk, Thread, Topic, mentioned
+from app.models.discussion.comments import (
+    MENTION,
+    Comment,
+    Count,
+    Face,
+    Spoken,
+    Talk,
+    Thread,
+    Topic,
+    mentioned,
+)
+from app.models.sharing.sharing import Share
 
 _CURSOR = re.compile(r"(?:[0-9a-f]{14})+", re.ASCII)
 #: Tries of a comment whose id another one took at the same moment.

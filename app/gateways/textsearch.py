@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from app.mappers.entrykeys import Range
 from app.mappers.searchables import MARKS, Look, SearchableMapper
-from app.models.entry import EntryKey
-from app.models.search import Found, Searchable, Term, Wanted
+from app.models.reading.entry import EntryKey
+from app.models.reading.search import Found, Searchable, Term, Wanted
 
 #: Entries that hold a word up to which they are taken whole.
 FEW = 4000

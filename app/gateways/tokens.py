@@ -10,8 +10,8 @@ from app import clock
 from app.gateways.accounts import TOUCH_EVERY
 from app.mappers.tokens import TokenMapper
 from app.mappers.users import UserMapper, fold
-from app.models.token import Caller, Secrets, Token, TokenKind
-from app.models.user import User
+from app.models.accounts.token import Caller, Secrets, Token, TokenKind
+from app.models.accounts.user import User
 
 #: Letters and digits that nobody mistakes for others: some passwords are typed on a phone, and one client
 #: sends what it is given as it is, in a form (Liferea).

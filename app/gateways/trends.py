@@ -11,9 +11,9 @@ from app.mappers.profiles import ProfileMapper
 from app.mappers.shares import ShareMapper
 from app.mappers.subscriptions import SubscriptionMapper
 from app.mappers.trends import TrendMapper
-from app.models.entry import EntryKey
-from app.models.sharing import Audience
-from app.models.trends import Alike, Trend
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Audience
+from app.models.sharing.trends import Alike, Trend
 
 #: Faces beside an entry.
 FACES = 5

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from app.mappers.feeds import FeedMapper
 from app.mappers.removals import MANY, RemovalMapper
 from app.mappers.snapshots import UndoMapper
-from app.models.history import ActionKind, HistoryPage, HistoryPlace, MassAction
-from app.models.removal import Removal
+from app.models.reading.history import ActionKind, HistoryPage, HistoryPlace, MassAction
+from app.models.subscriptions.undo import Removal
 
 
 class UndoGateway:

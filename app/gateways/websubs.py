@@ -13,8 +13,18 @@ from app.config import Settings
 from app.errors import NotFoundError
 from app.feeds import websub
 from app.mappers.websubs import WebsubMapper
-from app.models.fetched import Fetched, FetchRequest
-from app.models.websub import Ask, Heard, HubNote, HubState, HubSubscription, Intent, Mode, Pushed, PushPull
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.websub import (
+    Ask,
+    Heard,
+    HubNote,
+    HubState,
+    HubSubscription,
+    Intent,
+    Mode,
+    Pushed,
+    PushPull,
+)
 
 log = logs.get(__name__)
 

@@ -14,7 +14,7 @@ from pymongo.database import Database
 from app.mappers.entrykeys import CHUNK, millis
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.entry import EntryKey
+from app.models.reading.entry import EntryKey
 
 _KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
 INDEX, REVISED = "arrival", "revised"

@@ -14,7 +14,7 @@ from pymongo.database import Database
 from app.mappers.errors import translated
 from app.mappers.shares import share_of
 from app.mappers.store import Doc
-from app.models.sharing import Share, TieKind
+from app.models.sharing.sharing import Share, TieKind
 
 
 class Kept(NamedTuple):

@@ -20,7 +20,7 @@ from app.errors import ConflictError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.push import Device
+from app.models.notifications.push import Device
 
 #: Tries of an upsert, whose document or id another one may take at the same moment.
 ROUNDS = 8

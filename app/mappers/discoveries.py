@@ -10,7 +10,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.mappers.errors import translated
-from app.models.discovery import Discovered, FoundFeed, StoredDiscovery
+from app.models.feeds.discovery import Discovered, FoundFeed, StoredDiscovery
 
 Doc = dict[str, Any]
 

@@ -19,10 +19,10 @@ from app.errors import ConflictError
 from app.mappers import entrybodies, ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.models.chain import Chain, Hop
-from app.models.entry import Entry, EntryChange, EntryKey, NewEntry
-from app.models.parsed import Enclosure
-from app.models.sharing import Origin, Share
+from app.models.feeds.chain import Chain, Hop
+from app.models.feeds.parsed import Enclosure
+from app.models.reading.entry import Entry, EntryChange, EntryKey, NewEntry
+from app.models.sharing.sharing import Origin, Share
 
 _ROW = {
     name: 1

@@ -19,7 +19,7 @@ _LENGTHS = struct.Struct("<II")
 
 
 class Html(NamedTuple):
-    """The HTML of an entry: see :class:`app.models.entry.NewEntry`."""
+    """The HTML of an entry: see :class:`app.models.reading.entry.NewEntry`."""
 
     content: str = ""
     summary: str = ""

@@ -23,7 +23,7 @@ from app.clock import UTC
 from app.mappers import replies
 from app.mappers.errors import translated
 from app.mappers.store import BATCH, Doc
-from app.models.entry import EntryKey
+from app.models.reading.entry import EntryKey
 
 CHUNK = 150
 #: Feeds asked for by numbers of their own at once: planning more costs more than asking again (measured).

@@ -9,7 +9,7 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.imports import FeedEnd
+from app.models.imports.imports import FeedEnd
 
 _FIELDS = dict.fromkeys(("title", "last_seq", "errors", "error", "checked_at", "merged_into"), 1)
 

@@ -13,8 +13,8 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.feed import Feed
-from app.models.feedlist import SLOW_MOST, SLOW_MS, FeedFilter, FeedQuery
+from app.models.feeds.feed import Feed
+from app.models.operations.feed_list import SLOW_MOST, SLOW_MS, FeedFilter, FeedQuery
 
 _FIELDS = dict.fromkeys(
     (

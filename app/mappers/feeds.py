@@ -21,10 +21,10 @@ from app.mappers import ids, replies
 from app.mappers.errors import translated
 from app.mappers.feedstates import StateWrite, numbering_of, put_off_of, rests_of, update_of
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
-from app.models.fetched import Validators
-from app.models.hosts import host_of
-from app.models.subscription import Gone, from_words
+from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, Position, Rest
+from app.models.feeds.fetched import Validators
+from app.models.feeds.hosts import host_of
+from app.models.subscriptions.subscription import Gone, from_words
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1}

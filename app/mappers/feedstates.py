@@ -19,8 +19,8 @@ from bson.int64 import Int64
 from pymongo import UpdateMany, UpdateOne
 
 from app.mappers.store import Doc
-from app.models.feed import UNSET, FeedFields, Rest
-from app.models.fetched import Validators
+from app.models.feeds.feed import UNSET, FeedFields, Rest
+from app.models.feeds.fetched import Validators
 
 #: So many feeds with the same time are worth a statement: one costs as much as looking 16 up.
 ALIKE = 24

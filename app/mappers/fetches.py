@@ -18,7 +18,7 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.feed import FetchRecord
+from app.models.feeds.feed import FetchRecord
 
 
 class FetchMapper:

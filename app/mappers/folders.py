@@ -13,8 +13,8 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.models.folder import Folder
-from app.models.order import rank
+from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.sort_key import rank
 
 
 class FolderMapper:

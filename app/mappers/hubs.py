@@ -22,8 +22,8 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, is_duplicate
-from app.models.hub import HubAsk, Subscriber
-from app.models.websub import Mode
+from app.models.feeds.websub import Mode
+from app.models.sharing.hub import HubAsk, Subscriber
 
 _NAMES = ("user_id", "feed_id", "topic", "callback", "expires", "secret", "since", "owed")
 _ALL = (*_NAMES, "failures", "heard")

@@ -16,7 +16,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.idempotency import Answer, Kept
+from app.models.sync.idempotency import Answer, Kept
 
 
 class IdempotencyMapper:

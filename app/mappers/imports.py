@@ -19,7 +19,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.models.imports import (
+from app.models.imports.imports import (
     ACTIVE,
     ActiveImport,
     Import,

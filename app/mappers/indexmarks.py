@@ -15,7 +15,7 @@ from pymongo.database import Database
 from app.mappers.errors import translated
 from app.mappers.indexes import BUILD_SECONDS
 from app.mappers.store import Doc
-from app.models.feed import Unindexed
+from app.models.feeds.feed import Unindexed
 
 _UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1}
 

@@ -19,8 +19,8 @@ from app.errors import ConflictError, ExistsError
 from app.mappers.entrykeys import Range, millis
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.models.entry import EntryKey
-from app.models.tag import Mark
+from app.models.reading.entry import EntryKey
+from app.models.reading.tag import Mark
 
 _KEY = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1}
 _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}

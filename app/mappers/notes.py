@@ -21,7 +21,7 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers.entrykeys import millis, moment
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.talk import Note, NoteKind
+from app.models.discussion.comments import Note, NoteKind
 
 #: People of a row that are remembered.
 KEPT = 5

@@ -14,8 +14,8 @@ from typing import Any
 
 from bson.binary import Binary
 
-from app.models.stream import SourceFeed
-from app.models.subscription import ReadState
+from app.models.reading.stream import SourceFeed
+from app.models.subscriptions.subscription import ReadState
 
 _ROW = struct.Struct("<8q")
 

@@ -7,7 +7,7 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.imports import Pack
+from app.models.imports.imports import Pack
 
 
 class PackMapper:

@@ -14,8 +14,8 @@ from pymongo.database import Database
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
 from app.mappers.users import fold, left_before, user_of
-from app.models.actor import Role
-from app.models.user import User
+from app.models.accounts.actor import Role
+from app.models.accounts.user import User
 
 
 class Use(NamedTuple):

@@ -21,7 +21,7 @@ from pymongo.errors import DuplicateKeyError
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.personal import ExportState, PersonalExport
+from app.models.privacy.export import ExportState, PersonalExport
 
 _MAKING = ExportState.MAKING.value
 

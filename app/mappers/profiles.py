@@ -14,8 +14,8 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers.errors import translated
 from app.mappers.store import BATCH, Doc, Session
 from app.mappers.users import fold
-from app.models.sharing import Audience, Profile, TieKind
-from app.models.talk import Face
+from app.models.discussion.comments import Face
+from app.models.sharing.sharing import Audience, Profile, TieKind
 
 #: What profiles show of accounts; one that is closed shows nothing.
 _OF_USER = {"name": 1, "disabled": 1}

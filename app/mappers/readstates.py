@@ -16,7 +16,7 @@ from typing import Any
 
 import bson
 
-from app.models.subscription import ReadState, Subscription, from_words
+from app.models.subscriptions.subscription import ReadState, Subscription, from_words
 
 Doc = dict[str, Any]
 #: Documents whose reading is remembered, 1 KB each with 1,000 entries.

@@ -18,10 +18,10 @@ from app.mappers.errors import translated
 from app.mappers.shares import share_doc, share_of
 from app.mappers.store import Doc, Session
 from app.mappers.subscriptions import stored_orders
-from app.models.folder import Folder
-from app.models.removal import Place, Removal
-from app.models.subscription import ReadState, Subscription, from_words
-from app.models.tag import SavedSearch
+from app.models.reading.tag import SavedSearch
+from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.subscription import ReadState, Subscription, from_words
+from app.models.subscriptions.undo import Place, Removal
 
 #: Between the token of many and a feed's id; no token holds it.
 MANY = "~"

@@ -11,7 +11,7 @@ from app.errors import ExistsError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, is_duplicate
-from app.models.moderation import About, Reason, Report
+from app.models.discussion.moderation import About, Reason, Report
 
 
 class ReportMapper:

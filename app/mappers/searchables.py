@@ -23,9 +23,9 @@ from pymongo.database import Database
 from app.mappers.entrykeys import Range, millis, moment
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.entry import EntryKey
-from app.models.search import Searchable, Term, Where
-from app.models.words import words
+from app.models.reading.entry import EntryKey
+from app.models.reading.search import Searchable, Term, Where
+from app.models.reading.tokenizer import words
 
 INDEX = "words"
 #: Before words of one field.

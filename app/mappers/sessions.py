@@ -15,7 +15,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 
 from app.mappers.errors import translated
-from app.models.user import Notice, Session
+from app.models.accounts.user import Notice, Session
 
 Doc = dict[str, Any]
 

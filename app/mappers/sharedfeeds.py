@@ -23,8 +23,8 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.feed import FeedKind
-from app.models.subscription import mask_of
+from app.models.feeds.feed import FeedKind
+from app.models.subscriptions.subscription import mask_of
 
 
 class SharedFeedMapper:

@@ -26,7 +26,7 @@ from pymongo.errors import DuplicateKeyError
 from app.errors import ConflictError, ExistsError
 from app.mappers.errors import translated
 from app.mappers.store import BATCH, Doc, Session, each, is_duplicate
-from app.models.sharing import Audience, Origin, Share
+from app.models.sharing.sharing import Audience, Origin, Share
 
 #: Digits of an id in a path: 53 bits.
 WIDTH = 14

@@ -13,9 +13,9 @@ from pymongo.database import Database
 from app.mappers import packing
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.history import ActionKind, HistoryPlace, MassAction
-from app.models.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
-from app.models.subscription import ReadState
+from app.models.reading.history import ActionKind, HistoryPlace, MassAction
+from app.models.reading.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
+from app.models.subscriptions.subscription import ReadState
 
 
 class SnapshotMapper:

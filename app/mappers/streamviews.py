@@ -10,8 +10,8 @@ from pymongo.database import Database
 
 from app.mappers.errors import translated
 from app.mappers.store import Doc
-from app.models.stream import StreamRef
-from app.models.streamview import FIELDS
+from app.models.reading.stream import StreamRef
+from app.models.reading.stream_view import FIELDS
 
 
 class StreamViewMapper:

@@ -23,7 +23,7 @@ from app.errors import ExistsError
 from app.mappers import ids, readstates, replies
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.subscription import ReadState, Subscription, from_words, mask_of
+from app.models.subscriptions.subscription import ReadState, Subscription, from_words, mask_of
 
 #: Subscriptions per statement of ``replace``, each looks through half as many places; and bits in all,
 #: one word of 64 takes 15 bytes.

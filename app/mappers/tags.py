@@ -14,7 +14,7 @@ from app.errors import ConflictError, ExistsError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session, is_duplicate
-from app.models.tag import SavedSearch, Tag, key_of
+from app.models.reading.tag import SavedSearch, Tag, key_of
 
 _NAME_ORDER = [("key", 1)]
 

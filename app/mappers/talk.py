@@ -24,8 +24,8 @@ from app.errors import ConflictError
 from app.mappers.errors import translated
 from app.mappers.shares import packed, unpacked
 from app.mappers.store import Doc, Session, each
-from app.models.sharing import Share
-from app.models.talk import Comment
+from app.models.discussion.comments import Comment
+from app.models.sharing.sharing import Share
 
 
 class LikeMapper:

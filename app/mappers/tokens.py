@@ -2,7 +2,8 @@
 
     {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, fever_name?, used?, agent?, expires?}
 
-``secret``, ``auth`` and ``fever`` are hashes of what programs come with (:class:`app.models.token.Secrets`).
+``secret``, ``auth`` and ``fever`` are hashes of what programs come with
+(:class:`app.models.accounts.token.Secrets`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, is_duplicate
-from app.models.token import Scope, Secrets, Token, TokenKind
+from app.models.accounts.token import Scope, Secrets, Token, TokenKind
 
 
 class TokenMapper:

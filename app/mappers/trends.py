@@ -20,7 +20,7 @@ from pymongo.database import Database
 from app.clock import UTC
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.models.sharing import Origin
+from app.models.sharing.sharing import Origin
 
 _EPOCH = dt.datetime(2026, 1, 1, tzinfo=UTC)
 #: Of a root that nobody shares any more, or hardly: what rounding leaves of a share is less than this part.

@@ -25,9 +25,9 @@ from app import clock
 from app.errors import N_, ExistsError
 from app.mappers.errors import translated
 from app.mappers.store import Doc, Session
-from app.models.actor import Role
-from app.models.preferences import Preferences
-from app.models.user import Credentials, NewUser, User
+from app.models.accounts.actor import Role
+from app.models.accounts.preferences import Preferences
+from app.models.accounts.user import Credentials, NewUser, User
 
 _INDEX_NOT_FOUND = 27
 _NAME_TAKEN = N_("This name is taken. Choose another one.")

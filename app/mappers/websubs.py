@@ -21,7 +21,7 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers import ids
 from app.mappers.errors import translated
 from app.mappers.store import Doc, is_duplicate
-from app.models.websub import HubState, HubSubscription, Mode
+from app.models.feeds.websub import HubState, HubSubscription, Mode
 
 _NAMES = tuple(f.name for f in dataclasses.fields(HubSubscription) if f.name not in ("id", "state", "asked"))
 _AFTER = ReturnDocument.AFTER

@@ -19,8 +19,8 @@ from app.config import Settings
 from app.embedded import programs
 from app.feeds import websub
 from app.mappers import indexes
-from app.models import keys
-from app.models.finding import Finding, Word
+from app.models.jobs import redis_keys
+from app.models.operations.check_result import Finding, Word
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
 from app.runtime import redis_errors
 
@@ -198,7 +198,7 @@ def _durability(info: dict[str, Any]) -> Finding:
 
 def _refusal(client: redis.Redis) -> Finding | None:
     try:
-        client.set(keys.PROBE, "", xx=True)
+        client.set(redis_keys.PROBE, "", xx=True)
     except redis.ResponseError as e:
         text = f"It refuses to write ({redis_errors.word(e)}): make room on its disk, its log says more."
         return Finding("redis", Word.FAIL, text)
@@ -207,7 +207,7 @@ def _refusal(client: redis.Redis) -> Finding | None:
 
 def _processes(client: redis.Redis, *, mute: bool) -> Iterable[Finding]:
     for name in _PROCESSES:
-        count = sum(1 for _ in client.scan_iter(match=keys.alive(name, "*"), count=1000))
+        count = sum(1 for _ in client.scan_iter(match=redis_keys.alive(name, "*"), count=1000))
         if count:
             yield Finding("processes", Word.OK, f"{name} lives ({count}).")
         elif mute:

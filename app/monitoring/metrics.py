@@ -27,8 +27,8 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from app import errors
-from app.models import hours
-from app.models.jobs import Queue, Task
+from app.models.jobs.jobs import Queue, Task
+from app.models.operations import hourly_stats
 
 #: What stands for names that we do not know: what comes from Redis must not make a thousand series.
 OTHER: Final = "other"
@@ -140,7 +140,9 @@ def render(families: Iterable[Metric]) -> bytes:
 
 
 def totals(counters: Mapping[str, int]) -> list[Metric]:
-    """Return what was counted since Redis was last empty; see :mod:`app.models.hours` for the counters."""
+    """Return what was counted since Redis was last empty; see :mod:`app.models.operations.hourly_stats` for
+    the counters.
+    """
     ends: dict[tuple[str, ...], float] = {}
     failures: dict[tuple[str, ...], float] = {}
     feeds: dict[tuple[str, ...], float] = {}
@@ -189,7 +191,7 @@ def _histogram(
         elif kind == f"{what}_ms":
             _add(sums, (_known(rest, known),), value / 1000)
     for of, buckets in sorted(times.items()):
-        bounds = [(f"{bound:g}", float(count)) for bound, count in hours.within(buckets, powers)]
+        bounds = [(f"{bound:g}", float(count)) for bound, count in hourly_stats.within(buckets, powers)]
         everything = [*bounds, ("+Inf", float(sum(buckets.values())))]
         found.add_metric([of], everything, sums.get((of,), 0.0))
     return found

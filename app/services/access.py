@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from app.errors import ForbiddenError, RateLimitedError
-from app.models.actor import Actor, Permission
+from app.models.accounts.actor import Actor, Permission
 
 
 def require(actor: Actor, permission: Permission) -> None:

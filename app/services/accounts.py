@@ -10,10 +10,10 @@ from app.gateways.accounts import AccountGateway
 from app.gateways.erasing import ErasingGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.tokens import TokenGateway
-from app.models import preferences
-from app.models.actor import Actor, Permission, Role
-from app.models.preferences import Preferences
-from app.models.user import NewUser, Notice, Session, User
+from app.models.accounts import preferences
+from app.models.accounts.actor import Actor, Permission, Role
+from app.models.accounts.preferences import Preferences
+from app.models.accounts.user import NewUser, Notice, Session, User
 from app.ports import EventPort, JobPort
 from app.services import passwords
 from app.services.access import Limiter, require, throttle

@@ -12,8 +12,8 @@ from typing import Final
 
 from app import clock
 from app.gateways.feeds import FeedGateway
-from app.models.actor import Actor
-from app.models.jobs import Job, Queue, Task, Ticket
+from app.models.accounts.actor import Actor
+from app.models.jobs.jobs import Job, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
 

@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app.errors import InvalidError
-from app.models.lines import JOINERS, one_line
-from app.models.stream import MAX_ID
+from app.models.names import JOINERS, one_line
+from app.models.reading.stream import MAX_ID
 
 TITLE = 512
 #: Not printable and yet part of a text: ends of lines, and what joins letters or keeps them apart.

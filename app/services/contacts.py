@@ -10,8 +10,8 @@ from app.gateways.accounts import AccountGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import SightGateway
-from app.models.actor import Actor, Permission
-from app.models.sharing import STRANGER, Audience, Profile, Tie, TieKind
+from app.models.accounts.actor import Actor, Permission
+from app.models.sharing.sharing import STRANGER, Audience, Profile, Tie, TieKind
 from app.services.access import require
 from app.services.following import ROWS, FollowingService, Person
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from app import clock
 from app.gateways.feeds import FeedGateway
-from app.models.feed import FeedPoll, Rest
-from app.models.fetched import Fetched
-from app.models.hosts import host_of
+from app.models.feeds.feed import FeedPoll, Rest
+from app.models.feeds.fetched import Fetched
+from app.models.feeds.hosts import host_of
 from app.ports import HostBudget
 
 #: What a host gets that says 429 but not for how long, seconds.

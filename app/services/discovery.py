@@ -13,10 +13,10 @@ from app.errors import SEARCH_FAILED, NotFoundError, outside_word, search_messag
 from app.gateways.discoveries import DiscoveryGateway, addresses
 from app.gateways.feeds import FeedGateway
 from app.gateways.subscriptions import SubscriptionGateway
-from app.models.actor import Actor, Permission
-from app.models.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
-from app.models.feed import Feed
-from app.models.jobs import Job, Outcome, Queue, Task, Ticket
+from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
+from app.models.feeds.feed import Feed
+from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import require
 from app.services.checks import a_text, an_id

@@ -10,7 +10,7 @@ import datetime as dt
 
 from app import clock, logs
 from app.gateways.erasing import ErasingGateway
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs.jobs import Job, Queue, Task
 
 log = logs.get(__name__)
 

@@ -6,12 +6,12 @@ import datetime as dt
 
 from app import clock, logs
 from app.gateways.feedlists import SLOT, FeedListGateway
-from app.models import throughput
-from app.models.actor import Actor, Permission
-from app.models.feedlist import FeedCounts, FeedList, FeedQuery
-from app.models.hours import HOUR_MS
-from app.models.jobs import Job, Queue, Task
-from app.models.throughput import Slot
+from app.models.accounts.actor import Actor, Permission
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.operations import throughput
+from app.models.operations.feed_list import FeedCounts, FeedList, FeedQuery
+from app.models.operations.hourly_stats import HOUR_MS
+from app.models.operations.throughput import Slot
 from app.ports import EnginePort, JobPort
 from app.services.access import require
 from app.services.checks import a_text, an_id

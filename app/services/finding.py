@@ -11,12 +11,21 @@ from app.gateways.folders import FolderGateway
 from app.gateways.streams import KeyPage, StreamGateway, cut
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
-from app.models.entry import EntryKey
-from app.models.folder import inside
-from app.models.search import Found, Name, SearchQuery, Wanted, is_seen, parse
-from app.models.stream import Cursor, Looked, Page, Segment, Snapshot, Sort, SourceFeed, StreamRef
-from app.models.subscription import Subscription
-from app.models.words import fold
+from app.models.reading.entry import EntryKey
+from app.models.reading.search import Found, Name, SearchQuery, Wanted, is_seen, parse
+from app.models.reading.stream import (
+    Cursor,
+    Looked,
+    Page,
+    Segment,
+    Snapshot,
+    Sort,
+    SourceFeed,
+    StreamRef,
+)
+from app.models.reading.tokenizer import fold
+from app.models.subscriptions.folder import inside
+from app.models.subscriptions.subscription import Subscription
 from app.ports import SearchPort
 
 #: Characters of an excerpt that a row shows at least.

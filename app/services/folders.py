@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from app import clock, logs
 from app.gateways.folders import FolderGateway
 from app.gateways.places import PlaceGateway
-from app.models.actor import Actor, Permission
-from app.models.folder import Folder, PlaceMode
+from app.models.accounts.actor import Actor, Permission
+from app.models.subscriptions.folder import Folder, PlaceMode
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids

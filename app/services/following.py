@@ -15,9 +15,9 @@ from app.gateways.changes import ChangeGateway
 from app.gateways.follows import FollowGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import Known, SightGateway
-from app.models.actor import Actor, Permission
-from app.models.sharing import Audience, Profile, Tie
-from app.models.user import User
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.user import User
+from app.models.sharing.sharing import Audience, Profile, Tie
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, some_words

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from app import clock, logs
 from app.errors import NotFoundError, StoreError
 from app.gateways.hubs import HubGateway
-from app.models.fetched import Fetched, FetchRequest
-from app.models.hub import HubForm, Question
-from app.models.jobs import Job, Queue, Task
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.sharing.hub import HubForm, Question
 from app.ports import JobPort
 from app.services.access import Limiter, throttle
 

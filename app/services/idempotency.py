@@ -7,8 +7,8 @@ from collections.abc import Callable
 from app import clock, logs
 from app.errors import InvalidError, RateLimitedError
 from app.gateways.idempotency import IdempotencyGateway
-from app.models.actor import Actor
-from app.models.idempotency import Answer
+from app.models.accounts.actor import Actor
+from app.models.sync.idempotency import Answer
 
 log = logs.get(__name__)
 

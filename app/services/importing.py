@@ -23,11 +23,11 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.importrules import as_it_stands
 from app.gateways.imports import ImportGateway
 from app.gateways.subscriptions import SubscriptionGateway
-from app.models import ours
-from app.models.actor import Actor
-from app.models.imports import FeedEnd, Import, ImportItem, ItemChange, ItemState
-from app.models.jobs import Job, Outcome, Queue, Task, Ticket
-from app.models.subscription import Subscription
+from app.models.accounts.actor import Actor
+from app.models.imports.imports import FeedEnd, Import, ImportItem, ItemChange, ItemState
+from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
+from app.models.sharing import own_addresses
+from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort, JobPort
 from app.services.following import FollowingService
 from app.services.notifying import Notifier
@@ -132,7 +132,7 @@ class ImportRunner:
             self._events,
             begun,
             run,
-            own_host=ours.host_of(self._settings.own_origin),
+            own_host=own_addresses.host_of(self._settings.own_origin),
             window=self._settings.import_window,
             patience=self._settings.import_patience,
         )
@@ -233,7 +233,7 @@ class _Work:
                 changes[item.index] = ItemChange(ItemState.SKIPPED, None, item.feed_id)
                 continue
             try:
-                if handle := ours.handle_at(item.url, (self._own,)):
+                if handle := own_addresses.handle_at(item.url, (self._own,)):
                     changes[item.index] = self._follow_person(item, handle)
                     continue
                 feed_id, new = self._follow(item)

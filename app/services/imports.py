@@ -10,9 +10,9 @@ from app.config import Settings
 from app.errors import ConflictError, EventrError, outside_word
 from app.gateways.exports import ExportGateway, list_of
 from app.gateways.imports import ImportGateway
-from app.models.actor import Actor, Permission
-from app.models.imports import ENDED, Brought, Import, ImportItem, ItemState
-from app.models.opml import SubscriptionList
+from app.models.accounts.actor import Actor, Permission
+from app.models.imports.imports import ENDED, Brought, Import, ImportItem, ItemState
+from app.models.imports.opml import SubscriptionList
 from app.ports import EventPort, JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id

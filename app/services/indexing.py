@@ -12,8 +12,8 @@ import time
 from app import logs
 from app.errors import StoreError
 from app.gateways.indexing import IndexingGateway
-from app.models.feed import Unindexed
-from app.models.jobs import Job, Queue, Task
+from app.models.feeds.feed import Unindexed
+from app.models.jobs.jobs import Job, Queue, Task
 from app.ports import SearchPort
 
 log = logs.get(__name__)

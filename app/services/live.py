@@ -6,9 +6,9 @@ from app.errors import AuthRequiredError
 from app.gateways.accounts import AccountGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tokens import TokenGateway
-from app.models.actor import Actor, Permission
-from app.models.token import Token
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.token import Token
+from app.models.accounts.user import Session
 from app.ports import EventPort
 from app.services.access import require
 

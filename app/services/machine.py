@@ -8,9 +8,9 @@ from importlib import metadata
 from typing import Any
 
 from app.config import Settings
-from app.models import configuration
-from app.models.actor import Actor, Permission
-from app.models.finding import Finding
+from app.models.accounts.actor import Actor, Permission
+from app.models.operations import settings_view
+from app.models.operations.check_result import Finding
 from app.services.access import require
 
 #: Libraries whose versions are told, beside our own and Python's.
@@ -33,7 +33,7 @@ class MachineService:
     def settings(self, actor: Actor) -> list[dict[str, Any]]:
         """Return one row per setting: ``env``, ``value``, ``default``, ``help``; no secrets."""
         require(actor, Permission.ADMIN_SEE)
-        return configuration.rows(self._settings)
+        return settings_view.rows(self._settings)
 
     def versions(self, actor: Actor) -> list[tuple[str, str]]:
         """Return what runs here, with its version."""

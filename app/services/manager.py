@@ -14,11 +14,19 @@ from app.gateways.reads import ReadGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
-from app.models.actor import Actor, Permission
-from app.models.manager import LOOSE, Condition, ManagerPage, ManagerQuery, ManagerRow, Order, parse_cursor
-from app.models.removal import Returned
-from app.models.stream import MassMarked
-from app.models.subscription import Subscription
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.stream import MassMarked
+from app.models.subscriptions.bulk_edit import (
+    LOOSE,
+    Condition,
+    ManagerPage,
+    ManagerQuery,
+    ManagerRow,
+    Order,
+    parse_cursor,
+)
+from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.undo import Returned
 from app.ports import EventPort
 from app.services.access import require
 from app.services.asking import Asking

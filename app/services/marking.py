@@ -12,10 +12,10 @@ from app.gateways.entries import EntryGateway
 from app.gateways.reads import ReadGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.undos import UndoGateway
-from app.models.actor import Actor, Permission
-from app.models.entry import EntryKey
-from app.models.history import ActionKind, HistoryPage, HistoryPlace, MassAction
-from app.models.stream import MARKED, MassMarked, Snapshot, StreamKind, StreamRef
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
+from app.models.reading.history import ActionKind, HistoryPage, HistoryPlace, MassAction
+from app.models.reading.stream import MARKED, MassMarked, Snapshot, StreamKind, StreamRef
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id

@@ -10,9 +10,9 @@ from app.gateways.moderation import ModerationGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
 from app.gateways.talk import TalkGateway
-from app.models.actor import Actor, Permission
-from app.models.moderation import About, Cases, Reason, Report, Reported
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.user import Session
+from app.models.discussion.moderation import About, Cases, Reason, Report, Reported
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import an_id, some_words

@@ -9,8 +9,8 @@ from typing import Concatenate, ParamSpec
 from app import clock, logs
 from app.errors import StoreError
 from app.gateways.notes import NoteGateway
-from app.models.sharing import STRANGER, Share, Tie
-from app.models.talk import Comment, NoteKind, mentioned
+from app.models.discussion.comments import Comment, NoteKind, mentioned
+from app.models.sharing.sharing import STRANGER, Share, Tie
 from app.ports import EventPort
 from app.services.push import PushService
 

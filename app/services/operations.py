@@ -6,12 +6,12 @@ import re
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
-from app.models import throughput
-from app.models.actor import Actor, Permission
-from app.models.engine import DeadKind, DeadPage, Engine, JobRecord
-from app.models.hours import HOUR_MS, HOURS_KEPT
-from app.models.jobs import Queue
-from app.models.throughput import Hour, Throughput
+from app.models.accounts.actor import Actor, Permission
+from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
+from app.models.jobs.jobs import Queue
+from app.models.operations import throughput
+from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT
+from app.models.operations.throughput import Hour, Throughput
 from app.ports import EnginePort
 from app.services.access import require
 

@@ -8,9 +8,9 @@ from collections.abc import Collection
 from app import logs
 from app.errors import InvalidError
 from app.gateways.packs import PackGateway
-from app.models.actor import Actor, Permission
-from app.models.imports import Import, Pack
-from app.models.opml import Outline
+from app.models.accounts.actor import Actor, Permission
+from app.models.imports.imports import Import, Pack
+from app.models.imports.opml import Outline
 from app.services.access import require
 from app.services.checks import a_text
 from app.services.imports import ImportService

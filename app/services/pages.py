@@ -11,11 +11,11 @@ from app.gateways.sight import Known
 from app.gateways.streams import KeyPage, Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
-from app.models.entry import Entry, EntryKey
-from app.models.sharing import Sharer
-from app.models.stream import MARKED, Cursor, EntryRow, Page, Snapshot, StreamKind
-from app.models.subscription import Subscription
-from app.models.tag import Tag
+from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.stream import MARKED, Cursor, EntryRow, Page, Snapshot, StreamKind
+from app.models.reading.tag import Tag
+from app.models.sharing.sharing import Sharer
+from app.models.subscriptions.subscription import Subscription
 from app.services.finding import Finder
 
 #: Times that a page is filled up where one row stands for several.

@@ -12,9 +12,9 @@ from app.gateways.accounts import AccountGateway
 from app.gateways.people import PeopleGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.tokens import TokenGateway
-from app.models.actor import Actor, Permission, Role
-from app.models.people import Invite, People, Person
-from app.models.user import NewUser, Session, User
+from app.models.accounts.actor import Actor, Permission, Role
+from app.models.accounts.admin_accounts import Invite, People, Person
+from app.models.accounts.user import NewUser, Session, User
 from app.ports import EventPort
 from app.services import passwords
 from app.services.access import Limiter, require, throttle

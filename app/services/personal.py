@@ -11,10 +11,10 @@ from app.errors import EventrError, InvalidError, NotFoundError, TooLargeError
 from app.gateways import personal
 from app.gateways.accounts import AccountGateway
 from app.gateways.personal import LostError, PersonalExportGateway
-from app.models.actor import Actor, Permission
-from app.models.jobs import Job, Queue, Task
-from app.models.personal import ExportState, PersonalExport
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.user import Session
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.privacy.export import ExportState, PersonalExport
 from app.ports import JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.notifying import Notifier

@@ -18,8 +18,8 @@ from app import clock
 from app.config import Settings
 from app.gateways.digest import Digester, crashed
 from app.gateways.feeds import FeedGateway
-from app.models.feed import DueFeed, Feed, FeedPoll, Rest
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.feed import DueFeed, Feed, FeedPoll, Rest
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.ports import EventPort, HostBudget
 from app.services.courtesy import Courtesy, asks_for_rest
 from app.services.pullbatch import Progress, PullBatch, PullResult

@@ -14,8 +14,8 @@ from app import clock, logs
 from app.errors import StoreError
 from app.gateways.digest import Digest, Digester, record_of
 from app.gateways.feeds import FeedGateway
-from app.models.feed import Feed, FeedPoll, FetchRecord, Rest
-from app.models.fetched import Fetched
+from app.models.feeds.feed import Feed, FeedPoll, FetchRecord, Rest
+from app.models.feeds.fetched import Fetched
 
 log = logs.get(__name__)
 

@@ -18,12 +18,12 @@ from app.config import Settings
 from app.errors import ForbiddenError, LaterError, NotFoundError, StoreError
 from app.gateways.devices import DeviceGateway
 from app.gateways.notes import NoteGateway
-from app.models.actor import Actor, Permission
-from app.models.fetched import Fetched, FetchRequest
-from app.models.jobs import Job, Queue, Task
-from app.models.push import TEST, Device, Message, Off, Verdict
-from app.models.talk import Note, NoteKind
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.user import Session
+from app.models.discussion.comments import Note, NoteKind
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.notifications.push import TEST, Device, Message, Off, Verdict
 from app.ports import JobPort
 from app.services.access import Limiter, require, throttle
 from app.services.notifications.notifications import NotificationService

@@ -18,10 +18,10 @@ from app.gateways.streams import Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
 from app.gateways.undos import UndoGateway
-from app.models.actor import Actor, Permission
-from app.models.entry import EntryKey
-from app.models.history import ActionKind, MassAction
-from app.models.stream import (
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
+from app.models.reading.history import ActionKind, MassAction
+from app.models.reading.stream import (
     Article,
     Cursor,
     Marked,
@@ -33,7 +33,7 @@ from app.models.stream import (
     StreamRef,
     Tree,
 )
-from app.models.subscription import Subscription
+from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from app import clock, logs
 from app.config import Settings
 from app.errors import InvalidError, UnsentError
-from app.models import report
-from app.models.hours import HOUR_MS
-from app.models.jobs import Job, Queue, Task
-from app.models.report import Report, Situation
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.operations import hourly_report
+from app.models.operations.hourly_report import Report, Situation
+from app.models.operations.hourly_stats import HOUR_MS
 
 _log = logs.get(__name__)
 
@@ -97,7 +97,7 @@ class ReportService:
 
     def _compose(self, hour: int) -> Report:
         name = urlsplit(self._settings.own_origin).hostname or "here"
-        return report.compose(self._figures.situation(hour), name)
+        return hourly_report.compose(self._figures.situation(hour), name)
 
 
 def _number(moment: dt.datetime) -> int:

@@ -11,9 +11,16 @@ from app.errors import NotFoundError
 from app.gateways.chains import ChainGateway
 from app.gateways.shared import SharedGateway
 from app.gateways.sight import Known
-from app.models.actor import Actor
-from app.models.hub import Document
-from app.models.shared import ChainView, FeedDocument, FeedFormat, SharedItem, SharedPart, Tally
+from app.models.accounts.actor import Actor
+from app.models.sharing.hub import Document
+from app.models.sharing.pages import (
+    ChainView,
+    FeedDocument,
+    FeedFormat,
+    SharedItem,
+    SharedPart,
+    Tally,
+)
 from app.services.checks import a_text, an_id
 from app.services.following import FollowingService, Person
 from app.services.sharing import CURSOR_MAX

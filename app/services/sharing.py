@@ -15,10 +15,19 @@ from app.gateways.entries import EntryGateway
 from app.gateways.feeds import FeedGateway
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sharing import SharingGateway
-from app.models.actor import Actor, Permission
-from app.models.chain import Chain
-from app.models.entry import Entry
-from app.models.sharing import Audience, ChainPage, Origin, Profile, Share, ShareBox, Shared, Sharer
+from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.chain import Chain
+from app.models.reading.entry import Entry
+from app.models.sharing.sharing import (
+    Audience,
+    ChainPage,
+    Origin,
+    Profile,
+    Share,
+    ShareBox,
+    Shared,
+    Sharer,
+)
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_words

@@ -12,9 +12,9 @@ from app.gateways.sight import SightGateway
 from app.gateways.streams import StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
-from app.models.actor import Actor
-from app.models.subscription import Subscription
-from app.models.sync import PartKind, SyncQuery, called
+from app.models.accounts.actor import Actor
+from app.models.subscriptions.subscription import Subscription
+from app.models.sync.sync import PartKind, SyncQuery, called
 
 #: Streams that one question may join or sift by.
 PARTS_MAX = 50

@@ -10,7 +10,7 @@ from app import logs
 from app.config import Settings
 from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
 from app.gateways.accounts import AccountGateway, key_of
-from app.models.user import NewUser, Session, User
+from app.models.accounts.user import NewUser, Session, User
 from app.ports import EventPort
 from app.services import names, passwords
 from app.services.access import Limiter, throttle

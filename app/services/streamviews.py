@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from app import clock, logs
 from app.errors import InvalidError
 from app.gateways.streamviews import StreamViewGateway
-from app.models.actor import Actor, Permission
-from app.models.preferences import Preferences, check
-from app.models.stream import StreamRef
-from app.models.streamview import FIELDS, StreamView, joined, settled
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.preferences import Preferences, check
+from app.models.reading.stream import StreamRef
+from app.models.reading.stream_view import FIELDS, StreamView, joined, settled
 from app.services.access import require
 
 log = logs.get(__name__)

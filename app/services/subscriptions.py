@@ -12,11 +12,11 @@ from app.gateways.feeds import FeedGateway
 from app.gateways.folders import FolderGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.websubs import WebsubGateway
-from app.models.actor import Actor, Permission
-from app.models.feed import Feed, FeedHealth
-from app.models.hosts import host_of
-from app.models.jobs import Refreshed
-from app.models.subscription import Exchanged, ReadState, Subscribed, Subscription
+from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.feed import Feed, FeedHealth
+from app.models.feeds.hosts import host_of
+from app.models.jobs.jobs import Refreshed
+from app.models.subscriptions.subscription import Exchanged, ReadState, Subscribed, Subscription
 from app.ports import EventPort, HostBudget
 from app.services.access import Limiter, require, throttle
 from app.services.asking import Asking

@@ -17,12 +17,12 @@ from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.syncing import SyncGateway
 from app.gateways.syncitems import SyncItemGateway
 from app.gateways.tags import TagGateway
-from app.models.actor import Actor, Permission
-from app.models.entry import EntryKey
-from app.models.folder import Folder
-from app.models.stream import MAX_ID
-from app.models.sync import Place, SyncFeed, SyncItem, SyncQuery, Unread
-from app.models.tag import Tag
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import MAX_ID
+from app.models.reading.tag import Tag
+from app.models.subscriptions.folder import Folder
+from app.models.sync.sync import Place, SyncFeed, SyncItem, SyncQuery, Unread
 from app.services.access import require
 from app.services.shelves import Shelves
 

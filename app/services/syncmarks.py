@@ -15,10 +15,10 @@ from app.gateways.sifting import Shelf
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.syncing import SyncGateway
 from app.gateways.undos import UndoGateway
-from app.models.actor import Actor, Permission
-from app.models.history import ActionKind, MassAction
-from app.models.stream import MassMarked, StreamKind, StreamRef
-from app.models.sync import Part, PartKind, SyncQuery, called
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.history import ActionKind, MassAction
+from app.models.reading.stream import MassMarked, StreamKind, StreamRef
+from app.models.sync.sync import Part, PartKind, SyncQuery, called
 from app.ports import EventPort
 from app.services.access import require
 from app.services.shelves import Shelves

@@ -9,9 +9,9 @@ from app.errors import InvalidError
 from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.tags import TagGateway
-from app.models.actor import Actor, Permission
-from app.models.search import QUERY_MAX, parse, tidy
-from app.models.tag import SavedSearch, Tag, key_of, normal
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.search import QUERY_MAX, parse, tidy
+from app.models.reading.tag import SavedSearch, Tag, key_of, normal
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, an_id, some_ids

@@ -12,10 +12,10 @@ from app.gateways.changes import ChangeGateway
 from app.gateways.entries import EntryGateway
 from app.gateways.sight import Known
 from app.gateways.talk import TalkGateway
-from app.models.actor import Actor, Permission
-from app.models.entry import EntryKey
-from app.models.sharing import Share
-from app.models.talk import Comment, Face, Talk, Thread, Topic
+from app.models.accounts.actor import Actor, Permission
+from app.models.discussion.comments import Comment, Face, Talk, Thread, Topic
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id, some_ids, some_words
 from app.services.notifying import Notifier

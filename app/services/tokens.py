@@ -10,9 +10,9 @@ from app.config import Settings
 from app.errors import N_, AuthRequiredError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.accounts import AccountGateway
 from app.gateways.tokens import TokenGateway, auth_of
-from app.models.actor import Actor, Permission
-from app.models.token import Caller, Quota, Scope, Token, TokenKind
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.token import Caller, Quota, Scope, Token, TokenKind
+from app.models.accounts.user import Session
 from app.ports import EventPort
 from app.services.access import Limiter, require, throttle
 from app.services.checks import a_text, an_id

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.gateways.streams import Sources
-from app.models.folder import Folder, parents
-from app.models.order import rank
-from app.models.stream import Tree, TreeFeed, TreeFolder
-from app.models.subscription import TOP
+from app.models.reading.stream import Tree, TreeFeed, TreeFolder
+from app.models.subscriptions.folder import Folder, parents
+from app.models.subscriptions.sort_key import rank
+from app.models.subscriptions.subscription import TOP
 
 
 def build_tree(

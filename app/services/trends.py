@@ -5,8 +5,8 @@ from __future__ import annotations
 from app import clock
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.trends import TrendGateway
-from app.models.actor import Actor, Permission
-from app.models.trends import Alike, Trend
+from app.models.accounts.actor import Actor, Permission
+from app.models.sharing.trends import Alike, Trend
 from app.services.access import require
 
 #: People shown.

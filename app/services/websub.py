@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from app import clock, logs
 from app.errors import NotFoundError, StoreError
 from app.gateways.websubs import WebsubGateway, intent_of
-from app.models.fetched import Fetched, FetchRequest
-from app.models.jobs import Job, Queue, Task
-from app.models.websub import PushPull
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.websub import PushPull
+from app.models.jobs.jobs import Job, Queue, Task
 from app.ports import JobPort
 from app.services.pull import PullService
 from app.services.pullbatch import PullResult

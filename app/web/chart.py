@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.feed import FetchRecord
+from app.models.feeds.feed import FetchRecord
 
 #: Units of the drawing: an hour is 30 wide; what is to come takes the last sixth.
 WIDTH, BARS = 720, 44

@@ -10,8 +10,8 @@ from flask import current_app, g
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError
-from app.models.actor import Actor
-from app.models.user import Session, User
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import Session, User
 from app.web.assets import Assets
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 
-from app.models.throughput import Slot
+from app.models.operations.throughput import Slot
 
 #: Units of the drawing: a quarter of an hour is 10 wide.
 STEP = 10

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.models.search import Note, SearchQuery, Term, Where, Why, parse
-from app.models.stream import Looked, StreamKind, StreamRef
-from app.models.words import spans
+from app.models.reading.search import Note, SearchQuery, Term, Where, Why, parse
+from app.models.reading.stream import Looked, StreamKind, StreamRef
+from app.models.reading.tokenizer import spans
 
 #: Wider searches offered at once.
 WIDER = 3

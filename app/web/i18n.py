@@ -18,7 +18,7 @@ from flask import Flask, g, has_request_context, request
 from flask_babel import Babel, Domain, gettext
 
 from app.errors import EventrError, feed_sentence, filled, search_sentence
-from app.models.preferences import time_zones
+from app.models.accounts.preferences import time_zones
 from app.runtime import translations
 from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudo
 from app.web import problems

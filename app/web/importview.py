@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import flask_babel
 
-from app.models.imports import Import, ImportItem, ImportState, ItemState, paths
+from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, paths
 from app.web.render import feed_words
 
 

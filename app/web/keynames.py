@@ -12,7 +12,7 @@ import re
 from flask_babel import lazy_gettext
 
 from app.errors import InvalidError
-from app.models.preferences import KEY_LENGTH
+from app.models.accounts.preferences import KEY_LENGTH
 
 #: Keys of one action; more would only hide what is free.
 AT_MOST = 3

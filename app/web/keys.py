@@ -12,7 +12,7 @@ from typing import Any
 from flask_babel import lazy_gettext
 
 from app.errors import InvalidError
-from app.models.preferences import Preferences
+from app.models.accounts.preferences import Preferences
 from app.web import keynames
 from app.web.keynames import shown, strokes
 

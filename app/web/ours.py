@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import request
 
-from app.models import ours
+from app.models.sharing import own_addresses
 from app.web import hosts
 from app.web.context import web
 
@@ -15,5 +15,5 @@ def handle_in(text: str) -> str | None:
     Raises:
         InvalidError: it is an address of this server, and of nobody's page.
     """
-    here = ours.plain(hosts.place(request).lower(), request.scheme)
-    return ours.handle_at(text, {ours.host_of(web().base_url), here})
+    here = own_addresses.plain(hosts.place(request).lower(), request.scheme)
+    return own_addresses.handle_at(text, {own_addresses.host_of(web().base_url), here})

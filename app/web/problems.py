@@ -10,8 +10,8 @@ from flask import Response, g, request
 from flask_babel import gettext as _
 
 from app.errors import AuthRequiredError, EventrError, ForbiddenError, RateLimitedError
-from app.models.actor import Permission
-from app.models.token import SCOPES
+from app.models.accounts.actor import Permission
+from app.models.accounts.token import SCOPES
 
 PREFIX = "/api/v1/"
 TYPE = "application/problem+json"

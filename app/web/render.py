@@ -11,13 +11,13 @@ from flask_babel import gettext as _
 from markupsafe import Markup
 
 from app.errors import N_, feed_fix, outside_word
-from app.models.actor import Permission
-from app.models.feed import FetchRecord
-from app.models.folder import folder_paths
-from app.models.imports import Import
-from app.models.preferences import Preferences
-from app.models.sharing import Link
-from app.models.stream import Tree
+from app.models.accounts.actor import Permission
+from app.models.accounts.preferences import Preferences
+from app.models.feeds.feed import FetchRecord
+from app.models.imports.imports import Import
+from app.models.reading.stream import Tree
+from app.models.sharing.sharing import Link
+from app.models.subscriptions.folder import folder_paths
 from app.web import chart, embeds, finding, i18n, keynames, keys, present, treeview, views
 from app.web.context import services, user, web
 from app.web.csrf import FIELD

@@ -12,7 +12,7 @@ import zlib
 from flask_babel import gettext as _
 from markupsafe import Markup, escape
 
-from app.models.stream import Tree, TreeFeed, TreeFolder
+from app.models.reading.stream import Tree, TreeFeed, TreeFolder
 
 #: Colours of the letter tiles; ``static/css/tree.css`` has the same number.
 HUES = 10

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from app.web import schemas
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from flask_babel import gettext as _
 
-from app.models.stream import StreamKind, StreamRef, Tree, TreeFeed, TreeFolder
-from app.models.tag import Tag
+from app.models.reading.stream import StreamKind, StreamRef, Tree, TreeFeed, TreeFolder
+from app.models.reading.tag import Tag
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

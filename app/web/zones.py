@@ -9,7 +9,7 @@ from babel.dates import get_timezone_location
 from flask_babel import gettext as _
 
 from app.errors import N_
-from app.models.preferences import time_zones
+from app.models.accounts.preferences import time_zones
 
 _REGIONS = {
     "Africa": N_("Africa"),

@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.support.reader import add_user, follow
 
 READ, STARRED = "user/-/state/com.google/read", "user/-/state/com.google/starred"

@@ -13,7 +13,7 @@ import pytest
 from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.api.conftest import READ, READING, STARRED, Reader, password_of
 
 Connect = Callable[..., Reader]

@@ -15,8 +15,8 @@ from pymongo.database import Database
 from app import clock, create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Actor, Role
-from app.models.token import Token, TokenKind
+from app.models.accounts.actor import Actor, Role
+from app.models.accounts.token import Token, TokenKind
 from app.services.passwords import Hasher
 from bench.reading import USER, Dataset
 from tests.api.conftest import READ, READING, STARRED, Reader

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.api.conftest import password_of
 from tests.support.reader import pull, rss
 

@@ -11,8 +11,8 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor, Role
-from app.models.sync import Part, PartKind
+from app.models.accounts.actor import Actor, Role
+from app.models.sync.sync import Part, PartKind
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.support.reader import pull, rss
 

@@ -10,9 +10,9 @@ import pytest
 from app.bootstrap.services import Services
 from app.errors import AuthRequiredError, ForbiddenError, InvalidError
 from app.gateways.tokens import auth_of
-from app.models.actor import Actor, Permission
-from app.models.token import Scope
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.token import Scope
+from app.models.accounts.user import Session
 from app.services.sign_in import Client
 from tests.support.reader import add_user
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.api.conftest import READING, Reader
 from tests.support.reader import add_user, follow
 

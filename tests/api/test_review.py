@@ -12,9 +12,9 @@ from flask import Flask
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.sharing import Audience
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.sharing.sharing import Audience
 from app.web.pages.apps import SCOPES
 from tests.api.conftest import password_of
 from tests.api.rest.conftest import Program, token_for

@@ -12,10 +12,10 @@ from flask import Flask
 
 from app import clock, create_app
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.discovery import Discovered
-from app.models.folder import PlaceMode
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.feeds.discovery import Discovered
+from app.models.sharing.sharing import Audience
+from app.models.subscriptions.folder import PlaceMode
 from app.services.subscriptions import FOLDERS_MAX
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People

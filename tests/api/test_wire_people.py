@@ -10,8 +10,8 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.api.conftest import READ, READING, STARRED, Reader
 from tests.social.conftest import People
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Role
+from app.models.accounts.actor import Role
 from tests.browser.conftest import PHONE, Site
 from tests.browser.test_keys import stop_clock
 from tests.support import operations

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.models.probes import PROBES
+from app.models.operations.proxy_probes import PROBES
 from app.services.sign_in import Client
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_screens import _faults, _unroll

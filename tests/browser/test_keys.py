@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from app.models.actor import Actor, Role
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor, Role
+from app.models.sharing.sharing import Audience
 from app.web import keynames, keys
 from tests.browser.conftest import Site
 from tests.support.reader import add_user, pull, rss

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
-from app.models.actor import Actor
-from app.models.stream import StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamRef
 from tests.browser.conftest import Site
 from tests.support.reader import add_user, pull, rss
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor, Role
+from app.models.accounts.actor import Actor, Role
 from tests.browser.conftest import log_in
 from tests.conftest import CHROMIUM_ARGS, NO_OTHERS
 from tests.data.test_imports import listed

@@ -19,8 +19,8 @@ import redis
 from playwright.sync_api import Browser, BrowserContext, Worker, expect
 
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.push import Device
+from app.models.accounts.actor import Actor
+from app.models.notifications.push import Device
 from tests.browser.conftest import Site, recognised, watched
 from tests.conftest import CHROMIUM_ARGS
 from tests.push import conftest as push

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_keys import press
 from tests.support.reader import add_user, pull, rss

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app import clock
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.browser.conftest import PHONE, Site
 from tests.browser.test_keys import press
 from tests.support.reader import add_user, elsewhere, pull, rss

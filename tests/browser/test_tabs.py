@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.support.reader import add_user
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.browser.conftest import Site
 from tests.social.conftest import People
 from tests.support.reader import add_user

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.browser.conftest import Site, log_in
 from tests.browser.test_list_rules import URLS, read_ones, subscribe
 from tests.support.reader import add_user, pull, rss

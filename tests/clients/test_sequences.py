@@ -15,8 +15,8 @@ import pytest
 from app import embedded
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.api.conftest import password_of
 from tests.clients.sequences import desktop, fever, pocket
 from tests.clients.sequences.wire import App, Shown

@@ -14,22 +14,22 @@ import redis
 from app.adapters.redis.events import RedisEvents
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.jobs import support
 from tests.support import live
 from tests.support.refusal import refusing
 
 #: Keys without an expiry, by their beginning, and what bounds them.
 BOUNDED = {
-    keys.QUEUES: "one name per queue",
-    keys.EVENTS: "newest 20,000 or so",
-    keys.DEAD: "newest dead_max",
-    keys.FINISHED: "job ids, cut by each finish",
-    keys.FAILED: "job ids, cut by each finish",
-    keys.RQ_WORKERS: "one name per worker that lives",
-    keys.WORKERS: "one name per worker that lives",
-    keys.MANAGERS: "one name per manager that lives",
+    redis_keys.QUEUES: "one name per queue",
+    redis_keys.EVENTS: "newest 20,000 or so",
+    redis_keys.DEAD: "newest dead_max",
+    redis_keys.FINISHED: "job ids, cut by each finish",
+    redis_keys.FAILED: "job ids, cut by each finish",
+    redis_keys.RQ_WORKERS: "one name per worker that lives",
+    redis_keys.WORKERS: "one name per worker that lives",
+    redis_keys.MANAGERS: "one name per manager that lives",
     "eventr:totals": "one number per counter",
     "selftest:": "of the tests",
 }
@@ -49,7 +49,7 @@ def test_start_progress_result_and_failure_are_reported_by_real_workers(
         outcomes = {o.id: o for o in jobs.await_many(tickets, 60)}
     assert [outcomes[t.id].error for t in tickets] == [None, "not_a_feed", "unexpected"]
     kinds = collections.defaultdict(list)
-    rows: Any = redis_client.xrange(keys.EVENTS)
+    rows: Any = redis_client.xrange(redis_keys.EVENTS)
     for _, row in rows:
         kinds[row[b"id"].decode()].append(row[b"kind"].decode())
     good, bad, again = (kinds[ticket.id] for ticket in tickets)
@@ -81,12 +81,14 @@ def test_nothing_stays_in_redis_for_ever(settings: Settings, redis_client: redis
     lasting = {key.decode() for key in redis_client.scan_iter(count=1000) if redis_client.ttl(key) == -1}
     assert {key for key in lasting if not key.startswith(tuple(BOUNDED))} == set()
     # The bounds hold: who has gone is not kept, and what is cut by age is no more than was run.
-    for name in (keys.WORKERS, keys.RQ_WORKERS, keys.MANAGERS):
+    for name in (redis_keys.WORKERS, redis_keys.RQ_WORKERS, redis_keys.MANAGERS):
         assert not redis_client.exists(name.rstrip(":")), name
-    assert redis_client.xlen(keys.EVENTS) < keys.EVENTS_KEPT
+    assert redis_client.xlen(redis_keys.EVENTS) < redis_keys.EVENTS_KEPT
     everything = {key.decode() for key in redis_client.scan_iter(count=1000)}
-    assert {keys.PEOPLE, keys.follows(7)} <= everything - lasting
-    assert {key for key in everything if key.startswith((keys.JOB, keys.RESULTS))}.isdisjoint(lasting)
+    assert {redis_keys.PEOPLE, redis_keys.follows(7)} <= everything - lasting
+    assert {key for key in everything if key.startswith((redis_keys.JOB, redis_keys.RESULTS))}.isdisjoint(
+        lasting
+    )
 
 
 def test_a_controller_outlasts_a_redis_that_refuses_to_write(

@@ -15,9 +15,9 @@ from app.adapters.redis.events import QUIET, RedisEvents
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError, StoreError
-from app.models import keys
-from app.models.events import Pass
-from app.models.stream import StreamRef
+from app.models.jobs import redis_keys
+from app.models.notifications.events import Pass
+from app.models.reading.stream import StreamRef
 from controller.people import place, unpacked
 from tests.support.reader import add_user, follow
 
@@ -25,8 +25,8 @@ KEY = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"
 
 
 def _told(client: redis.Redis) -> list[tuple[str, int | None, Any]]:
-    rows: list[Any] = client.xrange(keys.PEOPLE)  # type: ignore[assignment]
-    client.delete(keys.PEOPLE)
+    rows: list[Any] = client.xrange(redis_keys.PEOPLE)  # type: ignore[assignment]
+    client.delete(redis_keys.PEOPLE)
     return [
         (
             row[b"kind"].decode(),
@@ -78,11 +78,11 @@ def test_a_pull_without_news_tells_nothing(services: Services, redis_client: red
 
 def test_the_stream_is_bounded_and_forgets(settings: Settings, redis_client: redis.Redis) -> None:
     events = RedisEvents(settings)
-    for number in range(keys.PEOPLE_KEPT + 500):
+    for number in range(redis_keys.PEOPLE_KEPT + 500):
         events.counts(number)
     events.close()
-    assert redis_client.xlen(keys.PEOPLE) <= keys.PEOPLE_KEPT + 200  # whole nodes are cut off
-    assert 0 < redis_client.ttl(keys.PEOPLE) <= keys.PEOPLE_SECONDS
+    assert redis_client.xlen(redis_keys.PEOPLE) <= redis_keys.PEOPLE_KEPT + 200  # whole nodes are cut off
+    assert 0 < redis_client.ttl(redis_keys.PEOPLE) <= redis_keys.PEOPLE_SECONDS
 
 
 def test_without_redis_events_are_dropped_and_nothing_else(
@@ -106,10 +106,10 @@ def test_what_follows_a_position_lies_behind_it(settings: Settings, redis_client
     """Also in a stream that is empty, and within the same millisecond."""
     events = RedisEvents(settings)
     for _ in range(300):
-        redis_client.delete(keys.PEOPLE)
+        redis_client.delete(redis_keys.PEOPLE)
         at = events.position()
         events.counts(1)
-        rows: Any = redis_client.xrange(keys.PEOPLE)
+        rows: Any = redis_client.xrange(redis_keys.PEOPLE)
         assert place(rows[0][0].decode()) > place(at)
     events.close()
 
@@ -133,11 +133,11 @@ def test_a_pass_names_the_user_and_where_his_feeds_were_read(
     assert session is not None
     text = services.live.admit(ann, session[0])
     found = Pass.read(services.settings.secret_key, text, 60)
-    rows: Any = redis_client.xrevrange(keys.PEOPLE, count=1)
+    rows: Any = redis_client.xrevrange(redis_keys.PEOPLE, count=1)
     assert found == Pass(ann.user_id, rows[0][0].decode())
-    raw: Any = redis_client.get(keys.follows(ann.user_id))
+    raw: Any = redis_client.get(redis_keys.follows(ann.user_id))
     assert list(unpacked(raw)) == services.gateways.subscriptions.feed_ids(ann.user_id)
-    assert 60 <= redis_client.ttl(keys.follows(ann.user_id)) <= 180
+    assert 60 <= redis_client.ttl(redis_keys.follows(ann.user_id)) <= 180
 
 
 @pytest.mark.parametrize("forged", ["", "x", "WzEsIjAtMCJd.aaaa.bbbb", "ü", "a" * 5000])

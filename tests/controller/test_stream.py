@@ -12,8 +12,8 @@ import redis
 
 from app.adapters.redis.events import RedisEvents
 from app.config import Settings
-from app.models import keys
-from app.models.events import ENDS, Pass
+from app.models.jobs import redis_keys
+from app.models.notifications.events import ENDS, Pass
 from controller.people import RECENT
 from tests.support import live
 
@@ -107,7 +107,7 @@ def test_what_a_page_shows_already_is_not_told_when_the_controller_reads_it_late
     with live.listening(settings.events_port, f"/events?pass={pages}") as ann:
         events.counts(ANN)
         events.new({1: 5})
-        redis_client.xadd(keys.PEOPLE, {"kind": "new", "data": '{"1":2}'}, id=f"{shown}-1")
+        redis_client.xadd(redis_keys.PEOPLE, {"kind": "new", "data": '{"1":2}'}, id=f"{shown}-1")
         at, kind, data = ann.next()
     assert (at, kind, data["feeds"]) == (f"{shown}-1", "new", {"1": 2})
 
@@ -212,7 +212,7 @@ def test_a_pass_runs_out(settings: Settings, inside: Inside) -> None:
     inside(events_pass_ttl=5)
     from itsdangerous import TimestampSigner
 
-    from app.models import events as module
+    from app.models.notifications import events as module
 
     class Earlier(TimestampSigner):
         def get_timestamp(self) -> int:
@@ -377,7 +377,7 @@ def test_W08_a_session_that_began_after_an_end_is_not_ended_by_it(
     later = int(events.position().partition("-")[0]) + 3_600_000
     with live.listening(settings.events_port, "/events?pass=" + events.admit(ANN, [], f"{later}-0")) as ann:
         events.ends(ANN)
-        redis_client.xadd(keys.PEOPLE, {"kind": "counts", "user": ANN, "data": "{}"}, id=f"{later}-1")
+        redis_client.xadd(redis_keys.PEOPLE, {"kind": "counts", "user": ANN, "data": "{}"}, id=f"{later}-1")
         assert ann.next() == (f"{later}-1", "counts", {})
 
 
@@ -398,7 +398,7 @@ def test_W08_a_pass_whose_time_is_forgotten_opens_nothing(
     before = _url(events, ANN)
     with redis_client.pipeline(transaction=False) as pipe:
         for _ in range(RECENT + 1):
-            pipe.xadd(keys.PEOPLE, {"kind": "counts", "user": BOB})
+            pipe.xadd(redis_keys.PEOPLE, {"kind": "counts", "user": BOB})
         pipe.execute()
     inside()
     with live.listening(settings.events_port, before) as ann:
@@ -422,7 +422,7 @@ def test_W08_an_end_is_told_also_when_events_have_failed_before(
     with live.listening(settings.events_port, before[1]) as late:
         assert late.status == 401
     # What could not be told then was told with it.
-    told = [fields for _, fields in events._client.xrange(keys.PEOPLE)]
+    told = [fields for _, fields in events._client.xrange(redis_keys.PEOPLE)]
     assert {int(fields[b"user"]) for fields in told if fields[b"kind"] == ENDS.encode()} == {ANN, BOB}
 
 

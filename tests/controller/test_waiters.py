@@ -20,8 +20,8 @@ from redis.asyncio.connection import AbstractConnection, ConnectionPool
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Outcome, Queue, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from controller import client, line, results
 from controller.client import AsyncResultReader, ResultReader
 from tests.jobs import support
@@ -205,7 +205,7 @@ def test_failures_and_lost_jobs_come_over_the_hub(
     bad, gone = jobs.enqueue_many(_echoes(2))
     (taken, _) = desk.take(2, {}, ())
     desk.finish([endings.failed(taken, endings.BadJobError("bad_result", "A sentence."), settings)])
-    redis_client.delete(keys.job(gone.id))
+    redis_client.delete(redis_keys.job(gone.id))
     found = {outcome.id: outcome for outcome in jobs.await_many([bad, gone], 60)}
     assert found[bad.id] == Outcome(bad.id, None, "bad_result", "A sentence.")
     assert found[gone.id].error == "lost"

@@ -10,9 +10,9 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.entry import EntryChange, NewEntry
-from app.models.feed import FeedFields, FeedUpdate, StoreResult
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import FeedFields, FeedUpdate, StoreResult
+from app.models.reading.entry import EntryChange, NewEntry
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=clock.UTC)
 

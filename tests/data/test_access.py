@@ -12,9 +12,9 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.errors import ForbiddenError, InvalidError, NotFoundError
-from app.models import actor as actors
-from app.models.actor import Actor, Role
-from app.models.stream import Marked, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.accounts import actor as actors
+from app.models.accounts.actor import Actor, Role
+from app.models.reading.stream import Marked, Sort, StreamKind, StreamQuery, StreamRef
 from app.services import folders, imports, packs, reading, subscriptions
 from tests.data.conftest import World
 

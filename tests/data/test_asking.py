@@ -11,9 +11,9 @@ import redis
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import RateLimitedError
-from app.models import keys
-from app.models.actor import Actor
-from app.models.jobs import Queue
+from app.models.accounts.actor import Actor
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
 from app.services.asking import BATCH, BATCHES
 from tests.data.conftest import World
 
@@ -26,7 +26,7 @@ def share(services: Services) -> int:
 
 
 def _waiting(client: redis.Redis) -> int:
-    length: Any = client.llen(keys.queue(Queue.PULL))
+    length: Any = client.llen(redis_keys.queue(Queue.PULL))
     return int(length)
 
 
@@ -91,7 +91,7 @@ def test_many_feeds_are_checked_by_few_jobs(
 ) -> None:
     count = BATCH * BATCHES + 30
     _follow(services, alice, "feed", count)
-    redis_client.delete(keys.queue(Queue.PULL))
+    redis_client.delete(redis_keys.queue(Queue.PULL))
     db.feeds.update_many({}, {"$set": {"next_check_at": clock.now() + MONTH}})
     db.feeds.update_many({"url": {"$regex": "5"}}, {"$set": {"next_check_at": None}})  # gone, some time ago
     asked = services.subscriptions.refresh(alice)

@@ -10,10 +10,10 @@ from app import clock
 from app.bootstrap.services import Services
 from app.gateways import bodies, entries
 from app.mappers import entrybodies
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.feed import FeedUpdate
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import FeedUpdate
+from app.models.reading.entry import NewEntry
+from app.models.reading.stream import StreamQuery, StreamRef
 
 ALICE = Actor(1)
 RAW = "<p onclick=x>Hello <i>you</i></p>"

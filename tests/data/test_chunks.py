@@ -16,8 +16,8 @@ from app.config import Settings
 from app.feeds import news as reading
 from app.feeds.parse import Limits, parse
 from app.gateways.digest import Digest, Digester
-from app.models.feed import UNSET, Feed, FeedFields
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.feed import UNSET, Feed, FeedFields
+from app.models.feeds.fetched import Fetched, FetchRequest
 from tests.feeds.mutate import mutate
 from tests.support.corpus import Row, genuine_feeds
 from tests.support.edits import EDITS, cut, edited

@@ -11,8 +11,8 @@ import pytest
 from app.config import Settings
 from app.errors import FetchError
 from app.gateways.digest import MOVES, Digest, Digester
-from app.models.feed import UNSET, Feed, FeedFields
-from app.models.fetched import Fetched, FetchRequest, Validators
+from app.models.feeds.feed import UNSET, Feed, FeedFields
+from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from tests.support import corpus
 
 NOW = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)

@@ -16,9 +16,9 @@ from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError
 from app.feeds import schedule
 from app.feeds.urls import url_key
-from app.models.actor import Actor, Role
-from app.models.discovery import Discovered, Discovery, FoundFeed
-from app.models.jobs import Job, Queue, State, Task
+from app.models.accounts.actor import Actor, Role
+from app.models.feeds.discovery import Discovered, Discovery, FoundFeed
+from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World

@@ -18,14 +18,14 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways.websubs import intent_of
 from app.mappers import indexes
-from app.models.actor import Actor
-from app.models.entry import EntryChange
-from app.models.feed import FetchRecord
-from app.models.fetched import Fetched
-from app.models.imports import ItemChange, ItemState
-from app.models.preferences import Preferences
-from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
-from app.models.websub import Heard, PushPull
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import Preferences
+from app.models.feeds.feed import FetchRecord
+from app.models.feeds.fetched import Fetched
+from app.models.feeds.websub import Heard, PushPull
+from app.models.imports.imports import ItemChange, ItemState
+from app.models.reading.entry import EntryChange
+from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from tests.data.conftest import NOW, World, guid
 
 Doc = dict[str, Any]

@@ -33,15 +33,15 @@ from app.errors import (
 from app.feeds import opml
 from app.gateways.erasing import STRAGGLERS
 from app.gateways.imports import TRIES
-from app.models import keys
-from app.models.actor import Actor
-from app.models.fetched import Fetched, FetchRequest
-from app.models.folder import PlaceMode
-from app.models.imports import Import, ImportState, ItemState
-from app.models.jobs import Outcome, Queue, Ticket
-from app.models.opml import Outline
-from app.models.sharing import Audience
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.imports.imports import Import, ImportState, ItemState
+from app.models.imports.opml import Outline
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Outcome, Queue, Ticket
+from app.models.sharing.sharing import Audience
+from app.models.subscriptions.folder import PlaceMode
 from app.services.pull import PullService
 from tests.support import corpus
 from tests.support.reader import Canned, rss
@@ -67,8 +67,8 @@ class Pulling:
     async def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
         for ticket in tickets:
             job = RqJob.fetch(ticket.id, connection=self._client, serializer=JSONSerializer)
-            self._client.lrem(keys.queue(Queue.PULL), 0, ticket.id)
-            self._client.delete(keys.job(ticket.id))
+            self._client.lrem(redis_keys.queue(Queue.PULL), 0, ticket.id)
+            self._client.delete(redis_keys.job(ticket.id))
             self.pulled += job.kwargs["feed_ids"]
             await self.pull.pull(job.kwargs["feed_ids"], self.answers)
             yield Outcome(ticket.id)

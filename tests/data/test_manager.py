@@ -11,10 +11,10 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
 from app.feeds import schedule
-from app.models.actor import Actor
-from app.models.folder import PlaceMode
-from app.models.manager import Condition, ManagerQuery, Order
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, Order
+from app.models.subscriptions.folder import PlaceMode
 from tests.data.conftest import NOW, World, new_entry
 
 ALL = StreamRef.parse("all")

@@ -10,9 +10,9 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import ConflictError, InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.history import ActionKind
-from app.models.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.history import ActionKind
+from app.models.reading.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
 from tests.data.conftest import NOW, World
 
 ALL = StreamRef.parse("all")

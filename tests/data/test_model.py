@@ -21,8 +21,8 @@ from hypothesis.stateful import (
 from app import clock
 from app.bootstrap.services import Services
 from app.gateways import merge
-from app.models.actor import Actor
-from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
 from tests.data.conftest import NOW, World
 
 ALICE = Actor(1_700_000_000_000_001)

@@ -21,11 +21,11 @@ from app.errors import StoreError
 from app.mappers import ids
 from app.mappers.entries import Numbered
 from app.mappers.feeds import FeedMapper
-from app.models.actor import Actor
-from app.models.entry import EntryChange
-from app.models.feed import FeedFields, FeedUpdate, StoreResult
-from app.models.parsed import Enclosure
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import FeedFields, FeedUpdate, StoreResult
+from app.models.feeds.parsed import Enclosure
+from app.models.reading.entry import EntryChange
+from app.models.reading.stream import StreamQuery, StreamRef
 from tests.data.conftest import NOW, World, guid, new_entry
 
 Db = Database[dict[str, Any]]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.gateways.places import room
-from app.models.order import LONG, between, spread
+from app.models.subscriptions.sort_key import LONG, between, spread
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=200))

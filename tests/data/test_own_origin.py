@@ -13,11 +13,11 @@ from app.config import Settings
 from app.feeds.sanitize import sanitize
 from app.gateways import bodies, entries
 from app.gateways.digest import Digester
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.feed import Feed, FeedUpdate
-from app.models.fetched import Fetched, FetchRequest
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import Feed, FeedUpdate
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.reading.entry import NewEntry
+from app.models.reading.stream import StreamQuery, StreamRef
 
 OURS = dataclasses.replace(Settings(), base_url="https://reader.example")
 HTML = '<p>Hi <img src="https://reader.example/logout"><img src="https://b.example/x.png"></p>'

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.folder import Folder, PlaceMode
-from app.models.stream import Tree, TreeFolder
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import Tree, TreeFolder
+from app.models.subscriptions.folder import Folder, PlaceMode
 from app.services.tree import build_tree
 from tests.data.conftest import World
 

@@ -21,10 +21,10 @@ from app.feeds.parse import parse
 from app.gateways.digest import Digester
 from app.mappers import entrybodies
 from app.mappers.entries import Numbered
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.feed import DueFeed, Feed, FeedFields, FeedUpdate, Rest, StoreResult
-from app.models.fetched import Fetched, FetchRequest
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, Rest, StoreResult
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.reading.entry import NewEntry
 from app.services import pullbatch
 from app.services.pull import HOST_SHARE, PullService, batches
 from app.services.pullbatch import PullResult

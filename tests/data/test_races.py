@@ -15,11 +15,11 @@ from app.bootstrap.services import Services
 from app.errors import NotFoundError, StoreError
 from app.feeds import opml
 from app.mappers import ids, store
-from app.models.actor import Actor
-from app.models.opml import Outline
-from app.models.stream import StreamKind, StreamQuery, StreamRef
-from app.models.subscription import Subscription
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.imports.opml import Outline
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.models.subscriptions.subscription import Subscription
 from tests.data.conftest import NOW, World, new_entry
 
 
@@ -166,7 +166,7 @@ def test_a_mark_counts_as_reading_once_a_day(
 def test_a_screen_never_shows_rows_that_its_tree_does_not_count(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.models.stream import StreamQuery, StreamRef
+    from app.models.reading.stream import StreamQuery, StreamRef
     from tests.support.reader import SAMPLE, follow
 
     actor = Actor(1)

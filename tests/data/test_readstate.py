@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from app.clock import UTC
 from app.mappers import packing, readstates
-from app.models.stream import SourceFeed
-from app.models.subscription import Gone, ReadState, StartRule, from_words, make_state, mask_of
+from app.models.reading.stream import SourceFeed
+from app.models.subscriptions.subscription import (
+    Gone,
+    ReadState,
+    StartRule,
+    from_words,
+    make_state,
+    mask_of,
+)
 
 LAST = 200
 seqs = st.sets(st.integers(1, LAST))

@@ -9,8 +9,8 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamQuery, StreamRef
 from tests.data.conftest import World, new_entry
 
 ALL = StreamRef.parse("all")

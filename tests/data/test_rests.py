@@ -11,8 +11,8 @@ from app import clock
 from app.bootstrap.services import Services
 from app.gateways.digest import Digester
 from app.mappers.feedstates import ALIKE
-from app.models.feed import FetchRecord, Rest
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.feed import FetchRecord, Rest
+from app.models.feeds.fetched import Fetched, FetchRequest
 
 HOUR = dt.timedelta(hours=1)
 

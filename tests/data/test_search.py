@@ -13,11 +13,11 @@ from pymongo.database import Database
 
 from app import clock
 from app.gateways import textsearch
-from app.models.actor import Actor
-from app.models.entry import EntryChange, EntryKey, NewEntry
-from app.models.search import Searchable, Term, Wanted, Where
-from app.models.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
-from app.models.words import words
+from app.models.accounts.actor import Actor
+from app.models.reading.entry import EntryChange, EntryKey, NewEntry
+from app.models.reading.search import Searchable, Term, Wanted, Where
+from app.models.reading.stream import Show, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.tokenizer import words
 from tests.data.conftest import NOW, World, guid
 
 

@@ -10,9 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import InvalidError
-from app.models.search import QUERY_MAX, Name, Term, Where, Why, decoded, encoded, parse, tidy
-from app.models.stream import REF_MAX, StreamKind, StreamRef
-from app.models.words import spans, words
+from app.models.reading.search import (
+    QUERY_MAX,
+    Name,
+    Term,
+    Where,
+    Why,
+    decoded,
+    encoded,
+    parse,
+    tidy,
+)
+from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
+from app.models.reading.tokenizer import spans, words
 
 _PIECES = st.sampled_from(
     ['"', "-", ":", "title:", "is:", "before:", "is:unread", "a", "日本", " ", "é", "\\"]

@@ -14,9 +14,9 @@ from app.bootstrap.services import Services
 from app.errors import NotFoundError, TooLargeError
 from app.gateways import merge, merging
 from app.mappers import subscriptions
-from app.models.actor import Actor
-from app.models.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
-from app.models.subscription import make_state
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.subscriptions.subscription import make_state
 from tests.data.conftest import NOW, World, guid, new_entry
 
 ALL = StreamRef(StreamKind.ALL)

@@ -11,10 +11,10 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import InvalidError
-from app.models.actor import Actor
-from app.models.preferences import Preferences
-from app.models.stream import Show, Sort, StreamQuery, StreamRef
-from app.models.streamview import StreamView
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import Preferences
+from app.models.reading.stream import Show, Sort, StreamQuery, StreamRef
+from app.models.reading.stream_view import StreamView
 from tests.data.conftest import World
 from tests.data.test_marking import follow
 

@@ -17,9 +17,9 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import ExistsError, InvalidError, NotFoundError, TooLargeError
-from app.models.actor import Actor
-from app.models.stream import Sort, StreamKind, StreamQuery, StreamRef
-from app.models.tag import key_of, normal
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.tag import key_of, normal
 from tests.data.conftest import NOW, World
 
 

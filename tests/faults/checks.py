@@ -15,7 +15,7 @@ import psutil
 import redis
 from pymongo.database import Database
 
-from app.models import keys
+from app.models.jobs import redis_keys
 from tests.support.up import living
 
 Documents = Database[dict[str, Any]]
@@ -116,7 +116,7 @@ def unread(db: Documents, user_id: int) -> int:
 
 def events(client: redis.Redis) -> list[str]:
     """R04: by the stream of events each attempt begins once and ends once, and nothing ends unbegun."""
-    rows: list[Any] = client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     running: dict[str, bytes] = {}
     found: list[str] = []
     known: set[str] = set()
@@ -137,11 +137,11 @@ def events(client: redis.Redis) -> list[str]:
 def stuck_jobs(client: redis.Redis) -> list[str]:
     """R04, in a quiet system: nothing says that it runs or waits, and nobody holds anything."""
     found = []
-    for key in client.scan_iter(keys.JOB + "*", count=1000):
+    for key in client.scan_iter(redis_keys.JOB + "*", count=1000):
         status = client.hget(key, "status")
         if status not in (b"finished", b"failed"):
             found.append(f"R04: {key.decode()} is left {status!r}")
-    for pattern in (keys.QUEUE, keys.INFLIGHT, keys.SCHEDULED):
+    for pattern in (redis_keys.QUEUE, redis_keys.INFLIGHT, redis_keys.SCHEDULED):
         found += [f"R04: {key.decode()} is not empty" for key in client.scan_iter(pattern + "*")]
     return found
 
@@ -175,11 +175,11 @@ def unindexed(db: Documents, now: dt.datetime) -> list[str]:
 def locks(client: redis.Redis, alive: Callable[[int], bool]) -> list[str]:
     """No lock outlives its owner: leases, registered workers and managers."""
     found: list[str] = []
-    managers = {m.decode() for m in client.zrange(keys.MANAGERS, 0, -1)}  # type: ignore[union-attr]
+    managers = {m.decode() for m in client.zrange(redis_keys.MANAGERS, 0, -1)}  # type: ignore[union-attr]
     found += [f"lock: manager {m} is dead" for m in managers if not alive(int(m.rsplit(":", 2)[1]))]
-    rows: Mapping[bytes, bytes] = client.hgetall(keys.WORKERS)  # type: ignore[assignment]
+    rows: Mapping[bytes, bytes] = client.hgetall(redis_keys.WORKERS)  # type: ignore[assignment]
     found += [f"lock: worker {w!r} has no manager" for w, m in rows.items() if m.decode() not in managers]
-    forever = [k for k in (keys.UPDATER_LEASE, keys.SWEPT) if client.pttl(k) == -1]
+    forever = [k for k in (redis_keys.UPDATER_LEASE, redis_keys.SWEPT) if client.pttl(k) == -1]
     return found + [f"lock: {key} never ends" for key in forever]
 
 

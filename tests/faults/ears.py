@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.faults.browser import Browser
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.bootstrap.services import Services
 from app.embedded.child import poll
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.faults.browser import Browser
 
 _SNAPSHOT = re.compile(r'data-snapshot="([^"]+)"')

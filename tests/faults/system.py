@@ -25,10 +25,10 @@ from app import clock, embedded
 from app.bootstrap import services
 from app.embedded.child import poll
 from app.errors import EventrError
-from app.models import keys
-from app.models.actor import Actor
-from app.models.jobs import Job, Queue, Task
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.faults import checks
 from tests.faults.browser import Browser
 from tests.faults.farm import Farm
@@ -241,7 +241,7 @@ class System:
             return bool(self.client.ping())
         if part == "mongodb":
             return bool(self.db.client.admin.command("hello")["isWritablePrimary"])
-        signs = [self.client.get(key) for key in self.client.scan_iter(keys.alive(part, "*"))]
+        signs = [self.client.get(key) for key in self.client.scan_iter(redis_keys.alive(part, "*"))]
         return any(json.loads(sign)["pid"] == self.up.pids()[part] for sign in signs if sign)
 
     def probe(self, queue: Queue = Queue.PULL) -> None:
@@ -316,7 +316,7 @@ class System:
         self.wait_sound(
             lambda: checks.unsettled(self.db) + checks.claimed(self.db, clock.now()), "every feed is in order"
         )
-        self.client.sadd(keys.DRAINING, str(Queue.PULL_SYSTEM))
+        self.client.sadd(redis_keys.DRAINING, str(Queue.PULL_SYSTEM))
         try:
             # The last pulls may bring entries, and those a job for the search.
             self.wait_sound(
@@ -333,7 +333,7 @@ class System:
             )
             yield
         finally:
-            self.client.srem(keys.DRAINING, str(Queue.PULL_SYSTEM))
+            self.client.srem(redis_keys.DRAINING, str(Queue.PULL_SYSTEM))
 
     def _is_ours(self, pid: int) -> bool:
         return pid in {process.pid for process in self.up.processes()}

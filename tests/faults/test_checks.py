@@ -12,10 +12,10 @@ from bson.int64 import Int64
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models import keys
-from app.models.actor import Actor
-from app.models.jobs import Job, Queue, Task
-from app.models.stream import StreamRef
+from app.models.accounts.actor import Actor
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.reading.stream import StreamRef
 from tests.faults import checks
 from tests.support.reader import pull
 
@@ -114,7 +114,7 @@ def test_R03_a_mark_beyond_the_end_is_seen(db: Any, feed_id: int) -> None:
 
 
 def _event(client: redis.Redis, kind: str, attempt: int, job: str = "a") -> None:
-    client.xadd(keys.EVENTS, {"kind": kind, "id": job, "task": "t", "attempt": attempt})
+    client.xadd(redis_keys.EVENTS, {"kind": kind, "id": job, "task": "t", "attempt": attempt})
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_R04_an_end_by_another_attempt_is_seen(redis_client: redis.Redis) -> Non
 
 def test_R04_what_is_left_is_seen(services: Services, redis_client: redis.Redis) -> None:
     services.jobs.enqueue(Job(Task.ECHO, {"left": 1}, Queue.PULL))
-    redis_client.rpush(keys.inflight("gone"), "x")
+    redis_client.rpush(redis_keys.inflight("gone"), "x")
     assert len(checks.stuck_jobs(redis_client)) == 3
 
 
 def test_locks_of_the_dead_are_seen(db: Any, redis_client: redis.Redis, feed_id: int) -> None:
     assert checks.locks(redis_client, lambda _: False) == []
-    redis_client.hset(keys.WORKERS, "w", "host:1:1")
-    redis_client.zadd(keys.MANAGERS, {"host:2:2": 1})
-    redis_client.set(keys.UPDATER_LEASE, "token")
+    redis_client.hset(redis_keys.WORKERS, "w", "host:1:1")
+    redis_client.zadd(redis_keys.MANAGERS, {"host:2:2": 1})
+    redis_client.set(redis_keys.UPDATER_LEASE, "token")
     assert len(checks.locks(redis_client, lambda _: False)) == 3
     later = clock.now() + dt.timedelta(seconds=60)
     db.feeds.update_one({"_id": feed_id}, {"$set": {"claim_token": "t", "claimed_until": later}})

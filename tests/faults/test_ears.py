@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.models import keys
-from app.models.events import Kind
+from app.models.jobs import redis_keys
+from app.models.notifications.events import Kind
 from controller.people import REPLAY_MAX
 from tests.faults.browser import Browser
 from tests.faults.ears import Crowd, Ear
@@ -82,7 +82,7 @@ def _stale(system: System, ears: list[Ear]) -> list[str]:
 
 def _told(system: System, start: str, feed_ids: set[int]) -> collections.Counter[int]:
     """Add up what the stream for people says about these feeds from a place on."""
-    rows: list[Any] = system.client.xrange(keys.PEOPLE, min=f"({start}")  # type: ignore[assignment]
+    rows: list[Any] = system.client.xrange(redis_keys.PEOPLE, min=f"({start}")  # type: ignore[assignment]
     told: collections.Counter[int] = collections.Counter()
     for _, row in rows:
         if row[b"kind"].decode() == Kind.NEW:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from app.feeds import opml
-from app.models import keys
-from app.models.imports import ImportState
-from app.models.jobs import Queue
-from app.models.opml import Outline
+from app.models.imports.imports import ImportState
+from app.models.imports.opml import Outline
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
 from tests.faults.system import System
 from tests.support.rawserver import Reply
 
@@ -49,7 +49,7 @@ def test_F14_an_import_that_is_cut_off_goes_on_where_it_was(system: System) -> N
     system.subscribe(system.user(), known)
     system.wait(lambda: system.stored(known), "an import need not wait for these")
     pulls = (str(Queue.PULL), str(Queue.PULL_SYSTEM))
-    system.client.sadd(keys.PAUSED, *pulls)
+    system.client.sadd(redis_keys.PAUSED, *pulls)
     try:
         urls = [*known, *others]
         imports, who = system.services.imports, system.user()
@@ -60,7 +60,7 @@ def test_F14_an_import_that_is_cut_off_goes_on_where_it_was(system: System) -> N
         system.kill_everything_below(Queue.DISCOVERY)
         assert imports.get(who, kept.id).is_active
     finally:
-        system.client.srem(keys.PAUSED, *pulls)
+        system.client.srem(redis_keys.PAUSED, *pulls)
     system.wait(lambda: imports.get(who, kept.id).state is ImportState.DONE, "the import has ended")
     ended = imports.get(who, kept.id)
     assert ended.counts == {"added": len(urls)}

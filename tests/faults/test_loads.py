@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from app import clock
-from app.models import keys
-from app.models.jobs import Job, Queue, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task, Ticket
 from tests.faults.system import CONNECTIONS, PER_HOST, SYSTEM_SLOTS, System
 from tests.support.rawserver import Reply
 
@@ -58,7 +58,7 @@ class _Slow:
         return True
 
     def ended(self) -> bool:
-        rows: list[Any] = self._system.client.xrange(keys.EVENTS)  # type: ignore[assignment]
+        rows: list[Any] = self._system.client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
         ends = (b"finished", b"failed")
         return self._tickets <= {row[b"id"].decode() for _, row in rows if row[b"kind"] in ends}
 
@@ -68,7 +68,7 @@ class _Slow:
 
 def _waiting(system: System) -> int:
     """Return how many jobs of the system wait."""
-    return int(system.client.llen(keys.queue(Queue.PULL_SYSTEM)))
+    return int(system.client.llen(redis_keys.queue(Queue.PULL_SYSTEM)))
 
 
 def test_F13_one_host_sees_two_connections_at_most(system: System, scale: int) -> None:
@@ -93,10 +93,10 @@ def test_F17_everything_due_at_once_after_a_fall_of_everything(system: System, s
     server.watch("herd", [str(urlsplit(url).hostname) for url in urls])
     feed_ids = system.subscribe(system.user(), urls)
     with system.one_worker():
-        system.client.sadd(keys.PAUSED, str(Queue.MAINTENANCE))  # it is for those that come
+        system.client.sadd(redis_keys.PAUSED, str(Queue.MAINTENANCE))  # it is for those that come
         old = _old_job(system)
         system.kill_everything_below()
-        system.client.srem(keys.PAUSED, str(Queue.MAINTENANCE))
+        system.client.srem(redis_keys.PAUSED, str(Queue.MAINTENANCE))
         due = clock.now() - dt.timedelta(hours=6)
         server.forget("herd")
         system.db.feeds.update_many({"_id": {"$in": feed_ids}}, {"$set": {"next_check_at": due}})
@@ -112,8 +112,8 @@ def _old_job(system: System) -> Ticket:
     """Queue a job as the first version wrote it: without what later versions added to its record."""
     ticket = system.services.jobs.enqueue(Job(Task.ECHO, {"old": system.seed}, Queue.MAINTENANCE))
     known = {b"status", b"since", b"data", b"origin", b"created_at", b"enqueued_at", b"timeout"}
-    names: list[Any] = system.client.hkeys(keys.job(ticket.id))
-    system.client.hdel(keys.job(ticket.id), *(name for name in names if name not in known))
+    names: list[Any] = system.client.hkeys(redis_keys.job(ticket.id))
+    system.client.hdel(redis_keys.job(ticket.id), *(name for name in names if name not in known))
     return ticket
 
 

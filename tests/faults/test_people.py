@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.embedded.child import poll
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.faults import checks
 from tests.faults.history import Reader, answered
 from tests.faults.system import LONG, System

@@ -10,8 +10,8 @@ import pytest
 
 from app import clock
 from app.adapters.redis.jobs import job_id
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.faults.faulty import CRASHES, FAULTS
 from tests.faults.system import STUCK, System
 from tests.support.rawserver import Reply
@@ -89,7 +89,7 @@ def _deaths(system: System, feed_id: int) -> dict[str, str]:
     """Return the workers that died of this feed, and how, as the histories of its jobs tell it, in order."""
     lines = []
     for ident in _pulls(feed_id):
-        history = system.client.hget(keys.job(ident), "history") or b""
+        history = system.client.hget(redis_keys.job(ident), "history") or b""
         assert isinstance(history, bytes)
         lines += [json.loads(line) for line in history.decode().splitlines()]
     crashes = sorted((line["at"], line["worker"], line["where"]) for line in lines)

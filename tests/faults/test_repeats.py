@@ -16,8 +16,8 @@ import pytest
 
 from app import clock
 from app.adapters.redis.jobs import job_id
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.faults import checks
 from tests.faults.system import System
 from tests.jobs import support
@@ -42,16 +42,16 @@ def test_F16_what_comes_fifty_times_is_done_once(system: System, scale: int) -> 
     for n in range(scale):
         (job,) = support.effects(1, start=start + n)
         # Nobody takes it before all have come: once it has ended, the next one is another run.
-        system.client.sadd(keys.PAUSED, str(Queue.PULL))
+        system.client.sadd(redis_keys.PAUSED, str(Queue.PULL))
         try:
             tickets = _at_once(50, lambda job=job: jobs.enqueue(job))  # type: ignore[misc]
             assert {ticket.id for ticket in tickets} == {tickets[0].id}
             assert sum(ticket.fresh for ticket in tickets) == 1
-            system.client.rpush(keys.queue(Queue.PULL), *[tickets[0].id] * 50)
+            system.client.rpush(redis_keys.queue(Queue.PULL), *[tickets[0].id] * 50)
         finally:
-            system.client.srem(keys.PAUSED, str(Queue.PULL))
+            system.client.srem(redis_keys.PAUSED, str(Queue.PULL))
         assert [o.error for o in jobs.await_many(tickets, 60)] == [None]
-    system.wait(lambda: not system.client.llen(keys.queue(Queue.PULL)), "the copies are dropped")
+    system.wait(lambda: not system.client.llen(redis_keys.queue(Queue.PULL)), "the copies are dropped")
     done = [key for key, _ in support.traces(system.client) if start <= key < start + scale]
     assert sorted(done) == list(range(start, start + scale))
     # The same feed pulled by many at once, under many tokens: each entry is there once (R02, R03).
@@ -102,15 +102,15 @@ def _run(system: System, feed_id: int, pull: Job, work: Callable[[], object]) ->
     )
     client, queue, ident = system.client, str(Queue.PULL_SYSTEM), job_id(pull.task, pull.args)
     before = len(_pulled(system, ident))
-    client.sadd(keys.PAUSED, queue)
+    client.sadd(redis_keys.PAUSED, queue)
     try:
-        client.srem(keys.DRAINING, queue)
+        client.srem(redis_keys.DRAINING, queue)
         work()
         system.wait(lambda: system.services.jobs.status(ident).state is State.QUEUED, "the pull waits")
     finally:
         # From here on it runs, and what it makes due is not polled.
-        client.sadd(keys.DRAINING, queue)
-        client.srem(keys.PAUSED, queue)
+        client.sadd(redis_keys.DRAINING, queue)
+        client.srem(redis_keys.PAUSED, queue)
     system.wait(lambda: len(_pulled(system, ident)) > before, "the feed is pulled")
     system.wait(lambda: not checks.stuck_jobs(client), "nothing else waits")
     return _pulled(system, ident)
@@ -155,7 +155,7 @@ def _push(system: System, token: str, body: bytes, signature: str) -> int:
 
 def _pulled(system: System, ident: str) -> list[int]:
     """Return how many feeds each run of a pull has asked."""
-    rows: list[Any] = system.client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = system.client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     ends = [row[b"value"] for _, row in rows if (row[b"id"].decode(), row[b"kind"]) == (ident, b"finished")]
     return [json.loads(base64.b64decode(value))["feeds"] for value in ends]
 

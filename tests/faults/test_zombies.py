@@ -18,8 +18,8 @@ import pytest
 from app import clock
 from app.embedded.child import poll
 from app.gateways.digest import crashed
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.faults import faulty
 from tests.faults.system import LONG, STUCK, System
 from tests.jobs import support
@@ -53,7 +53,7 @@ def test_F08_a_frozen_worker_is_replaced_and_a_zombie_changes_nothing(system: Sy
 
 def _freeze_all(system: System) -> None:
     """SIGSTOP all workers, as an exhausted host would; their manager ends them and others go on."""
-    system.wait(lambda: [*system.client.scan_iter(keys.INFLIGHT + "*")], "somebody has begun")
+    system.wait(lambda: [*system.client.scan_iter(redis_keys.INFLIGHT + "*")], "somebody has begun")
     victims = system.workers()
     for pid in victims:
         with contextlib.suppress(ProcessLookupError):  # one may have had nothing to do, and left
@@ -64,13 +64,13 @@ def _freeze_all(system: System) -> None:
 def _zombie_worker(system: System) -> None:
     """A worker of a manager that nobody knows is swept; what it ends after that is refused."""
     queue, own = Queue.MAINTENANCE, "zombies"
-    system.client.sadd(keys.PAUSED, str(queue))
+    system.client.sadd(redis_keys.PAUSED, str(queue))
     ticket = system.services.jobs.enqueue(Job(Task.ECHO, {"zombie": system.seed}, queue))
     # Into a queue that no running worker serves: else one of them may be faster than the zombie. It need not
     # be the only one that waits: news of the feeds of an earlier test bring jobs for the search.
     with system.client.pipeline() as pipe:
-        pipe.lrem(keys.queue(queue), 1, ticket.id)
-        pipe.rpush(keys.queue(own), ticket.id)
+        pipe.lrem(redis_keys.queue(queue), 1, ticket.id)
+        pipe.rpush(redis_keys.queue(own), ticket.id)
         assert pipe.execute() == [1, 1]
     held: list[Any] = []
     while not held:  # the manager may find out before it took anything, and then it is registered no more
@@ -79,7 +79,7 @@ def _zombie_worker(system: System) -> None:
         with contextlib.suppress(UnregisteredError):
             held = list(zombie.take(8, {}, ()))
     assert [job.id for job in held] == [ticket.id]
-    system.client.srem(keys.PAUSED, str(queue))
+    system.client.srem(redis_keys.PAUSED, str(queue))
     ends = list(system.services.jobs.await_many([ticket], 100))
     assert [end.error for end in ends] == [None]
     late = [endings.finished(job, {"late": True}, system.settings) for job in held]
@@ -121,12 +121,14 @@ def test_F08_a_frozen_host_is_replaced_and_its_late_writes_are_refused(system: S
     pid = faulty.frozen(system.home)
     assert pid is not None
     name = {int(pid): name for name, pid in _STARTED.findall(system.up.log("manager"))}[pid]
-    held = [job.decode() for job in system.client.lrange(keys.inflight(name), 0, -1)]
+    held = [job.decode() for job in system.client.lrange(redis_keys.inflight(name), 0, -1)]
     feeds = system.services.gateways.feeds
     with _frozen(system.up.pids()["manager"]), _second_manager(system):
         if not LONG:
             system.db.feeds.update_one({"_id": feed_id}, {"$set": {"claimed_until": clock.now()}})
-        system.wait(lambda: not system.client.exists(keys.inflight(name)), "another manager takes its work")
+        system.wait(
+            lambda: not system.client.exists(redis_keys.inflight(name)), "another manager takes its work"
+        )
         system.wait(lambda: feeds.get(feed_id).last_seq == 1, "and does it")
         poll(lambda: False, FROZEN)
         before = _at_rest(system, feed_id)
@@ -162,7 +164,10 @@ def _at_rest(system: System, feed_id: int) -> Any:
 
     def quiet() -> bool:
         found[:] = [rests()]
-        lists = (*system.client.scan_iter(keys.QUEUE + "*"), *system.client.scan_iter(keys.INFLIGHT + "*"))
+        lists = (
+            *system.client.scan_iter(redis_keys.QUEUE + "*"),
+            *system.client.scan_iter(redis_keys.INFLIGHT + "*"),
+        )
         return bool(found[0]) and not any(system.client.llen(k) for k in lists)
 
     system.wait(quiet, "nobody polls the feed")

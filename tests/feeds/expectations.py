@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from app.feeds.dates import parse_date
 from app.feeds.text import plain
-from app.models.parsed import ParsedEntry, ParsedFeed
+from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 from tests.support.corpus import Row
 
 URL = "http://example.org/dir/feed.xml"

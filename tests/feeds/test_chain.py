@@ -11,7 +11,7 @@ import pytest
 from app.feeds import identity
 from app.feeds.news import Known, news
 from app.feeds.parse import Limits, parse
-from app.models.chain import JSON_NAME, NAMESPACE, Chain, Hop, share_id, to_json, to_xml
+from app.models.feeds.chain import JSON_NAME, NAMESPACE, Chain, Hop, share_id, to_json, to_xml
 
 AT = dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC)
 ANN = Hop("tag:a.example,2026:share/123", "Ann & “Co” <ann>", "https://a.example/@ann/123", AT)

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import ParseError
 from app.feeds.parse import parse
-from app.models.parsed import ParsedFeed
+from app.models.feeds.parsed import ParsedFeed
 from tests.feeds.expectations import STYLES, UNREAD, URL, Claim, Reason, reasons
 from tests.support.corpus import Row, rows
 

@@ -25,7 +25,7 @@ from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.repair import without_prolog
 from app.feeds.text import plain
-from app.models.parsed import ParsedEntry, ParsedFeed, ParserPath
+from app.models.feeds.parsed import ParsedEntry, ParsedFeed, ParserPath
 from tests.feeds.expectations import URL
 from tests.support.corpus import Row, genuine_feeds, root, rows
 

@@ -17,8 +17,8 @@ from app.cli import cli
 from app.feeds.discover import Discoverer, candidates
 from app.feeds.discover.rank import per_week
 from app.feeds.parse import parse
-from app.models.discovery import Candidate, Discovered, Source
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.discovery import Candidate, Discovered, Source
+from app.models.feeds.fetched import Fetched, FetchRequest
 from tests.feeds import discover_exceptions
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply

@@ -12,7 +12,7 @@ import pytest
 from app.feeds.parse import Limits, parse
 from app.feeds.parse.apart import set_apart
 from app.feeds.parse.repair import repair
-from app.models.parsed import Enclosure, ParsedEntry, ParsedFeed, ParserPath
+from app.models.feeds.parsed import Enclosure, ParsedEntry, ParsedFeed, ParserPath
 from tests.feeds.test_parse import SPACES, URL, feed_of
 
 #: In the head of the feed: no way to read it as XML is left, and nothing else changes.

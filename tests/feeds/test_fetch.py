@@ -14,7 +14,7 @@ import xxhash
 
 from app import clock
 from app.feeds.fetch import Fetcher, engine, transfer
-from app.models.fetched import Fetched, FetchRequest, Target, Validators
+from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, Request, serve_files
 from tests.support.world import local_fetcher

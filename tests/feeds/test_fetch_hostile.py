@@ -13,7 +13,7 @@ import pytest
 from app.errors import FEED_MESSAGES, FetchError, feed_message, outside_word
 from app.feeds.fetch import Fetcher, slot
 from app.feeds.fetch.body import MAX_MEMBERS, decode
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World, local_fetcher
 

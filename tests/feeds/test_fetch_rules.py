@@ -15,7 +15,7 @@ from app.feeds.fetch import engine, resolver, slot
 from app.feeds.fetch.resolver import Answer
 from app.feeds.fetch.transfer import Received, Transfer
 from app.feeds.net import Policy
-from app.models.fetched import Fetched, FetchRequest, Target
+from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import PUBLIC, World, local_fetcher
 

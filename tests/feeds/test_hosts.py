@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.models.hosts import host_of
+from app.models.feeds.hosts import host_of
 
 
 def _parsed(url: str) -> str:

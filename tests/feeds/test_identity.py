@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.feeds.identity import ROW, Diff, content_hash, diff, guid_hash
 from app.feeds.parse import parse
-from app.models.parsed import Format, ParsedEntry, ParsedFeed, ParserPath
+from app.models.feeds.parsed import Format, ParsedEntry, ParsedFeed, ParserPath
 from tests.support.corpus import genuine_feeds
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.feeds.identity import ROW, Diff, diff, guid_hash
-from app.models.parsed import ParsedEntry
+from app.models.feeds.parsed import ParsedEntry
 from tests.feeds.test_identity import entry, feed
 
 LAST = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)  #: when the feed was last fetched

@@ -16,7 +16,7 @@ from app.config import Settings
 from app.errors import FetchError, InvalidError, SettingsError
 from app.feeds import net
 from app.feeds.net import Policy
-from app.models import addresses
+from app.models.feeds import ip_addresses
 
 PUBLIC = "93.184.215.14"
 POLICY = Policy(Settings())
@@ -111,16 +111,16 @@ def test_S06_every_embedded_ipv4_form_is_refused() -> None:
         ipaddress.IPv6Address((0x26064700 << 96) + (0x5EFE << 32) + inner),
         ipaddress.IPv6Address((0x26064700 << 96) + (0x02005EFE << 32) + inner),
     ]
-    assert [str(form) for form in forms if addresses.is_public(form)] == []
+    assert [str(form) for form in forms if ip_addresses.is_public(form)] == []
 
 
 def test_S06_both_borders_of_each_special_network_are_refused_and_nothing_beside_it() -> None:
-    known = set(addresses.SPECIAL_V4)
+    known = set(ip_addresses.SPECIAL_V4)
     for network in known:
         first, last = int(network[0]), int(network[-1])
         beside = {first - 1, last + 1} - {-1, 1 << 32}
         for address in map(ipaddress.IPv4Address, beside | {first, (first + last) // 2, last}):
-            assert addresses.is_public(address) is not any(address in other for other in known), address
+            assert ip_addresses.is_public(address) is not any(address in other for other in known), address
 
 
 @given(
@@ -138,7 +138,7 @@ def test_S03_an_address_is_read_as_strictly_as_the_library_reads_it(text: str) -
         except ValueError:
             return None
 
-    assert read(addresses.read) == read(ipaddress.ip_address)
+    assert read(ip_addresses.read) == read(ipaddress.ip_address)
 
 
 def test_S07_any_bad_answer_refuses() -> None:
@@ -194,7 +194,9 @@ def test_S02_further_forms_are_refused(url: str) -> None:
 
 
 HOSTS = st.one_of(
-    st.sampled_from([str(n[0]) for n in addresses.SPECIAL_V4] + ["127.0.0.1", "10.1.2.3", "169.254.169.254"]),
+    st.sampled_from(
+        [str(n[0]) for n in ip_addresses.SPECIAL_V4] + ["127.0.0.1", "10.1.2.3", "169.254.169.254"]
+    ),
     st.integers(0, 2**32 - 1).map(lambda n: str(ipaddress.IPv4Address(n))),
 )
 
@@ -219,14 +221,14 @@ def test_S15_what_libc_reads_as_private_is_refused(host: str, form: int, scheme:
     except (OSError, UnicodeError):
         found = []
     meant = [ipaddress.ip_address(entry[4][0]) for entry in found]
-    if all(addresses.is_public(address) for address in meant) and form == 0:
+    if all(ip_addresses.is_public(address) for address in meant) and form == 0:
         return
     try:
         endpoint = POLICY.check_url(f"{scheme}{text}/")
     except FetchError:
         return
     assert endpoint.literal
-    assert all(addresses.is_public(address) for address in meant)
+    assert all(ip_addresses.is_public(address) for address in meant)
     assert ipaddress.ip_address(endpoint.host) in meant
 
 

@@ -13,7 +13,7 @@ from app.config import Settings
 from app.errors import EventrError, InvalidError, TooLargeError
 from app.feeds import opml
 from app.feeds.net import Policy
-from app.models.opml import Outline
+from app.models.imports.opml import Outline
 from tests.support import corpus
 
 HEAD = b"<opml version='2.0'><head><title>Mine</title></head><body>"

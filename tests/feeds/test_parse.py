@@ -14,7 +14,7 @@ from app.config import Settings
 from app.errors import ParseError
 from app.feeds.parse import Limits, parse
 from app.feeds.sanitize import sanitize
-from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
+from app.models.feeds.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
 from tests.support import corpus
 
 URL = "http://example.org/dir/feed.xml"

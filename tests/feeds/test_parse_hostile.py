@@ -18,7 +18,7 @@ from app import feeds
 from app.errors import FeedError, ParseError
 from app.feeds.identity import diff
 from app.feeds.parse import Limits, parse
-from app.models.parsed import ParsedFeed, ParserPath, has_picture
+from app.models.feeds.parsed import ParsedFeed, ParserPath, has_picture
 from tests.feeds.mutate import mutate
 from tests.support.corpus import rows
 from tests.support.rawserver import RawServer, Reply

@@ -15,7 +15,7 @@ from app.errors import ParseError
 from app.feeds import schedule
 from app.feeds.parse import parse
 from app.feeds.schedule import DAYS, EMPTY, History, Limits, forecast, plan, record, seed, table
-from app.models.schedule import Hints
+from app.models.feeds.schedule import Hints
 from tests.support import corpus
 
 UTC = dt.UTC

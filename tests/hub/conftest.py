@@ -14,7 +14,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.social.conftest import People
 from tests.social.conftest import people as people
 from tests.support.servers import Callback, Server

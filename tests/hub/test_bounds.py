@@ -13,9 +13,9 @@ from app import clock
 from app.config import Settings
 from app.errors import TooLargeError
 from app.feeds import hub as rules
-from app.models.actor import Actor
-from app.models.hub import HubForm
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.hub import HubForm
+from app.models.sharing.sharing import Audience
 from tests.hub.conftest import Now, another, limited
 from tests.social.conftest import People
 from tests.support.rawserver import RawServer

@@ -14,9 +14,9 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import InvalidError
-from app.models.chain import Chain, share_id
-from app.models.sharing import Audience
-from app.models.websub import HubState
+from app.models.feeds.chain import Chain, share_id
+from app.models.feeds.websub import HubState
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
 from tests.support.servers import Server
 from tests.support.wire import Wire

@@ -8,8 +8,8 @@ import pymongo
 import pytest
 
 from app.bootstrap import services
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.data.test_explain import Recorder
 from tests.hub.conftest import Now
 from tests.social.conftest import People

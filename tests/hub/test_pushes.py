@@ -17,9 +17,9 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.feeds import hub as rules
 from app.feeds.fetch import Fetcher
-from app.models.actor import Actor
-from app.models.jobs import State
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.jobs.jobs import State
+from app.models.sharing.sharing import Audience
 from tests.data.test_explain import Recorder, stages, statements
 from tests.hub.conftest import Now, another, limited
 from tests.social.conftest import People

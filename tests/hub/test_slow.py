@@ -12,9 +12,9 @@ import pytest
 from app.bootstrap import services
 from app.config import Settings
 from app.feeds.fetch import Fetcher
-from app.models.actor import Actor
-from app.models.hub import Subscriber
-from app.models.jobs import Task
+from app.models.accounts.actor import Actor
+from app.models.jobs.jobs import Task
+from app.models.sharing.hub import Subscriber
 from tests.hub.conftest import Now
 from tests.support.rawserver import RawServer, Reply
 from tests.support.servers import Callback, Server

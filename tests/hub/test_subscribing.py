@@ -10,7 +10,7 @@ from typing import Any
 import redis
 from werkzeug.wrappers import Response
 
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.hub.conftest import START, Now
 from tests.support.servers import Callback, Server
 

@@ -19,8 +19,8 @@ import psutil
 import redis
 
 from app.config import Settings, env_name
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.recovery import Recovery
 from workers.desk import Desk, connect
 
@@ -121,14 +121,14 @@ def groups(settings: Settings, *, workers: int = 1, slots: int = 8, extra: str =
 
 def desk(client: redis.Redis, settings: Settings, worker: str = "w1") -> Desk:
     """A registered worker's desk, without a process."""
-    client.hset(keys.WORKERS, worker, "test:1:1")
+    client.hset(redis_keys.WORKERS, worker, "test:1:1")
     return Desk(connect(settings.redis_url), worker, [str(q) for q in Queue], settings.dead_max)
 
 
 def left(client: redis.Redis) -> set[str]:
     """Names of ours in Redis beside what happened, which is kept and counted: locks and signs of life."""
-    names = {key.decode() for key in client.scan_iter("eventr:*")} - {keys.EVENTS, keys.TOTALS}
-    return {name for name in names if not name.startswith((keys.STATS, keys.MINUTES))}
+    names = {key.decode() for key in client.scan_iter("eventr:*")} - {redis_keys.EVENTS, redis_keys.TOTALS}
+    return {name for name in names if not name.startswith((redis_keys.STATS, redis_keys.MINUTES))}
 
 
 def linked(settings: Settings, work: Callable[[Recovery], Awaitable[T]]) -> T:
@@ -162,13 +162,13 @@ def states(client: redis.Redis, ids: Sequence[str]) -> collections.Counter[str]:
     """How many of these jobs are in which state, all at one moment."""
     with client.pipeline(transaction=True) as pipe:
         for job_id in ids:
-            pipe.hget(keys.job(job_id), "status")
+            pipe.hget(redis_keys.job(job_id), "status")
         return collections.Counter((s or b"missing").decode() for s in pipe.execute())
 
 
 def ends(client: redis.Redis) -> collections.Counter[str]:
     """How many ends each job had, by the event stream."""
-    rows: list[Any] = client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     return collections.Counter(
         row[b"id"].decode() for _, row in rows if row[b"kind"].decode() in (State.FINISHED, State.FAILED)
     )
@@ -176,13 +176,13 @@ def ends(client: redis.Redis) -> collections.Counter[str]:
 
 def leftovers(client: redis.Redis) -> dict[str, list[Any]]:
     """Jobs in queues and in-flight lists."""
-    names = [*client.scan_iter(keys.QUEUE + "*"), *client.scan_iter(keys.INFLIGHT + "*")]
+    names = [*client.scan_iter(redis_keys.QUEUE + "*"), *client.scan_iter(redis_keys.INFLIGHT + "*")]
     return {name.decode(): client.lrange(name, 0, -1) for name in names}  # type: ignore[misc]
 
 
 def workers(client: redis.Redis) -> dict[str, str]:
     """Registered workers and their managers."""
-    rows: Any = client.hgetall(keys.WORKERS)
+    rows: Any = client.hgetall(redis_keys.WORKERS)
     return {worker.decode(): manager.decode() for worker, manager in rows.items()}
 
 

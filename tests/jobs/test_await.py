@@ -12,8 +12,8 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Outcome, Queue, State, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Outcome, Queue, State, Task, Ticket
 from controller.client import AsyncResultReader
 from tests.jobs import support
 from workers import endings
@@ -104,7 +104,7 @@ def test_retries_are_not_ends_and_failures_are(
 
 def test_a_lost_job_is_reported(jobs: RedisJobs, redis_client: redis.Redis) -> None:
     ticket = jobs.enqueue(_jobs(1)[0])
-    redis_client.delete(keys.job(ticket.id))
+    redis_client.delete(redis_keys.job(ticket.id))
     assert [outcome.error for outcome in jobs.await_many([ticket], 10)] == ["lost"]
 
 

@@ -15,8 +15,8 @@ import redis
 from app.adapters.redis.host_budget import RedisBudget
 from app.config import Settings
 from app.errors import SettingsError
-from app.models import keys
-from app.models.hosts import HostRate, HostRates
+from app.models.feeds.hosts import HostRate, HostRates
+from app.models.jobs import redis_keys
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def test_a_burst_goes_at_once_and_the_rest_one_after_the_other(budget: RedisBudg
 
 def test_tokens_come_back_at_the_rate(budget: RedisBudget, redis_client: redis.Redis) -> None:
     budget.take(["a.example"] * 4)
-    _age(redis_client, keys.HOST_RATE + "a.example", 101)
+    _age(redis_client, redis_keys.HOST_RATE + "a.example", 101)
     assert [bool(wait) for wait in budget.take(["a.example"] * 2)] == [False, True]
-    _age(redis_client, keys.HOST_RATE + "a.example", 10_000)
+    _age(redis_client, redis_keys.HOST_RATE + "a.example", 10_000)
     # Never more than a burst, however long the pause was.
     assert [bool(wait) for wait in budget.take(["a.example"] * 4)] == [False, False, False, True]
 
@@ -103,9 +103,9 @@ def test_a_stopped_host_gets_nothing_until_then(budget: RedisBudget, redis_clien
     budget.punish("a.example", 1, "https://a.example/feed")
     assert budget.take(["a.example"])[0] > 600
     assert budget.take(["b.example"]) == [0]
-    ms: Any = redis_client.pttl(keys.HOST_STOP + "a.example")
+    ms: Any = redis_client.pttl(redis_keys.HOST_STOP + "a.example")
     assert 570_000 < ms <= 600_000
-    _age(redis_client, keys.HOST_STOP + "a.example", 601)
+    _age(redis_client, redis_keys.HOST_STOP + "a.example", 601)
     assert budget.take(["a.example"]) == [0]
 
 
@@ -137,9 +137,9 @@ def test_V08_a_host_whose_feeds_all_ask_rests_for_a_day_at_most(
         rests += budget.stops(["a.example"])
     assert rests[:4] == [_about(900), _about(1800), _about(3600), _about(7200)]
     assert rests[-1] == _about(86_400)
-    assert redis_client.scard(keys.HOST_ASKS + "a.example") == 20
+    assert redis_client.scard(redis_keys.HOST_ASKS + "a.example") == 20
     # It is forgotten when the rest that was asked for is over.
-    assert redis_client.ttl(keys.HOST_ASKS + "a.example") <= 86_400
+    assert redis_client.ttl(redis_keys.HOST_ASKS + "a.example") <= 86_400
 
 
 def test_many_workers_get_together_what_one_would(budget: RedisBudget, settings: Settings) -> None:
@@ -157,7 +157,7 @@ def test_many_workers_get_together_what_one_would(budget: RedisBudget, settings:
 
 def test_buckets_vanish_when_they_are_full_again(budget: RedisBudget, redis_client: redis.Redis) -> None:
     budget.take(["quick.example"])
-    ms: Any = redis_client.pttl(keys.HOST_RATE + "quick.example")
+    ms: Any = redis_client.pttl(redis_keys.HOST_RATE + "quick.example")
     assert 0 <= ms <= 6 or ms == -2
 
 

@@ -16,7 +16,7 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
+from app.models.jobs import redis_keys
 from tests.jobs import support
 
 _STARTED = re.compile(r"worker_started worker=(\S+) group=\S+ pid=(\d+)")
@@ -59,7 +59,7 @@ def test_forty_terms_and_twenty_kills_lose_and_double_nothing(
         eventually(lambda: not any(support.leftovers(redis_client).values()))
         assert support.states(redis_client, ids) == {"finished": JOBS}
         assert support.ends(redis_client) == dict.fromkeys(ids, 1)
-        assert {redis_client.xlen(keys.results(job_id)) for job_id in ids} == {1}
+        assert {redis_client.xlen(redis_keys.results(job_id)) for job_id in ids} == {1}
         _check_effects(redis_client)
         _check_blows(redis_client)
         assert manager.stop() == 0
@@ -70,10 +70,11 @@ def _victim(manager: support.Process, client: redis.Redis, rng: random.Random) -
     """The process of a worker that holds jobs; of any, when there are none left."""
     pids = {name: int(pid) for name, pid in _STARTED.findall(manager.log.read_text())}
     names = [
-        key.decode().removeprefix(keys.INFLIGHT) for key in sorted(client.scan_iter(keys.INFLIGHT + "*"))
+        key.decode().removeprefix(redis_keys.INFLIGHT)
+        for key in sorted(client.scan_iter(redis_keys.INFLIGHT + "*"))
     ]
     if not names:
-        waiting = any(client.llen(name) for name in client.scan_iter(keys.QUEUE + "*"))
+        waiting = any(client.llen(name) for name in client.scan_iter(redis_keys.QUEUE + "*"))
         names = [] if waiting else sorted(support.workers(client))
     alive = [pid for name in names if (pid := pids.get(name)) and support.is_alive(pid)]
     return rng.choice(alive) if alive else None
@@ -81,7 +82,7 @@ def _victim(manager: support.Process, client: redis.Redis, rng: random.Random) -
 
 def _check_blows(client: redis.Redis) -> None:
     """Most blows must have hit a worker that held jobs, or nothing was tested."""
-    rows: list[Any] = client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     hit = {row[b"worker"] for _, row in rows if row[b"kind"] in (b"returned", b"suspect")}
     assert len(hit) >= KILLS
 

@@ -16,8 +16,8 @@ import redis
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import InvalidError, NotFoundError, SettingsError, StoreError
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager import groups, live, recovery
 from queue_manager.controls import Controls
 from queue_manager.supervisor import Supervisor
@@ -161,7 +161,7 @@ def test_settings_change_live_for_managers_and_their_workers(
             lambda: [w for w in _ready(controls) if len(w["current"]) == 5], "five at once"
         )
         assert running[0]["name"] == before["name"]
-        assert redis_client.hgetall(keys.live("feeds")) == {b"slots": b"5", b"max_workers": b"1"}
+        assert redis_client.hgetall(redis_keys.live("feeds")) == {b"slots": b"5", b"max_workers": b"1"}
         assert await controls.reset("feeds", "slots") == {"name": "feeds", "key": "slots", "value": 2}
         await controls.set("feed-pull", "priority", "3")
         assert controls.settings()["feeds"]["queues"] == ["feed-pull", "discovery", "import", "feed-pull-sys"]

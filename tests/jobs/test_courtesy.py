@@ -16,8 +16,8 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.feed import Feed, FeedPoll
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import Feed, FeedPoll
 from app.services.pullbatch import PullResult
 from tests.support.rawserver import RawServer, Reply, file_reply
 

@@ -12,8 +12,8 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task, Ticket
 from queue_manager.dead import Dead
 from queue_manager.policy import Verdict
 from tests.jobs import support
@@ -128,7 +128,7 @@ def test_who_tries_a_dead_pull_again_forgets_the_crashes_of_its_feed(
     for n in range(settings.job_retries):
         support.desk(redis_client, settings, f"w{n}").take(1, {}, ())
         _die(settings, f"w{n}")
-    assert 0 < int(redis_client.ttl(keys.crashes(keys.of_feed(7)))) <= keys.CRASHES_SECONDS
+    assert 0 < int(redis_client.ttl(redis_keys.crashes(redis_keys.of_feed(7)))) <= redis_keys.CRASHES_SECONDS
     assert _retry(settings, ticket.id) == 1
     (taken,) = support.desk(redis_client, settings).take(1, {}, ())
     assert taken.crashes == 0
@@ -158,21 +158,21 @@ def test_the_newest_are_kept_and_come_first(
     assert [task["args"]["key"] for task in _dead(settings, 2)] == [4, 3]
     # What fell out is forgotten altogether.
     assert support.states(redis_client, [ticket.id for ticket in tickets]) == {"missing": 2, "failed": 3}
-    assert redis_client.zcard(keys.FAILED + Queue.PULL) == 3
-    assert not redis_client.exists(keys.results(tickets[0].id))
+    assert redis_client.zcard(redis_keys.FAILED + Queue.PULL) == 3
+    assert not redis_client.exists(redis_keys.results(tickets[0].id))
 
 
 def test_what_expires_leaves_by_itself(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings
 ) -> None:
     old, new = (_fail(jobs, redis_client, settings, key) for key in range(2))
-    assert 0 < int(redis_client.ttl(keys.job(old.id))) <= settings.failure_ttl
-    redis_client.pexpire(keys.job(old.id), 1)
-    while redis_client.exists(keys.job(old.id)):
+    assert 0 < int(redis_client.ttl(redis_keys.job(old.id))) <= settings.failure_ttl
+    redis_client.pexpire(redis_keys.job(old.id), 1)
+    while redis_client.exists(redis_keys.job(old.id)):
         pass
     assert [task["id"] for task in _dead(settings)] == [new.id]
     assert support.linked(settings, lambda link: Dead(link.client).forget_expired()) == 1
-    assert redis_client.zrange(keys.DEAD, 0, -1) == [new.id.encode()]
+    assert redis_client.zrange(redis_keys.DEAD, 0, -1) == [new.id.encode()]
 
 
 def test_what_expires_leaves_also_where_many_older_ones_are_kept_longer(
@@ -181,12 +181,12 @@ def test_what_expires_leaves_also_where_many_older_ones_are_kept_longer(
     ended = {f"old{n}": n for n in range(1200)}
     with redis_client.pipeline(transaction=False) as pipe:
         for job_id in ended:
-            pipe.hset(keys.job(job_id), "status", "failed")
-        pipe.zadd(keys.DEAD, {**ended, "gone": 2000})
+            pipe.hset(redis_keys.job(job_id), "status", "failed")
+        pipe.zadd(redis_keys.DEAD, {**ended, "gone": 2000})
         pipe.execute()
     assert support.linked(settings, lambda link: Dead(link.client).forget_expired()) == 1
-    assert redis_client.zcard(keys.DEAD) == 1200
-    assert redis_client.zscore(keys.DEAD, "gone") is None
+    assert redis_client.zcard(redis_keys.DEAD) == 1200
+    assert redis_client.zscore(redis_keys.DEAD, "gone") is None
 
 
 def test_a_retry_starts_anew_and_its_waiters_get_the_new_result(
@@ -198,8 +198,8 @@ def test_a_retry_starts_anew_and_its_waiters_get_the_new_result(
     again = jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
     assert not again.fresh
     assert again.since_ms > ticket.since_ms
-    assert redis_client.ttl(keys.job(ticket.id)) == -1
-    assert redis_client.zcard(keys.FAILED + Queue.PULL) == 0
+    assert redis_client.ttl(redis_keys.job(ticket.id)) == -1
+    assert redis_client.zcard(redis_keys.FAILED + Queue.PULL) == 0
     desk = support.desk(redis_client, settings)
     (taken,) = desk.take(1, {}, ())
     assert (taken.attempt, taken.failures) == (2, 0)
@@ -237,7 +237,7 @@ def test_dropping_forgets(jobs: RedisJobs, redis_client: redis.Redis, settings: 
     assert _drop(settings, tickets[1].id) == 0
     assert [task["args"]["key"] for task in _dead(settings)] == [2, 0]
     assert _drop(settings, None) == 2
-    kept = {keys.EVENTS, keys.WORKERS, keys.QUEUES}
+    kept = {redis_keys.EVENTS, redis_keys.WORKERS, redis_keys.QUEUES}
     assert {key.decode() for key in redis_client.scan_iter()} == kept
 
 
@@ -250,7 +250,7 @@ def test_retry_of_all_is_of_those_that_are_dead_now(
     desk.finish([endings.failed(job, NO, settings) for job in desk.take(1100, {}, ())])
     assert _retry(settings, None) == 1100
     assert support.states(redis_client, [t.id for t in tickets]) == {"queued": 1100}
-    assert redis_client.llen(keys.queue(Queue.PULL)) == 1100
+    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 1100
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"7", b"[1]", zlib.compress(b"[" * 100_000), b"[1,2,3,4]"])
@@ -258,7 +258,7 @@ def test_arguments_that_cannot_be_read_are_left_out(
     jobs: RedisJobs, redis_client: redis.Redis, settings: Settings, data: bytes
 ) -> None:
     ticket = _fail(jobs, redis_client, settings, 1)
-    redis_client.hset(keys.job(ticket.id), mapping={"data": data, "history": b"\xff\nno json\n"})
+    redis_client.hset(redis_keys.job(ticket.id), mapping={"data": data, "history": b"\xff\nno json\n"})
     (task,) = _dead(settings)
     assert (task["args"], task["history"]) == ({}, [])
     json.dumps(task)

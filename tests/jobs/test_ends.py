@@ -15,9 +15,9 @@ import redis
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import StoreError
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
-from app.models.workers import Ended, Leaving, Message, Tick, WorkerSpec
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
+from app.models.jobs.workers import Ended, Leaving, Message, Tick, WorkerSpec
 from queue_manager.policy import Verdict
 from tests.jobs import support
 from workers import endings
@@ -85,7 +85,7 @@ def test_a_redis_that_forgot_its_scripts_is_told_again(
 
 
 def _kinds(client: redis.Redis) -> list[str]:
-    rows: Any = client.xrange(keys.EVENTS)
+    rows: Any = client.xrange(redis_keys.EVENTS)
     return [row[b"kind"].decode() for _, row in rows]
 
 
@@ -136,7 +136,7 @@ def test_each_job_of_a_solo_worker_ends_once_however_often_it_loses_redis(
     assert not thread.is_alive()
     assert set(support.ends(redis_client).values()) == {1}
     assert support.states(redis_client, [ticket.id for ticket in tickets]) == {State.FINISHED: JOBS}
-    assert redis_client.llen(keys.inflight("w1")) == 0
+    assert redis_client.llen(redis_keys.inflight("w1")) == 0
 
 
 class _Manager(Link):

@@ -9,8 +9,8 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor, Role
-from app.models.jobs import Job, Queue, Task
+from app.models.accounts.actor import Actor, Role
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.support import live, manager
 
 Eventually = Callable[..., Any]

@@ -13,8 +13,8 @@ import redis
 from app.adapters.redis.jobs import ARGS_MAX, RedisJobs, job_id
 from app.config import Settings
 from app.errors import InvalidError, StoreError, TooLargeError
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.policy import Verdict
 from queue_manager.recovery import Recovery
 from tests.jobs import support
@@ -37,7 +37,7 @@ def test_the_same_job_is_queued_once(jobs: RedisJobs, redis_client: redis.Redis)
     again = jobs.enqueue(_job())
     assert (first.fresh, again.fresh) == (True, False)
     assert (again.id, again.since_ms) == (first.id, first.since_ms)
-    assert redis_client.llen(keys.queue(Queue.PULL)) == 1
+    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 1
 
 
 def test_threads_that_enqueue_the_same_make_one_job(jobs: RedisJobs, redis_client: redis.Redis) -> None:
@@ -54,7 +54,7 @@ def test_threads_that_enqueue_the_same_make_one_job(jobs: RedisJobs, redis_clien
     for thread in threads:
         thread.join()
     assert sum(ticket.fresh for ticket in tickets) == 20
-    assert redis_client.llen(keys.queue(Queue.PULL)) == 20
+    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 20
 
 
 def test_a_running_job_is_not_queued_again_and_an_ended_one_is(
@@ -74,13 +74,13 @@ def test_a_running_job_is_not_queued_again_and_an_ended_one_is(
 
 def test_ids_pushed_twice_run_once(jobs: RedisJobs, redis_client: redis.Redis, settings: Settings) -> None:
     tickets = jobs.enqueue_many([_job(key) for key in range(200)])
-    redis_client.rpush(keys.queue(Queue.PULL), *(ticket.id for ticket in tickets))
+    redis_client.rpush(redis_keys.queue(Queue.PULL), *(ticket.id for ticket in tickets))
     desks = [support.desk(redis_client, settings, name) for name in ("w1", "w2")]
     runs: list[str] = []
     while any(taken := [job for desk in desks for job in desk.take(7, {}, ())]):
         runs += [job.id for job in taken]
     assert sorted(runs) == sorted(ticket.id for ticket in tickets)
-    held = [redis_client.llen(keys.inflight(name)) for name in ("w1", "w2")]
+    held = [redis_client.llen(redis_keys.inflight(name)) for name in ("w1", "w2")]
     assert sum(held) == 200  # type: ignore[type-var]
 
 
@@ -115,7 +115,7 @@ def test_only_the_worker_that_holds_a_job_can_end_it(
     assert heir.finish([endings.finished(taken, "good", settings)]) == [True]
     assert heir.finish([endings.finished(taken, "twice", settings)]) == [False]
     assert [outcome.value for outcome in jobs.await_many([ticket], 1)] == ["good"]
-    assert redis_client.xlen(keys.results(ticket.id)) == 1
+    assert redis_client.xlen(redis_keys.results(ticket.id)) == 1
     assert support.ends(redis_client) == {ticket.id: 1}
     with pytest.raises(UnregisteredError):
         zombie.take(1, {}, ())
@@ -165,8 +165,8 @@ def test_a_failure_waits_for_its_next_try_and_is_given_up_at_last(
         last = failures + 1 == settings.job_retries
         assert jobs.status(ticket.id).state is (State.FAILED if last else State.SCHEDULED)
     assert [(o.error, o.value) for o in jobs.await_many([ticket], 1)] == [("unexpected", None)]
-    assert redis_client.zscore(keys.FAILED + Queue.PULL, ticket.id) is not None
-    history = redis_client.hget(keys.job(ticket.id), "history")
+    assert redis_client.zscore(redis_keys.FAILED + Queue.PULL, ticket.id) is not None
+    history = redis_client.hget(redis_keys.job(ticket.id), "history")
     assert history is not None
     assert history.count(b"ValueError") == settings.job_retries  # type: ignore[union-attr]
 
@@ -182,9 +182,9 @@ def test_what_a_lost_reply_took_is_put_back(
     desk._doubtful = True
     again = desk.take(9, {}, [known])
     assert [job.args["key"] for job in again] == [1, 2]
-    assert redis_client.llen(keys.inflight("w1")) == 3
+    assert redis_client.llen(redis_keys.inflight("w1")) == 3
     # Who follows the events sees that no job began while it ran.
-    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     told = [(row[b"kind"], row[b"attempt"]) for _, row in rows if row[b"id"].decode() == again[0].id]
     assert told == [(b"started", b"1"), (b"returned", b"1"), (b"started", b"2")]
 
@@ -242,7 +242,7 @@ def test_J06_arguments_have_a_limit(jobs: RedisJobs, redis_client: redis.Redis) 
     assert jobs.enqueue(Job(Task.ECHO, fits, Queue.PULL)).fresh
     with pytest.raises(TooLargeError):
         jobs.enqueue(Job(Task.ECHO, {"ids": [*fits["ids"], *range(20)]}, Queue.PULL))
-    assert redis_client.llen(keys.queue(Queue.PULL)) == 1
+    assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 1
 
 
 def test_a_silent_redis_is_a_named_error(settings: Settings, tmp_path: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.jobs import support
 from tests.jobs.conftest import Engine
 
@@ -30,7 +30,7 @@ def test_who_brings_its_worker_down_ends_dead_after_three_crashes_alone(engine: 
     assert collections.Counter(ends.values()) == {None: 20}
     view = engine.jobs.status(poison.id)
     assert (view.state, view.crashes, view.failures) == (State.FAILED, 3, 0)
-    history = engine.client.hget(keys.job(poison.id), "history")
+    history = engine.client.hget(redis_keys.job(poison.id), "history")
     assert isinstance(history, bytes)
     ways = [json.loads(line)["where"] for line in history.splitlines()]
     assert len(ways) == 3

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import redis
 
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.jobs.conftest import Engine
 
 #: One worker of each mode whose file names the system's queue first: people still come first.
@@ -24,8 +24,8 @@ FLOOD, SLOTS, SOLO_BATCH, PERSONS = 150, 8, 3, 6
 
 def _starts(client: redis.Redis, user: str, queue: Queue) -> tuple[int, int]:
     """How many jobs of a system queue were started while a person's job waited, and how many after it."""
-    rows: list[Any] = client.xrange(keys.EVENTS)  # type: ignore[assignment]
-    since = int(client.hget(keys.job(user), "since") or 0)  # type: ignore[arg-type]
+    rows: list[Any] = client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
+    since = int(client.hget(redis_keys.job(user), "since") or 0)  # type: ignore[arg-type]
     counts, started = [0, 0], False
     for at, row in rows:
         if row[b"kind"] == b"started" and int(at.split(b"-")[0]) >= since:

@@ -11,9 +11,9 @@ import random
 import pytest
 
 from app.feeds import schedule
-from app.models.feed import DueFeed
-from app.models.hosts import HostRates
-from app.models.schedule import Hints
+from app.models.feeds.feed import DueFeed
+from app.models.feeds.hosts import HostRates
+from app.models.feeds.schedule import Hints
 from app.services.pull import HOST_SHARE, batches
 from workers import herd
 from workers.herd import Choice, Host, Look, Pace

@@ -13,8 +13,8 @@ import redis
 from rq.utils import now, utcformat
 
 from app.adapters.redis.jobs import RedisJobs
-from app.models import keys
-from app.models.jobs import Job, Outcome, Queue, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from tests.jobs import support
 from tests.jobs.conftest import Engine
 from workers import taken
@@ -30,8 +30,8 @@ class _Bomb:
 
 def _plant(client: redis.Redis, job_id: str, data: bytes, **fields: Any) -> None:
     row = {"data": data, "status": "queued", "origin": "feed-pull", "created_at": utcformat(now()), **fields}
-    client.hset(keys.job(job_id), mapping=row)
-    client.rpush(keys.queue(Queue.PULL), job_id)
+    client.hset(redis_keys.job(job_id), mapping=row)
+    client.rpush(redis_keys.queue(Queue.PULL), job_id)
 
 
 def _await(jobs: RedisJobs, job_ids: list[str]) -> dict[str, Outcome]:
@@ -70,7 +70,7 @@ def test_J01_code_put_into_redis_never_runs(engine: Engine, tmp_path: Path) -> N
     assert set(errors.values()) == {"unknown_task"}
     assert len(errors) == 5
     assert not touched.exists()
-    dead = {job_id.decode() for job_id in redis_client.zrange(keys.FAILED + Queue.PULL, 0, -1)}  # type: ignore[union-attr]
+    dead = {job_id.decode() for job_id in redis_client.zrange(redis_keys.FAILED + Queue.PULL, 0, -1)}  # type: ignore[union-attr]
     assert dead & set(ends) == set(ends) - {"hooked"}
     assert all(outcome.message for outcome in ends.values() if outcome.error)
 
@@ -91,8 +91,8 @@ def test_J01_broken_jobs_end_dead_and_others_go_on(engine: Engine) -> None:
     }
     for job_id, data in shapes.items():
         _plant(redis_client, job_id, data, attempts="0")
-    redis_client.set(keys.job("string"), "no hash")
-    redis_client.rpush(keys.queue(Queue.PULL), "string", "gone", "not an id: \xff")
+    redis_client.set(redis_keys.job("string"), "no hash")
+    redis_client.rpush(redis_keys.queue(Queue.PULL), "string", "gone", "not an id: \xff")
     good = jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
     assert [outcome.error for outcome in jobs.await_many([good], 30)] == [None]
     ends = _await(jobs, list(shapes))
@@ -132,12 +132,12 @@ def test_J06_redis_holds_no_secret_and_no_text_of_an_error(engine: Engine) -> No
 def _texts(client: redis.Redis) -> list[bytes]:
     """All values of Redis, compressed and encoded ones also in clear."""
     texts = [client.dump(key) or b"" for key in client.scan_iter()]
-    for key in client.scan_iter(keys.RESULTS + "*"):
-        job_id = key.decode().removeprefix(keys.RESULTS)
+    for key in client.scan_iter(redis_keys.RESULTS + "*"):
+        job_id = key.decode().removeprefix(redis_keys.RESULTS)
         texts += [str(view).encode() for view in client.xrange(key)]  # type: ignore[union-attr]
         texts.append(str(_report(client, job_id)).encode())
     # By type: beside the jobs, what RQ keeps of one has the same prefix.
-    for key in client.scan_iter(keys.JOB + "*", _type="hash"):
+    for key in client.scan_iter(redis_keys.JOB + "*", _type="hash"):
         texts += list(client.hgetall(key).values())  # type: ignore[union-attr]
     return texts
 

@@ -17,8 +17,8 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from controller import messages
 from controller.follower import Follower, connect
 from controller.hub import Hub
@@ -37,7 +37,9 @@ def settings(settings: Settings) -> Iterator[Settings]:
 @pytest.fixture
 def controller(settings: Settings, redis_client: redis.Redis, eventually: Any) -> Iterator[support.Process]:
     with support.running("controller.main", settings, "controller") as process:
-        eventually(lambda: next(redis_client.scan_iter(keys.alive("controller", "*")), None), timeout=60)
+        eventually(
+            lambda: next(redis_client.scan_iter(redis_keys.alive("controller", "*")), None), timeout=60
+        )
         yield process
 
 
@@ -101,7 +103,7 @@ def test_a_late_subscriber_is_told_the_end_at_once(
 def test_a_subscriber_resumes_without_loss_also_over_a_restart(
     settings: Settings, jobs: RedisJobs, redis_client: redis.Redis, eventually: Any
 ) -> None:
-    alive = keys.alive("controller", "*")
+    alive = redis_keys.alive("controller", "*")
     with support.running("controller.main", settings, "first") as first:
         eventually(lambda: next(redis_client.scan_iter(alive), None), timeout=60)
         with _subscribed(settings, Subscribe()) as stream:
@@ -117,7 +119,7 @@ def test_a_subscriber_resumes_without_loss_also_over_a_restart(
             _run(jobs, redis_client, settings, range(8, 9))
             seen += _read(stream, 3)
         assert second.stop() == 0
-    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     assert [event.at for event in seen] == [at.decode() for at, _ in rows]
     assert not messages.socket_path(settings).exists()
 
@@ -164,8 +166,8 @@ def test_who_subscribes_before_the_hub_knows_its_place_misses_nothing(
 
     async def converse(path: Path) -> list[messages.Message]:
         async with connect(settings.redis_url) as client:
-            follower = Follower(client, (keys.EVENTS,), lambda _, rows: None, lambda: None)
-            hub = Hub(client, lambda: follower.place(keys.EVENTS))
+            follower = Follower(client, (redis_keys.EVENTS,), lambda _, rows: None, lambda: None)
+            hub = Hub(client, lambda: follower.place(redis_keys.EVENTS))
             async with await asyncio.start_unix_server(hub.serve, path):
                 reader, writer = await asyncio.open_unix_connection(path)
                 writer.write(messages.encode(Subscribe(since="0-0")))
@@ -176,7 +178,7 @@ def test_who_subscribes_before_the_hub_knows_its_place_misses_nothing(
                 writer.close()
                 return [messages.decode(line) for line in said]
 
-    at = redis_client.xadd(keys.EVENTS, {"kind": "started", "id": "missed"}).decode()  # type: ignore[union-attr]
+    at = redis_client.xadd(redis_keys.EVENTS, {"kind": "started", "id": "missed"}).decode()  # type: ignore[union-attr]
     with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
         said = asyncio.run(asyncio.wait_for(converse(Path(folder) / "hub.sock"), 30))
     assert said == [Subscribed(at), Event(at, "started", "missed", {})]
@@ -197,7 +199,7 @@ def test_who_is_told_the_end_is_not_told_the_beginning_after_it(
                 said = [await reader.readline(), await reader.readline()]
                 # Once more, as when it is queued again.
                 await asyncio.to_thread(_run, jobs, redis_client, settings, range(1))
-                hub.happened(await client.xrange(keys.EVENTS))
+                hub.happened(await client.xrange(redis_keys.EVENTS))
                 said += [await reader.readline() for _ in range(3)]
                 writer.close()
                 return [messages.decode(line) for line in said]
@@ -205,7 +207,7 @@ def test_who_is_told_the_end_is_not_told_the_beginning_after_it(
     with tempfile.TemporaryDirectory(prefix="eventr-test-") as folder:
         hello, *events = asyncio.run(asyncio.wait_for(converse(Path(folder) / "hub.sock"), 30))
     assert isinstance(hello, Subscribed)
-    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     told = [(event.at, event.kind) for event in events if isinstance(event, Event)]
     again = [(at.decode(), row[b"kind"].decode()) for at, row in rows[3:]]
     assert [kind for _, kind in again] == ["started", "progress", "finished"]

@@ -21,9 +21,9 @@ from app import embedded
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import SettingsError
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
-from app.models.workers import QueueRules
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
+from app.models.jobs.workers import QueueRules
 from queue_manager import groups, main, recovery
 from tests.jobs import support
 
@@ -56,11 +56,11 @@ def test_a_clean_stop_returns_jobs_and_leaves_nothing(
     eventually(lambda: not any(map(support.is_alive, family)))
     assert support.states(redis_client, ids) == {"queued": 5}
     # To the front, in their order, and nothing is held against them.
-    assert redis_client.lrange(keys.queue(Queue.PULL), 0, -1) == [job_id.encode() for job_id in ids]
+    assert redis_client.lrange(redis_keys.queue(Queue.PULL), 0, -1) == [job_id.encode() for job_id in ids]
     views = [jobs.status(job_id) for job_id in ids]
     assert {(view.crashes, view.failures) for view in views} == {(0, 0)}
     assert support.left(redis_client) == set()
-    assert redis_client.zcard(keys.FAILED + Queue.PULL) == 0
+    assert redis_client.zcard(redis_keys.FAILED + Queue.PULL) == 0
 
 
 def test_a_short_job_ends_within_the_grace(
@@ -90,7 +90,7 @@ def test_workers_die_with_their_manager_and_the_next_one_recovers(
         eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=60)
         assert not dead & set(support.workers(redis_client))
         assert {jobs.status(job_id).crashes for job_id in ids} == {0}
-        assert redis_client.zcard(keys.MANAGERS) == 1
+        assert redis_client.zcard(redis_keys.MANAGERS) == 1
     assert set(support.ends(redis_client).values()) == {1}
 
 
@@ -307,7 +307,9 @@ def test_a_status_is_given_while_a_job_waits_to_be_tried_again(
     jobs: RedisJobs, redis_client: redis.Redis
 ) -> None:
     ticket = jobs.enqueue(Job(Task.ECHO, {"x": 1}, Queue.PULL))
-    redis_client.hset(keys.job(ticket.id), mapping={"status": "scheduled", "error": "timeout", "failures": 1})
+    redis_client.hset(
+        redis_keys.job(ticket.id), mapping={"status": "scheduled", "error": "timeout", "failures": 1}
+    )
     view = jobs.status(ticket.id)
     assert (view.state, view.error, view.failures) == (State.SCHEDULED, "timeout", 1)
 

@@ -10,8 +10,8 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.jobs import support
 
 
@@ -33,6 +33,6 @@ def test_pulls_and_searches_without_mongodb_are_tried_again_and_crash_no_worker(
         eventually(lambda: all(jobs.status(t.id).state is State.SCHEDULED for t in tickets), timeout=60)
     views = [jobs.status(ticket.id) for ticket in tickets]
     assert [(v.failures, v.crashes, v.error) for v in views] == [(1, 0, "store_unavailable")] * len(views)
-    rows: list[Any] = redis_client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = redis_client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     kinds = {fields[b"kind"] for _, fields in rows}
     assert b"suspect" not in kinds

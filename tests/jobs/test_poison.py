@@ -12,8 +12,8 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.jobs import Job, Queue, Task
+from app.models.accounts.actor import Actor
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.support import manager
 from tests.support.rawserver import RawServer, file_reply
 

@@ -16,7 +16,7 @@ from app.commands.repl import command
 from app.commands.repl.link import Link, local
 from app.config import Settings
 from app.errors import InvalidError, StartupError, StoreError
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager import groups, listening
 from queue_manager.commands import TABLE
 from queue_manager.groups import OF_GROUPS

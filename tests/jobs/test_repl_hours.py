@@ -20,9 +20,10 @@ from app import clock
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import StoreError
-from app.models import hours, keys
-from app.models.hours import HOUR_MS, HOURS_KEPT, MINUTE_MS
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.operations import hourly_stats
+from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, MINUTE_MS
 from queue_manager import listening, statistics
 from queue_manager.statistics import Statistics, end, entries
 from tests.jobs import repl, support
@@ -98,7 +99,7 @@ def _row(**fields: object) -> dict[bytes, bytes]:
     ],
 )
 def test_what_an_event_adds(row: dict[bytes, bytes], result: Any, counted: dict[str, int]) -> None:
-    assert hours.tally([(1000, row, result)]) == ({0: counted} if counted else {})
+    assert hourly_stats.tally([(1000, row, result)]) == ({0: counted} if counted else {})
 
 
 @pytest.mark.parametrize("part", [0.5, 0.95])
@@ -107,34 +108,36 @@ def test_quantiles_are_right_within_nine_percent(part: float) -> None:
     waits = sorted(rng.lognormvariate(5, 2) + 2 for _ in range(4000))
     buckets: dict[int, int] = {}
     for wait in waits:
-        buckets[hours.bucket(wait)] = buckets.get(hours.bucket(wait), 0) + 1
-    found = hours.quantile(buckets, part)
+        buckets[hourly_stats.bucket(wait)] = buckets.get(hourly_stats.bucket(wait), 0) + 1
+    found = hourly_stats.quantile(buckets, part)
     assert found is not None
     assert found * 1000 == pytest.approx(waits[int(part * 4000) - 1], rel=0.0905)
 
 
 def test_buckets_add_up_to_powers_of_two() -> None:
     times = [0, 1, 2, 3, 4, 5, 8, 9, 1000, 1024, 1025]
-    buckets = Counter(hours.bucket(ms) for ms in times)
-    found = hours.within(buckets, range(1, 12))
+    buckets = Counter(hourly_stats.bucket(ms) for ms in times)
+    found = hourly_stats.within(buckets, range(1, 12))
     assert found == [(2**n / 1000, sum(1 for ms in times if ms <= 2**n)) for n in range(1, 12)]
 
 
 def test_quantiles_of_few_jobs() -> None:
-    assert hours.quantile({}, 0.5) is None
-    assert hours.quantile({0: 1}, 0.95) == hours.quantile({0: 1}, 0.5)
-    assert hours.quantile({0: 19, 40: 1}, 0.95) == hours.quantile({0: 1}, 0.5)
-    assert hours.quantile({0: 18, 40: 2}, 0.95) == hours.quantile({40: 1}, 0.5)
-    assert hours.bucket(1e12) == hours.bucket(1e11)
+    assert hourly_stats.quantile({}, 0.5) is None
+    assert hourly_stats.quantile({0: 1}, 0.95) == hourly_stats.quantile({0: 1}, 0.5)
+    assert hourly_stats.quantile({0: 19, 40: 1}, 0.95) == hourly_stats.quantile({0: 1}, 0.5)
+    assert hourly_stats.quantile({0: 18, 40: 2}, 0.95) == hourly_stats.quantile({40: 1}, 0.5)
+    assert hourly_stats.bucket(1e12) == hourly_stats.bucket(1e11)
 
 
 def test_a_sum_of_hours_adds_up_and_takes_the_highest_peak() -> None:
     one = {"end:finished:t": 3, "memory:a": 9 << 20, "wait:user:4": 1}
     two = {"end:finished:t": 4, "end:failed:u": 1, "memory:a": 5 << 20, "memory:b": 11 << 20, "error:x:y": 1}
-    found = hours.summary(hours.total([one, two]))
+    found = hourly_stats.summary(hourly_stats.total([one, two]))
     assert found["jobs"] == {"t": 7, "u": 1}
     assert (found["failed"], found["errors"], found["memory_peak_mb"]) == (1, {"x:y": 1}, 11.0)
-    assert hours.summary({"feed_error:timeout": 2, "pull:errors": 3})["feed_error_words"] == {"timeout": 2}
+    assert hourly_stats.summary({"feed_error:timeout": 2, "pull:errors": 3})["feed_error_words"] == {
+        "timeout": 2
+    }
     assert found["wait_p50_s"] == found["wait_p95_s"] is not None
     assert found["system_wait_p50_s"] is None
 
@@ -142,7 +145,7 @@ def test_a_sum_of_hours_adds_up_and_takes_the_highest_peak() -> None:
 def _publish(client: redis.Redis, rows: Sequence[tuple[int, dict[bytes, bytes]]]) -> None:
     """Put events into the stream at these times, ms; the stream takes rising ones only."""
     for number, (ms, row) in enumerate(rows):
-        client.xadd(keys.EVENTS, row, id=f"{ms}-{number + 1}")  # type: ignore[arg-type]
+        client.xadd(redis_keys.EVENTS, row, id=f"{ms}-{number + 1}")  # type: ignore[arg-type]
 
 
 async def _counting(settings: Settings, done: Callable[[], bool], *, count: int = 1) -> None:
@@ -172,7 +175,7 @@ def _hours(settings: Settings, most: int = HOURS_KEPT) -> dict[str, Any]:
 
 
 def _by_minute(client: redis.Redis, ms: int) -> dict[str, int]:
-    row: Any = client.hgetall(keys.minutes(ms // HOUR_MS))
+    row: Any = client.hgetall(redis_keys.minutes(ms // HOUR_MS))
     return {key.decode(): int(value) for key, value in row.items()}
 
 
@@ -184,7 +187,7 @@ def test_what_charts_show_is_counted_by_the_minute() -> None:
         (HOUR_MS + 62_000, _row(kind="started", task="t", queue="import"), None),
         (2 * HOUR_MS, _row(kind="retry", task="t", queue="of others", ms=5), None),
     ]
-    assert hours.by_minute(events) == {
+    assert hourly_stats.by_minute(events) == {
         1: {
             "01:jobs": 2,
             "01:failed": 1,
@@ -201,8 +204,8 @@ def test_what_charts_show_is_counted_by_the_minute() -> None:
 
 def _is_counted(client: redis.Redis) -> bool:
     """Whether nothing is left to read nor to acknowledge."""
-    groups: Any = client.xinfo_groups(keys.EVENTS) if client.exists(keys.EVENTS) else []
-    newest: Any = client.xrevrange(keys.EVENTS, count=1)
+    groups: Any = client.xinfo_groups(redis_keys.EVENTS) if client.exists(redis_keys.EVENTS) else []
+    newest: Any = client.xrevrange(redis_keys.EVENTS, count=1)
     return bool(groups) and groups[0]["last-delivered-id"] == newest[0][0] and not groups[0]["pending"]
 
 
@@ -213,10 +216,10 @@ def test_several_managers_count_each_event_once(settings: Settings, redis_client
     assert _hours(settings)["total"]["jobs"] == {"t": 5000}
     assert _by_minute(redis_client, NOW_MS) == {f"{NOW_MS % HOUR_MS // MINUTE_MS:02}:jobs": 5000}
     # And the next start counts only what is new.
-    redis_client.xadd(keys.EVENTS, _row(kind="finished", task="t"))  # type: ignore[arg-type]
+    redis_client.xadd(redis_keys.EVENTS, _row(kind="finished", task="t"))  # type: ignore[arg-type]
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client)))
     assert _hours(settings)["total"]["jobs"] == {"t": 5001}
-    assert redis_client.hgetall(keys.TOTALS) == {b"end:finished:t": b"5001"}
+    assert redis_client.hgetall(redis_keys.TOTALS) == {b"end:finished:t": b"5001"}
 
 
 def test_events_belong_to_the_hour_in_which_they_happened(
@@ -231,7 +234,7 @@ def test_events_belong_to_the_hour_in_which_they_happened(
     assert [hour["jobs"] for hour in found] == [{"t0": 1}, {"t2": 2}, {f"t{HOURS_KEPT - 1}": 1}]
     assert found[0]["hour"] > found[1]["hour"] > found[2]["hour"]
     assert len(_hours(settings, 1)["hours"]) == 1
-    stored = list(redis_client.scan_iter(keys.STATS + "*"))
+    stored = list(redis_client.scan_iter(redis_keys.STATS + "*"))
     assert len(stored) == 3
     assert all(0 < redis_client.ttl(key) <= (HOURS_KEPT + 1) * 3600 for key in stored)
 
@@ -242,10 +245,10 @@ def test_what_a_dead_manager_read_is_counted_by_another(
 ) -> None:
     """All of it, or what is still in the stream: what has left it stops no counting."""
     _publish(redis_client, [(NOW_MS, _row(kind="finished", task="t")) for _ in range(30)])
-    redis_client.xgroup_create(keys.EVENTS, "statistics", "0")
+    redis_client.xgroup_create(redis_keys.EVENTS, "statistics", "0")
     # It read, and died before it counted.
-    redis_client.xreadgroup("statistics", "statistics", {keys.EVENTS: ">"}, count=20)
-    redis_client.xtrim(keys.EVENTS, maxlen=left, approximate=False)
+    redis_client.xreadgroup("statistics", "statistics", {redis_keys.EVENTS: ">"}, count=20)
+    redis_client.xtrim(redis_keys.EVENTS, maxlen=left, approximate=False)
     monkeypatch.setattr("queue_manager.statistics._ABANDONED_MS", 1)
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client), count=2))
     assert _hours(settings)["total"]["jobs"] == {"t": left}
@@ -256,10 +259,10 @@ def test_of_a_page_that_another_manager_counted_in_part_only_the_rest_is_counted
 ) -> None:
     """It was frozen between reading and counting for longer than a minute."""
     _publish(redis_client, [(NOW_MS, _row(kind="finished", task=f"t{n % 2}")) for n in range(30)])
-    redis_client.xgroup_create(keys.EVENTS, "statistics", "0")
-    page: Any = redis_client.xreadgroup("statistics", "statistics", {keys.EVENTS: ">"})
+    redis_client.xgroup_create(redis_keys.EVENTS, "statistics", "0")
+    page: Any = redis_client.xreadgroup("statistics", "statistics", {redis_keys.EVENTS: ">"})
     rows = entries(page)
-    redis_client.xack(keys.EVENTS, "statistics", *(stream_id for stream_id, _ in rows[:11]))
+    redis_client.xack(redis_keys.EVENTS, "statistics", *(stream_id for stream_id, _ in rows[:11]))
 
     async def thaw() -> None:
         statistics = Statistics(settings, "host:1:1", lambda: 0)
@@ -270,7 +273,7 @@ def test_of_a_page_that_another_manager_counted_in_part_only_the_rest_is_counted
     asyncio.run(thaw())
     assert _hours(settings)["total"]["jobs"] == {"t0": 9, "t1": 10}
     assert _by_minute(redis_client, NOW_MS) == {f"{NOW_MS % HOUR_MS // MINUTE_MS:02}:jobs": 19}
-    assert redis_client.hgetall(keys.TOTALS) == {b"end:finished:t0": b"9", b"end:finished:t1": b"10"}
+    assert redis_client.hgetall(redis_keys.TOTALS) == {b"end:finished:t0": b"9", b"end:finished:t1": b"10"}
 
 
 def test_counting_goes_on_after_redis_was_emptied(settings: Settings, redis_client: redis.Redis) -> None:
@@ -278,7 +281,7 @@ def test_counting_goes_on_after_redis_was_emptied(settings: Settings, redis_clie
         if not emptied:
             _publish(redis_client, [(NOW_MS, _row(kind="finished", task="before"))])
             emptied.append(redis_client.flushall())
-            redis_client.xadd(keys.EVENTS, _row(kind="finished", task="after"))  # type: ignore[arg-type]
+            redis_client.xadd(redis_keys.EVENTS, _row(kind="finished", task="after"))  # type: ignore[arg-type]
         return _is_counted(redis_client)
 
     emptied: list[Any] = []
@@ -288,12 +291,12 @@ def test_counting_goes_on_after_redis_was_emptied(settings: Settings, redis_clie
 
 def test_pulls_are_counted_by_what_they_return(settings: Settings, redis_client: redis.Redis) -> None:
     value = base64.b64encode(json.dumps({"feeds": 9, "not_modified": 5, "new": 2}).encode())
-    redis_client.xadd(keys.results("one"), {"type": 1, "return_value": value})
-    redis_client.xadd(keys.results("odd"), {"type": 1, "return_value": b"no base64!"})
-    redis_client.xadd(keys.results("long"), {"type": 1, "return_value": base64.b64encode(b"[" * 9000)})
+    redis_client.xadd(redis_keys.results("one"), {"type": 1, "return_value": value})
+    redis_client.xadd(redis_keys.results("odd"), {"type": 1, "return_value": b"no base64!"})
+    redis_client.xadd(redis_keys.results("long"), {"type": 1, "return_value": base64.b64encode(b"[" * 9000)})
     for job_id in ("one", "odd", "long", "expired"):
         row = _row(kind="finished", task=Task.PULL_SYSTEM, id=job_id)
-        redis_client.xadd(keys.EVENTS, row)  # type: ignore[arg-type]
+        redis_client.xadd(redis_keys.EVENTS, row)  # type: ignore[arg-type]
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client)))
     total = _hours(settings)["total"]
     assert (total["feeds"], total["not_modified"], total["new"]) == (9, 5, 2)
@@ -303,9 +306,9 @@ def test_pulls_are_counted_by_what_they_return(settings: Settings, redis_client:
 def test_of_pulls_that_ran_twice_each_run_counts(settings: Settings, redis_client: redis.Redis) -> None:
     for feeds in (3, 4):
         value = base64.b64encode(json.dumps({"feeds": feeds}).encode())
-        redis_client.xadd(keys.results("same"), {"type": 1, "return_value": value})
+        redis_client.xadd(redis_keys.results("same"), {"type": 1, "return_value": value})
         row = _row(kind="finished", task=Task.PULL, id="same") | {b"value": value}
-        redis_client.xadd(keys.EVENTS, row)  # type: ignore[arg-type]
+        redis_client.xadd(redis_keys.EVENTS, row)  # type: ignore[arg-type]
     asyncio.run(_counting(settings, lambda: _is_counted(redis_client)))
     assert _hours(settings)["total"]["feeds"] == 7
 

@@ -13,8 +13,8 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from app.commands.repl import shell
 from app.commands.repl.shell import HISTORY, HISTORY_MAX
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager import listening
 from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
@@ -44,8 +44,8 @@ def screen(engine: Engine, eventually: Eventually) -> Iterator[Terminal]:
 
 def _typed(screen: Terminal, keys: str, shown: str, eventually: Eventually) -> None:
     """Type, and wait until the line that is edited reads so."""
-    screen.type(keys)
-    eventually(lambda: screen.prompts()[-1] == shown, timeout=30, message=repr(keys))
+    screen.type(redis_keys)
+    eventually(lambda: screen.prompts()[-1] == shown, timeout=30, message=repr(redis_keys))
 
 
 def test_it_says_whom_it_talks_to_and_how_to_leave(engine: Engine, screen: Terminal) -> None:
@@ -159,7 +159,7 @@ def test_what_steers_a_terminal_is_not_printed(engine: Engine, eventually: Event
     with repl.terminal(engine.settings, "-c", "tail") as screen:
         eventually(lambda: engine.manager.log.read_text().count("command=tail") > before, timeout=30)
         evil = "evil\x1b[2J\x1b]0;title\x07\u202e\r"
-        engine.client.xadd(keys.EVENTS, {"kind": "finished", "id": "2", "task": evil})
+        engine.client.xadd(redis_keys.EVENTS, {"kind": "finished", "id": "2", "task": evil})
         eventually(lambda: "evil�[2J�]0;title���" in screen.text())
         screen.type(CTRL_C)
         assert screen.end() == 130

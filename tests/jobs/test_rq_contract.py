@@ -20,8 +20,8 @@ from rq.worker import BaseWorker
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.jobs import support
 from tests.jobs.conftest import Engine
 from workers import endings
@@ -61,7 +61,7 @@ def test_rq_reads_a_started_and_a_finished_job(
     assert (result.type, result.worker_name) == (Result.Type.SUCCESSFUL, "w1")
     registry = FinishedJobRegistry(Queue.PULL, connection=redis_client, serializer=JSONSerializer)
     assert registry.get_job_ids(cleanup=False) == [ticket.id]
-    for key in (keys.job(ticket.id), keys.results(ticket.id)):
+    for key in (redis_keys.job(ticket.id), redis_keys.results(ticket.id)):
         assert 0 < int(redis_client.ttl(key)) <= settings.result_ttl  # type: ignore[arg-type]
 
 
@@ -104,7 +104,7 @@ def test_the_methods_that_we_call_or_override_are_there() -> None:
     assert "include_result" in inspect.signature(RqJob.to_dict).parameters
     assert JSONSerializer.loads(json.dumps([1]).encode()) == [1]
     prefixes = (RqJob.redis_job_namespace_prefix, rq.Queue.redis_queue_namespace_prefix)
-    assert prefixes == (keys.JOB, keys.QUEUE)
+    assert prefixes == (redis_keys.JOB, redis_keys.QUEUE)
     registries = (FinishedJobRegistry, FailedJobRegistry, ScheduledJobRegistry)
     templates = [registry.key_template.format("") for registry in registries]
-    assert templates == [keys.FINISHED, keys.FAILED, keys.SCHEDULED]
+    assert templates == [redis_keys.FINISHED, redis_keys.FAILED, redis_keys.SCHEDULED]

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
-from app.models.workers import QueueRules, WorkerSpec, decode_orders, encode_orders
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
+from app.models.jobs.workers import QueueRules, WorkerSpec, decode_orders, encode_orders
 from queue_manager.groups import order
 from tests.jobs import support
 from tests.jobs.conftest import Engine
@@ -58,7 +58,7 @@ def test_a_queue_limits_the_time_and_the_tries_of_its_jobs(engine: Engine) -> No
     (outcome,) = engine.jobs.await_many([ticket], 60)
     assert outcome.error == "timeout"
     assert engine.jobs.status(ticket.id).failures == 1
-    assert 0 < int(engine.client.ttl(keys.job(ticket.id))) <= 77  # type: ignore[arg-type]
+    assert 0 < int(engine.client.ttl(redis_keys.job(ticket.id))) <= 77  # type: ignore[arg-type]
     # The same task in another queue has the time it asks for.
     other = engine.jobs.enqueue(Job(Task.SLEEP, {"seconds": 1, "key": 2}, Queue.PULL))
     assert [o.error for o in engine.jobs.await_many([other], 60)] == [None]
@@ -66,7 +66,7 @@ def test_a_queue_limits_the_time_and_the_tries_of_its_jobs(engine: Engine) -> No
 
 def _held(engine: Engine, ids: list[str]) -> dict[bytes, int]:
     """Return how many of these jobs each worker held at most, by the stream of events."""
-    rows: list[Any] = engine.client.xrange(keys.EVENTS)  # type: ignore[assignment]
+    rows: list[Any] = engine.client.xrange(redis_keys.EVENTS)  # type: ignore[assignment]
     now, most = collections.Counter[bytes](), dict[bytes, int]()
     for _, row in rows:
         if row[b"id"].decode() in ids and row[b"kind"] != b"progress":
@@ -83,20 +83,20 @@ def test_a_worker_holds_no_more_of_a_queue_than_its_buffer(engine: Engine) -> No
     assert [o.error for o in engine.jobs.await_many(tickets, 60)] == [None] * 5
     # Of each worker: where jobs wait for long, there is more than one.
     assert max(_held(engine, ids).values()) == 2
-    assert 0 < int(engine.client.ttl(keys.job(ids[0]))) <= 44  # type: ignore[arg-type]
+    assert 0 < int(engine.client.ttl(redis_keys.job(ids[0]))) <= 44  # type: ignore[arg-type]
 
 
 def test_a_solo_worker_gives_back_what_it_has_in_hand(engine: Engine, eventually: Any) -> None:
-    engine.client.sadd(keys.PAUSED, str(Queue.MAINTENANCE))
+    engine.client.sadd(redis_keys.PAUSED, str(Queue.MAINTENANCE))
     # The first one lasts, so that it still runs when it is looked at and its worker is killed.
     jobs = [Job(Task.SLEEP, {"seconds": 0 if n else 12, "key": 200 + n}, Queue.MAINTENANCE) for n in range(6)]
     tickets = engine.jobs.enqueue_many(jobs)
     ids = [ticket.id for ticket in tickets]
-    engine.client.srem(keys.PAUSED, str(Queue.MAINTENANCE))
+    engine.client.srem(redis_keys.PAUSED, str(Queue.MAINTENANCE))
     # One runs and three are in hand, all taken at once; the others wait.
     eventually(lambda: support.states(engine.client, ids) == {"started": 4, "queued": 2}, timeout=60)
     # Taken is not begun: only of what says how far it is the manager knows that it runs.
-    eventually(lambda: engine.client.hget(keys.job(ids[0]), "progress"), timeout=60)
+    eventually(lambda: engine.client.hget(redis_keys.job(ids[0]), "progress"), timeout=60)
     (pid,) = support.pids(engine.manager, "solo")
     stands_back = psutil.Process(pid).nice() - psutil.Process().nice()
     assert stands_back == engine.settings.worker_nice, "pages come first"

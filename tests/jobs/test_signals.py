@@ -16,8 +16,8 @@ import redis
 
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager.live import Live
 from tests.jobs import support
 
@@ -133,7 +133,7 @@ def test_a_manager_that_is_killed_beside_another_is_inherited_by_it(
         first.popen.wait(30)
         eventually(lambda: support.states(redis_client, ids) == {"finished": 6}, timeout=90)
         assert {jobs.status(i).crashes for i in ids} == {0}
-        eventually(lambda: redis_client.zcard(keys.MANAGERS) == 1, timeout=30)
+        eventually(lambda: redis_client.zcard(redis_keys.MANAGERS) == 1, timeout=30)
         assert len(set(support.workers(redis_client).values())) == 1
     assert set(support.ends(redis_client).values()) == {1}
 
@@ -145,7 +145,7 @@ def test_a_job_whose_list_was_lost_is_run_after_all(
     desk = support.desk(redis_client, settings, "gone")
     (ticket,) = jobs.enqueue_many(support.effects(1))
     assert len(desk.take(1, {}, ())) == 1
-    redis_client.delete(keys.inflight("gone"), keys.WORKERS)
+    redis_client.delete(redis_keys.inflight("gone"), redis_keys.WORKERS)
     with support.running("queue_manager.main", settings, "manager") as manager:
         assert [o.error for o in jobs.await_many([ticket], 60)] == [None]
         # It is said when all strays are queued again, and this one may have been done by then.

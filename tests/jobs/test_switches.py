@@ -13,8 +13,8 @@ import redis
 from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.errors import DrainingError
-from app.models import keys
-from app.models.jobs import Job, Queue, State, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.load import Loads
 from queue_manager.policy import Verdict
 from queue_manager.stray import Strays
@@ -109,7 +109,7 @@ def test_after_a_crash_only_what_ran_is_charged(
     ran = tickets[1].id
     became = support.linked(settings, lambda link: link.recover("w1", Verdict(True, "signal 11"), [ran]))
     assert became == {tickets[0].id: "returned", ran: "suspect", tickets[2].id: "returned"}
-    assert redis_client.lrange(keys.queue(Queue.MAINTENANCE), 0, -1) == [
+    assert redis_client.lrange(redis_keys.queue(Queue.MAINTENANCE), 0, -1) == [
         tickets[0].id.encode(),
         tickets[2].id.encode(),
     ]
@@ -127,13 +127,13 @@ def test_what_no_list_holds_any_more_is_found(
         (taken, _) = desk.take(2, {}, ())
         if lost == "scheduled":
             desk.finish([endings.failed(taken, ValueError(), settings)])
-            redis_client.delete(keys.SCHEDULED + Queue.PULL)
+            redis_client.delete(redis_keys.SCHEDULED + Queue.PULL)
         else:
-            redis_client.lrem(keys.inflight("w1"), 0, ticket.id)
+            redis_client.lrem(redis_keys.inflight("w1"), 0, ticket.id)
         if lost.startswith("worker"):
-            redis_client.hdel(keys.WORKERS, "w1")
+            redis_client.hdel(redis_keys.WORKERS, "w1")
     else:
-        redis_client.lrem(keys.queue(Queue.PULL), 0, ticket.id)
+        redis_client.lrem(redis_keys.queue(Queue.PULL), 0, ticket.id)
     assert not jobs.enqueue(_job(1)).fresh
     said = {"queue": "queued", "scheduled": "scheduled"}.get(lost, "started")
     assert _stray(settings) == {ticket.id: said}
@@ -178,7 +178,7 @@ def test_lists_of_workers_that_nobody_knows_are_found(
     jobs.enqueue_many([_job(key) for key in range(4)])
     support.desk(redis_client, settings, "known").take(2, {}, ())
     support.desk(redis_client, settings, "forgotten").take(2, {}, ())
-    redis_client.hdel(keys.WORKERS, "forgotten")
+    redis_client.hdel(redis_keys.WORKERS, "forgotten")
     found = support.linked(settings, lambda link: Strays(link.client, "test:1:1").workers())
     assert found == ["forgotten"]
 
@@ -228,7 +228,7 @@ def test_the_history_tells_of_each_attempt(
     desk.finish([dataclasses.replace(endings.failed(taken, ValueError(), settings), seconds=0)])
     desk.take(1, {}, ())
     support.linked(settings, lambda link: link.recover("w1", Verdict(True, "signal 9")))
-    history = redis_client.hget(keys.job(ticket.id), "history")
+    history = redis_client.hget(redis_keys.job(ticket.id), "history")
     assert isinstance(history, bytes)
     lines = [json.loads(line) for line in history.splitlines()]
     told = [(line["attempt"], line["worker"], line["error"], line["where"]) for line in lines]

@@ -18,8 +18,8 @@ from app.adapters.redis.jobs import RedisJobs, job_id
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.gateways.erasing import STRAGGLERS
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager.dead import Dead
 from tests.jobs import support
 from tests.support.reader import PASSWORD, add_user, follow
@@ -29,7 +29,7 @@ from workers.endings import BadJobError, Report
 from workers.lease import Lease
 from workers.updater import Sight, Updater, queue_more
 
-WAITING = keys.queue(Queue.PULL_SYSTEM)
+WAITING = redis_keys.queue(Queue.PULL_SYSTEM)
 
 
 @pytest.fixture
@@ -80,14 +80,14 @@ class World:
         """How often each feed is in a job that has not ended."""
         found: collections.Counter[int] = collections.Counter()
         with contextlib.closing(RedisJobs(self.settings)) as jobs:
-            for key in self.client.scan_iter(keys.JOB + "*"):
-                if jobs.status(key.decode().removeprefix(keys.JOB)).state in ("queued", "started"):
+            for key in self.client.scan_iter(redis_keys.JOB + "*"):
+                if jobs.status(key.decode().removeprefix(redis_keys.JOB)).state in ("queued", "started"):
                     data: Any = self.client.hget(key, "data")
                     found.update(support.feed_ids(data))
         return found
 
     def stats(self) -> dict[str, float]:
-        rows: Any = self.client.hgetall(keys.UPDATER_STATS)
+        rows: Any = self.client.hgetall(redis_keys.UPDATER_STATS)
         return {name.decode(): float(value) for name, value in rows.items()}
 
 
@@ -168,8 +168,8 @@ def test_a_dead_batch_that_is_tried_again_brings_no_feed_into_two_batches(world:
     assert support.linked(world.settings, lambda link: Dead(link.client).retry(dead.id)) == 1
     assert world.queued() == queued
     assert max(queued.values()) == 1
-    assert world.client.zcard(keys.DEAD) == 0
-    assert not world.client.exists(keys.job(dead.id))
+    assert world.client.zcard(redis_keys.DEAD) == 0
+    assert not world.client.exists(redis_keys.job(dead.id))
     # The next look queues nothing twice either, and nothing is lost: all that is due is in hand.
     _look(updater)
     assert max(world.queued().values()) == 1
@@ -178,7 +178,7 @@ def test_a_dead_batch_that_is_tried_again_brings_no_feed_into_two_batches(world:
 def test_only_the_holder_of_the_lease_queues(world: World) -> None:
     world.feeds(0, 4)
     updater = world.updater()
-    other = Lease(world.client, keys.UPDATER_LEASE, 60)
+    other = Lease(world.client, redis_keys.UPDATER_LEASE, 60)
     assert other.hold()
     assert updater.look() is None
     assert not updater.hold()
@@ -194,7 +194,7 @@ def test_the_next_updater_knows_what_the_last_one_queued(world: World) -> None:
     world.feeds(0, 6)
     _look(world.updater())
     running = world.take(1)
-    world.client.delete(keys.UPDATER_LEASE)  # it was killed, and its lease ran out
+    world.client.delete(redis_keys.UPDATER_LEASE)  # it was killed, and its lease ran out
     world.feeds(6, 10)
     second = world.updater()
     assert _look(second).queued == 4
@@ -202,7 +202,7 @@ def test_the_next_updater_knows_what_the_last_one_queued(world: World) -> None:
     assert max(world.queued().values()) == 1
     # What ended before anybody looked is let go.
     world.finish(running)
-    world.client.delete(keys.UPDATER_LEASE)
+    world.client.delete(redis_keys.UPDATER_LEASE)
     third = world.updater()
     assert _look(third).queued == len(running[0].args["feed_ids"])
     assert max(world.queued().values()) == 1
@@ -212,7 +212,7 @@ def _pass_on(world: World, ids: set[int]) -> Callable[[], None]:
     """The lease runs out, and another updater does all that there is to do."""
 
     def pass_on() -> None:
-        world.client.delete(keys.UPDATER_LEASE)
+        world.client.delete(redis_keys.UPDATER_LEASE)
         assert _look(world.updater()).queued == len(ids)
 
     return pass_on
@@ -241,7 +241,7 @@ def test_a_zombie_queues_nothing_even_between_its_last_check_and_its_writing(
     # Nor does it let go of what the other one has in hand.
     world.finish(world.take())
     assert zombie.look() is None
-    assert world.client.hlen(keys.UPDATER_HAND) == 2
+    assert world.client.hlen(redis_keys.UPDATER_HAND) == 2
 
 
 def _freeze(monkeypatch: pytest.MonkeyPatch, part: Any, name: str, meanwhile: Callable[[], None]) -> None:
@@ -263,7 +263,7 @@ def test_a_lease_that_ran_out_and_was_taken_by_nobody_voids_the_look(
     updater = world.updater()
 
     def expire() -> None:
-        world.client.delete(keys.UPDATER_LEASE)
+        world.client.delete(redis_keys.UPDATER_LEASE)
 
     _freeze(monkeypatch, world.services.pull, "due", expire)
     assert updater.look() is None
@@ -277,13 +277,13 @@ def test_the_feeds_of_a_batch_that_was_taken_apart_stay_in_hand(world: World) ->
     (batch,) = world.take()
     # As workers.middleware.split does after a crash: parts first, then the batch ends.
     parts = [Job(Task.PULL_SYSTEM, {"feed_ids": [i]}, Queue.SUSPECTS) for i in sorted(ids)]
-    world.client.hset(keys.job(batch.id), "crashes", 1)
+    world.client.hset(redis_keys.job(batch.id), "crashes", 1)
     tickets = world.services.jobs.enqueue_many(parts)
     world.finish([batch])
     assert _look(updater).queued == 0
     assert world.queued() == collections.Counter(ids)
     # The next updater knows of them too, even when the batch's own record is gone …
-    world.client.delete(keys.UPDATER_LEASE, keys.job(batch.id))
+    world.client.delete(redis_keys.UPDATER_LEASE, redis_keys.job(batch.id))
     second = world.updater()
     assert _look(second).queued == 0
     # … and each is free when its part has ended.
@@ -301,7 +301,7 @@ def test_a_batch_whose_record_vanished_may_have_been_taken_apart(world: World) -
     parts = [Job(Task.PULL_SYSTEM, {"feed_ids": [i]}, Queue.SUSPECTS) for i in batch.args["feed_ids"]]
     world.services.jobs.enqueue_many(parts)
     world.finish([batch])
-    world.client.delete(keys.job(batch.id), keys.UPDATER_LEASE)
+    world.client.delete(redis_keys.job(batch.id), redis_keys.UPDATER_LEASE)
     assert _look(world.updater()).queued == 0
 
 
@@ -316,10 +316,10 @@ def test_after_redis_was_emptied_everything_due_is_queued_again(world: World) ->
 def test_a_queue_that_is_drained_gets_nothing(world: World) -> None:
     world.feeds(0, 8)
     updater = world.updater()
-    world.client.sadd(keys.DRAINING, Queue.PULL_SYSTEM)
+    world.client.sadd(redis_keys.DRAINING, Queue.PULL_SYSTEM)
     assert [_look(updater).queued for _ in range(3)] == [0, 0, 0]
     assert not world.queued()
-    world.client.srem(keys.DRAINING, Queue.PULL_SYSTEM)
+    world.client.srem(redis_keys.DRAINING, Queue.PULL_SYSTEM)
     assert _look(updater).queued == 8
 
 
@@ -331,22 +331,22 @@ def test_a_drained_queue_keeps_no_other_work_back(world: World) -> None:
     services.imports.choose_all(ann, found.id, True)
     services.imports.start(ann, found.id)
     world.client.flushall()
-    world.client.sadd(keys.DRAINING, Queue.IMPORT)
+    world.client.sadd(redis_keys.DRAINING, Queue.IMPORT)
     queue_more(services)
-    assert not world.client.exists(keys.queue(Queue.IMPORT))
-    assert world.client.llen(keys.queue(Queue.MAINTENANCE)) == 1
+    assert not world.client.exists(redis_keys.queue(Queue.IMPORT))
+    assert world.client.llen(redis_keys.queue(Queue.MAINTENANCE)) == 1
 
 
 def test_a_drained_queue_costs_no_report(world: World) -> None:
     reporting, now = dataclasses.replace(world.settings, report_urls="json://127.0.0.1:1/"), clock.now()
     with contextlib.closing(bootstrap.build(reporting)) as services, clock.set_source(lambda: now):
-        world.client.sadd(keys.DRAINING, Queue.MAINTENANCE)
+        world.client.sadd(redis_keys.DRAINING, Queue.MAINTENANCE)
         queue_more(services)
-        world.client.srem(keys.DRAINING, Queue.MAINTENANCE)
-        assert not world.client.exists(keys.queue(Queue.MAINTENANCE))
+        world.client.srem(redis_keys.DRAINING, Queue.MAINTENANCE)
+        assert not world.client.exists(redis_keys.queue(Queue.MAINTENANCE))
         queue_more(services)
         queue_more(services)
-    assert world.client.llen(keys.queue(Queue.MAINTENANCE)) == 1
+    assert world.client.llen(redis_keys.queue(Queue.MAINTENANCE)) == 1
 
 
 def test_an_account_that_goes_is_deleted_though_its_job_was_lost(world: World) -> None:
@@ -358,7 +358,7 @@ def test_an_account_that_goes_is_deleted_though_its_job_was_lost(world: World) -
     with clock.set_source(lambda: later):
         queue_more(services)
         queue_more(services)
-    [queued] = world.client.lrange(keys.queue(Queue.MAINTENANCE), 0, -1)
+    [queued] = world.client.lrange(redis_keys.queue(Queue.MAINTENANCE), 0, -1)
     assert queued.decode() == job_id(Task.ERASE, {"user_id": ann.user_id})
     registry.load()
     spec = registry.find(Task.ERASE)
@@ -373,8 +373,8 @@ def test_what_it_saw_is_in_redis(world: World) -> None:
     assert (sight.queued, sight.backlog, sight.waiting, sight.running) == (16, 24, 16, 0)
     assert 3600 <= sight.late_s < 4000
     assert world.stats() == {k: pytest.approx(v) for k, v in dataclasses.asdict(sight).items()}
-    ms: Any = world.client.pttl(keys.UPDATER_STATS)
-    assert 0 < ms <= keys.ALIVE_SECONDS * 1000
+    ms: Any = world.client.pttl(redis_keys.UPDATER_STATS)
+    assert 0 < ms <= redis_keys.ALIVE_SECONDS * 1000
     world.take(2)
     assert _look(updater).backlog == 16
     # Nobody may take the figures of one who does nothing for those of the holder.

@@ -20,14 +20,14 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.models import keys
-from app.models.actor import Actor
-from app.models.jobs import Queue
+from app.models.accounts.actor import Actor
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
 from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply, Request, file_reply
 from tests.support.refusal import refusing
 
-WAITING = keys.queue(Queue.PULL_SYSTEM)
+WAITING = redis_keys.queue(Queue.PULL_SYSTEM)
 ITEM = b"<item><guid>g1</guid><title>One</title></item>"
 RSS = b"<rss version='2.0'><channel><title>Blog</title>%s</channel></rss>" % ITEM
 _SAID = re.compile(r"feeds_queued batches=\d+ feeds=(\d+)")
@@ -53,7 +53,7 @@ class Pair:
     def queued(self) -> collections.Counter[int]:
         """How often each feed waits."""
         jobs: list[Any] = self._client.lrange(WAITING, 0, -1)
-        data: list[Any] = [self._client.hget(keys.job(job.decode()), "data") for job in jobs]
+        data: list[Any] = [self._client.hget(redis_keys.job(job.decode()), "data") for job in jobs]
         return collections.Counter(i for text in data for i in support.feed_ids(text))
 
     def wait_for_all(self, timeout: float = 60) -> None:
@@ -85,7 +85,7 @@ def _two(settings: Settings, client: redis.Redis, eventually: Any) -> Iterator[l
 
 
 def _alive(client: redis.Redis) -> set[int]:
-    signs = [client.get(key) for key in client.scan_iter(keys.alive("updater", "*"))]
+    signs = [client.get(key) for key in client.scan_iter(redis_keys.alive("updater", "*"))]
     return {json.loads(sign)["pid"] for sign in signs if sign}
 
 
@@ -113,7 +113,7 @@ def test_a_standby_takes_over_from_a_killed_updater_in_fifteen_seconds(
         assert standby.stop() == 0
     # Its sign and its lease are gone at once; those of the killed one run out.
     assert standby.pid not in _alive(redis_client)
-    assert redis_client.get(keys.UPDATER_LEASE) is None
+    assert redis_client.get(redis_keys.UPDATER_LEASE) is None
 
 
 def test_an_updater_says_why_redis_refuses_and_goes_on(
@@ -147,19 +147,19 @@ def test_a_frozen_updater_wakes_up_as_a_zombie_and_queues_nothing(
             holder.popen.send_signal(signal.SIGSTOP)
             frozen = psutil.Process(holder.pid)
             eventually(lambda p=frozen: p.status() == psutil.STATUS_STOPPED)
-            redis_client.delete(keys.UPDATER_LEASE)
+            redis_client.delete(redis_keys.UPDATER_LEASE)
             pair.wait_for_all()  # by the standby, or by the holder before it froze
             pair.feeds(3)
             pair.wait_for_all()
-            token = redis_client.get(keys.UPDATER_LEASE)
+            token = redis_client.get(redis_keys.UPDATER_LEASE)
             holder.popen.send_signal(signal.SIGCONT)
             # It is awake when it signs again; it has tried to hold the lease then.
-            redis_client.delete(*redis_client.scan_iter(keys.alive("updater", "*")))
+            redis_client.delete(*redis_client.scan_iter(redis_keys.alive("updater", "*")))
             eventually(lambda: _alive(redis_client) == {p.pid for p in both}, timeout=60)
             pair.feeds(3)
             pair.wait_for_all()
             pair.wait_for_words(both)
-            assert redis_client.get(keys.UPDATER_LEASE) == token
+            assert redis_client.get(redis_keys.UPDATER_LEASE) == token
             assert _looks(holder) <= before + 1
             holder, standby = standby, holder
 
@@ -220,7 +220,7 @@ def test_a_herd_is_pulled_once_while_updaters_are_killed(
         asked = collections.Counter((r.path, r.headers["host"]) for r in server.requests)
         assert {what: times for what, times in asked.items() if times > 1} == {}
         assert len(asked) == len(ids)
-        eventually(lambda: redis_client.hget(keys.UPDATER_STATS, "backlog") == b"0", timeout=60)
+        eventually(lambda: redis_client.hget(redis_keys.UPDATER_STATS, "backlog") == b"0", timeout=60)
 
 
 def _pulled(db: Database[dict[str, Any]]) -> int:

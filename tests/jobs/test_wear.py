@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from app.config import Settings
-from app.models import keys
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager import listening, supervisor
 from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
@@ -100,7 +100,7 @@ def test_a_solo_worker_that_is_stuck_is_killed_and_the_next_ones_jobs_run(engine
     ends = {o.id: o.error for o in engine.jobs.await_many([stuck, *others], 90)}
     assert ends.pop(stuck.id) == "crashed"
     assert set(ends.values()) == {None}
-    history = engine.client.hget(keys.job(stuck.id), "history")
+    history = engine.client.hget(redis_keys.job(stuck.id), "history")
     assert isinstance(history, bytes)
     assert b'"where":"timeout"' in history
     assert {engine.jobs.status(ticket.id).crashes for ticket in others} == {0}

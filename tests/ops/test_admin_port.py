@@ -12,7 +12,7 @@ import pytest
 
 from app.config import Settings
 from app.errors import SettingsError
-from app.models.configuration import rows
+from app.models.operations.settings_view import rows
 from app.monitoring import admin_port
 from app.monitoring.admin_port import Admin, Pulse
 from tests.ops import ask

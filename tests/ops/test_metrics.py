@@ -13,9 +13,9 @@ import redis
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models import keys
-from app.models.actor import Actor
-from app.models.jobs import Job, Queue, Task
+from app.models.accounts.actor import Actor
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
 from app.monitoring import metrics
 from tests.jobs import support
 from tests.ops import ask
@@ -49,7 +49,7 @@ def test_the_figures_of_a_working_system(
         server.set("/missing", Reply(status=404))
         redis_client.flushall()
         # Nobody takes from this one.
-        redis_client.sadd(keys.PAUSED, Queue.MAINTENANCE)
+        redis_client.sadd(redis_keys.PAUSED, Queue.MAINTENANCE)
         services.jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.MAINTENANCE))
         bad = [Job(Task.CRASH, {"how": "feed", "key": key}, Queue.DISCOVERY) for key in range(3)]
         with support.running("queue_manager.main", settings, "manager") as manager:

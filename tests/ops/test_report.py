@@ -21,10 +21,11 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import InvalidError
-from app.models import hours, keys, report
-from app.models.hours import HOUR_MS
-from app.models.jobs import Job, Queue, Task
-from app.models.report import Situation
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.operations import hourly_report, hourly_stats
+from app.models.operations.hourly_report import Situation
+from app.models.operations.hourly_stats import HOUR_MS
 from tests.jobs import support
 from tests.support.imports import REPO
 from tests.support.manager import environment
@@ -65,7 +66,7 @@ def _situation(**changes: Any) -> Situation:
 
 
 def test_what_the_report_says() -> None:
-    found = report.compose(_situation(), "reader.example")
+    found = hourly_report.compose(_situation(), "reader.example")
     assert found.title == "Eventr reader.example 17:00–18:00 UTC: 3 jobs failed; 1 jobs crashed their worker"
     assert found.body.splitlines() == [
         "Pulls: 20000 feeds, 16000 unchanged (75 % of them by 304), 321 new entries, 12 with errors",
@@ -80,11 +81,11 @@ def test_what_the_report_says() -> None:
 
 
 def test_an_hour_without_anything() -> None:
-    found = report.compose(_situation(counters={}, waiting={}, dead=0), "here")
+    found = hourly_report.compose(_situation(counters={}, waiting={}, dead=0), "here")
     assert found.title.endswith("all well")
     assert "Pulls: 0 feeds, 0 unchanged, 0 new entries" in found.body
     assert "Queues now: empty" in found.body
-    assert report.compose(_situation(counters={}, updater={}), "x").title.endswith("no updater works")
+    assert hourly_report.compose(_situation(counters={}, updater={}), "x").title.endswith("no updater works")
 
 
 @pytest.fixture
@@ -125,13 +126,13 @@ def test_each_hour_is_reported_once_by_a_worker(
 ) -> None:
     due = int((clock.now() - dt.timedelta(seconds=30)).timestamp() * 1000) // HOUR_MS - 1
     for number in (due, due + 1):  # another hour may become due meanwhile
-        redis_client.hset(keys.hour(number), mapping=STORED)
+        redis_client.hset(redis_keys.hour(number), mapping=STORED)
     with (
         support.running("workers.updater", settings, "updater") as updater,
         support.running("workers.updater", settings, "standby") as standby,
         support.running("queue_manager.main", settings, "manager") as manager,
     ):
-        hour = int(eventually(lambda: redis_client.get(keys.REPORTED), timeout=90))
+        hour = int(eventually(lambda: redis_client.get(redis_keys.REPORTED), timeout=90))
         assert hour in (due, due + 1)
         # Another updater takes over, or somebody asks by hand: it is done.
         updater.stop()
@@ -139,8 +140,8 @@ def test_each_hour_is_reported_once_by_a_worker(
         (outcome,) = services.jobs.await_many([again], 60)
         assert outcome.value == {"sent": 0, "refused": 0}
         logs = "".join(process.log.read_text() for process in (updater, standby, manager))
-    (sent,) = [report for report in _received(inbox) if _of(hour) in report["title"]]
-    assert len({report["title"] for report in _received(inbox)}) == len(_received(inbox))
+    (sent,) = [hourly_report for hourly_report in _received(inbox) if _of(hour) in hourly_report["title"]]
+    assert len({hourly_report["title"] for hourly_report in _received(inbox)}) == len(_received(inbox))
     assert "20000 feeds" in sent["message"]
     assert "3 jobs failed" in sent["title"]
     # At the most talkative level of the logs no address is in them.
@@ -163,10 +164,10 @@ def test_what_nobody_takes_is_tried_again(
         assert outcome.error == "unsent"
         assert len(_received(inbox, "/refuse")) == only.job_retries
         log = manager.log.read_text()
-    assert redis_client.get(keys.REPORTED) is None
+    assert redis_client.get(redis_keys.REPORTED) is None
     assert "kind=unknown" in log
     assert SECRET not in log
-    record: Any = redis_client.hgetall(keys.job(job_id(job.task, job.args)))
+    record: Any = redis_client.hgetall(redis_keys.job(job_id(job.task, job.args)))
     assert SECRET.encode() not in b"".join(record.values())
 
 
@@ -215,7 +216,7 @@ def test_by_hand_it_is_printed_or_sent(
 ) -> None:
     now = int(clock.now().timestamp() * 1000) // HOUR_MS
     for number in (now, now + 1):  # the hour may turn meanwhile
-        redis_client.hset(keys.hour(number), mapping=STORED)
+        redis_client.hset(redis_keys.hour(number), mapping=STORED)
     printed = _eventr(settings, "report", "--dry-run")
     assert printed.returncode == 0, printed.stderr
     assert "Pulls: 20000 feeds" in printed.stdout
@@ -231,5 +232,5 @@ def test_by_hand_it_is_printed_or_sent(
 
 def test_the_counters_of_a_report_are_those_that_are_counted() -> None:
     rows = [(HOUR * HOUR_MS, {b"kind": b"finished", b"task": b"feeds.pull"}, {"feeds": 4, "not_modified": 3})]
-    counters = hours.tally(rows)[HOUR]
-    assert "Pulls: 4 feeds" in report.compose(_situation(counters=counters), "x").body
+    counters = hourly_stats.tally(rows)[HOUR]
+    assert "Pulls: 4 feeds" in hourly_report.compose(_situation(counters=counters), "x").body

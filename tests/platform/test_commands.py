@@ -24,7 +24,7 @@ from app.commands import address, ports, processes, requirements, secret, stores
 from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
-from app.models.finding import Finding, Word
+from app.models.operations.check_result import Finding, Word
 from app.monitoring import health
 from tests.support.refusal import refusing
 

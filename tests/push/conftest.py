@@ -24,13 +24,13 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import LaterError
 from app.feeds.fetch import Fetcher
-from app.models import keys
-from app.models.actor import Actor
-from app.models.jobs import Queue, Task
-from app.models.push import Device
-from app.models.sharing import Share
-from app.models.talk import NoteKind
-from app.models.user import Session
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import Session
+from app.models.discussion.comments import NoteKind
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue, Task
+from app.models.notifications.push import Device
+from app.models.sharing.sharing import Share
 from tests.hub.conftest import Now
 from tests.hub.conftest import now as now
 from tests.social.conftest import People
@@ -112,16 +112,16 @@ class Post:
         self._fetcher = fetcher
 
     def queued(self) -> int:
-        return int(self._client.llen(keys.queue(Queue.PULL_SYSTEM)))  # type: ignore[arg-type]
+        return int(self._client.llen(redis_keys.queue(Queue.PULL_SYSTEM)))  # type: ignore[arg-type]
 
     def work(self) -> list[str]:
         """Run all that is queued, and what was put off before; return how messages ended."""
         again, self._waiting = self._waiting, []
         ends = [self._send(args, failures) for args, failures in again]
-        while (raw := self._client.lpop(keys.queue(Queue.PULL_SYSTEM))) is not None:
+        while (raw := self._client.lpop(redis_keys.queue(Queue.PULL_SYSTEM))) is not None:
             ident = raw.decode()  # type: ignore[union-attr]
             job = RqJob.fetch(ident, connection=self._client, serializer=JSONSerializer)
-            self._client.delete(keys.job(ident))
+            self._client.delete(redis_keys.job(ident))
             if job.func_name == Task.PUSH_RING:
                 args = {**job.kwargs, "kind": NoteKind(job.kwargs["kind"])}
                 self.services.push.begin(**args)

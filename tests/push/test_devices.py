@@ -25,10 +25,10 @@ from app.errors import (
 )
 from app.feeds import push as rules
 from app.feeds.fetch import Fetcher
-from app.models.actor import Actor
-from app.models.push import Off
-from app.models.sharing import Share
-from app.models.talk import NoteKind
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import NoteKind
+from app.models.notifications.push import Off
+from app.models.sharing.sharing import Share
 from tests.hub.conftest import Now
 from tests.push.conftest import Browser, Crew, Post, PushService, base64url
 from tests.social.conftest import People

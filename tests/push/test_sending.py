@@ -17,11 +17,11 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds import push as rules
-from app.models.actor import Actor
-from app.models.jobs import Job, Queue, Task
-from app.models.push import Message
-from app.models.sharing import Audience, Share
-from app.models.talk import Face, Note, NoteKind
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import Face, Note, NoteKind
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.notifications.push import Message
+from app.models.sharing.sharing import Audience, Share
 from app.services.notifications.notifications import texts
 from tests.hub.conftest import Now
 from tests.push.conftest import Crew, Post, PushService, base64url

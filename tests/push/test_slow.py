@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.config import Settings
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from app.services.patience import Patience
 from tests.hub.conftest import Now
 from tests.push.conftest import Browser, Crew, Post, PushService

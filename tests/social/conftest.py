@@ -9,12 +9,12 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.feed import FeedFields, FeedUpdate
-from app.models.sharing import Audience, ChainNode, Link
-from app.models.stream import EntryRow, Page, StreamKind, StreamQuery, StreamRef
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.feeds.feed import FeedFields, FeedUpdate
+from app.models.reading.entry import NewEntry
+from app.models.reading.stream import EntryRow, Page, StreamKind, StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience, ChainNode, Link
 
 ALL = StreamRef(StreamKind.ALL)
 FOLLOWING = StreamRef(StreamKind.FOLLOWING)

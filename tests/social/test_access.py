@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor, Role
-from app.models.moderation import Reason
-from app.models.sharing import Audience
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor, Role
+from app.models.accounts.user import NewUser
+from app.models.discussion.moderation import Reason
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import FOLLOWING, People
 from tests.social.visiting import Doors
 from tests.web.conftest import ORIGIN

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.errors import InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Link
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience, Link
 from tests.social.conftest import FOLLOWING, SHARES, People
 
 

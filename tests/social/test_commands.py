@@ -11,8 +11,8 @@ from pymongo import monitoring
 
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.stream import StreamQuery
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamQuery
 from tests.social.conftest import ALL, FOLLOWING, People
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.errors import ExistsError, ForbiddenError, InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.moderation import About, Reason
-from app.models.sharing import Audience, Share
-from app.models.talk import Comment, Count
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import Comment, Count
+from app.models.discussion.moderation import About, Reason
+from app.models.sharing.sharing import Audience, Share
 from tests.social.conftest import People
 from tests.social.test_access import World
 from tests.social.test_moderation import _session, _suspend, boss, doors

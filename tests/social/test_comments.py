@@ -8,9 +8,9 @@ import pytest
 
 from app import clock
 from app.errors import InvalidError, NotFoundError, RateLimitedError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Share
-from app.models.talk import Count
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import Count
+from app.models.sharing.sharing import Audience, Share
 from tests.social.conftest import People
 from tests.social.test_talk import at_once, share, thread
 

@@ -21,12 +21,12 @@ from app.gateways import archive, belongings
 from app.gateways import personal as gateway
 from app.gateways.erasing import STRAGGLERS
 from app.gateways.personal import LostError
-from app.models.actor import Actor
-from app.models.jobs import State, Task
-from app.models.moderation import Reason
-from app.models.personal import ExportState, PersonalExport
-from app.models.sharing import Audience
-from app.models.token import Token, TokenKind
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Token, TokenKind
+from app.models.discussion.moderation import Reason
+from app.models.jobs.jobs import State, Task
+from app.models.privacy.export import ExportState, PersonalExport
+from app.models.sharing.sharing import Audience
 from app.services.personal import job_of
 from tests.social.conftest import People
 from tests.social.visiting import Doors

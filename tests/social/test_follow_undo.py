@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.errors import ForbiddenError, NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
 from tests.social.visiting import Doors
 

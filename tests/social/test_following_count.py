@@ -13,8 +13,8 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways import gathering
 from app.mappers import entrykeys
-from app.models.actor import Actor
-from app.models.stream import Show, StreamQuery
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import Show, StreamQuery
 from tests.data.test_explain import Recorder, stages, statements
 from tests.social.conftest import FOLLOWING, People
 

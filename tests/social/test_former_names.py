@@ -9,9 +9,9 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import ExistsError
-from app.models.actor import Actor
-from app.models.sharing import Audience
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import FOLLOWING, People
 from tests.social.test_export import _file
 from tests.social.visiting import Doors

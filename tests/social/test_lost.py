@@ -8,10 +8,10 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.errors import NotFoundError
-from app.models.actor import Actor
-from app.models.shared import FeedFormat
-from app.models.sharing import Audience, Link
-from app.models.stream import StreamKind, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamKind, StreamRef
+from app.models.sharing.pages import FeedFormat
+from app.models.sharing.sharing import Audience, Link
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
 
 Deed = Callable[[Services, Actor, int], Callable[[], object]]

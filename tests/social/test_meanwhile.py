@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from app.errors import ConflictError, NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Share
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience, Share
 from tests.social.conftest import SHARES, People
 from tests.support.meanwhile import after
 

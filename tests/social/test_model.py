@@ -19,9 +19,9 @@ from hypothesis.stateful import (
 
 from app.bootstrap.services import Services
 from app.errors import ForbiddenError, InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience
-from app.models.stream import StreamKind, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamKind, StreamRef
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import ALL, FOLLOWING, People, names
 
 NAMES = ("ann", "bob", "cleo")

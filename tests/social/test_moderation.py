@@ -17,12 +17,12 @@ from app.errors import (
     NotFoundError,
     RateLimitedError,
 )
-from app.models.actor import Actor, Role
-from app.models.moderation import About, Reason
-from app.models.search import encoded
-from app.models.sharing import Audience
-from app.models.stream import StreamKind, StreamQuery, StreamRef
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor, Role
+from app.models.accounts.user import NewUser
+from app.models.discussion.moderation import About, Reason
+from app.models.reading.search import encoded
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People
 from tests.social.visiting import Doors
 

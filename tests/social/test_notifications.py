@@ -11,9 +11,9 @@ import pytest
 from app import clock
 from app.config import Settings
 from app.errors import InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Share
-from app.models.talk import Note, NoteKind
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import Note, NoteKind
+from app.models.sharing.sharing import Audience, Share
 from tests.social.conftest import People
 from tests.social.test_talk import at_once, share
 

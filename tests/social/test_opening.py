@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.errors import StoreError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Tie
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience, Tie
 from tests.social.conftest import People
 from tests.support.meanwhile import after
 

@@ -10,11 +10,11 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError, RateLimitedError
-from app.models.actor import Actor, Role
-from app.models.discovery import Discovered, FoundFeed
-from app.models.feedlist import FeedFilter, FeedQuery
-from app.models.manager import ManagerQuery
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor, Role
+from app.models.feeds.discovery import Discovered, FoundFeed
+from app.models.operations.feed_list import FeedFilter, FeedQuery
+from app.models.sharing.sharing import Audience
+from app.models.subscriptions.bulk_edit import ManagerQuery
 from tests.social.conftest import FOLLOWING, People
 from tests.social.visiting import Doors
 from tests.web.conftest import Visitor

@@ -15,8 +15,8 @@ from lxml import html
 from app import create_app
 from app.bootstrap.services import Services
 from app.mappers import shares
-from app.models.actor import Actor
-from app.models.sharing import Audience, ChainNode, Link
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience, ChainNode, Link
 from app.web.pages.shared import tree_rows
 from tests.social.conftest import People
 from tests.support.reader import add_user

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.models.actor import Actor
-from app.models.moderation import Reported
-from app.models.sharing import Link
+from app.models.accounts.actor import Actor
+from app.models.discussion.moderation import Reported
+from app.models.sharing.sharing import Link
 from tests.social.conftest import People
 from tests.social.test_lost import DEEDS, Deed
 

@@ -9,9 +9,9 @@ import pytest
 
 from app import clock
 from app.errors import NotFoundError, RateLimitedError
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.reading.entry import NewEntry
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
 
 

@@ -19,10 +19,10 @@ from app import create_app
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds.parse import parse
-from app.models.actor import Actor
-from app.models.chain import lasting
-from app.models.sharing import Audience
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.feeds.chain import lasting
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
 from tests.web.conftest import Visitor
 

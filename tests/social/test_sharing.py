@@ -10,11 +10,11 @@ import pytest
 
 from app import clock
 from app.errors import ForbiddenError, InvalidError, NotFoundError, StoreError, TooLargeError
-from app.models.actor import Actor
-from app.models.search import encoded
-from app.models.sharing import Audience, Link
-from app.models.stream import StreamKind, StreamQuery, StreamRef
-from app.models.sync import Part, PartKind, SyncQuery
+from app.models.accounts.actor import Actor
+from app.models.reading.search import encoded
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience, Link
+from app.models.sync.sync import Part, PartKind, SyncQuery
 from tests.social.conftest import ALL, FOLLOWING, SHARES, People, names
 
 NOW = clock.now()

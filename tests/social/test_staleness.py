@@ -11,10 +11,10 @@ import pytest
 from app import clock
 from app.errors import EventrError, NotFoundError
 from app.gateways.sharing import SharingGateway
-from app.models.actor import Actor
-from app.models.entry import NewEntry
-from app.models.sharing import Audience
-from app.models.stream import StreamQuery
+from app.models.accounts.actor import Actor
+from app.models.reading.entry import NewEntry
+from app.models.reading.stream import StreamQuery
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import ALL, FOLLOWING, People, names
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from app import clock
 from app.errors import NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Share
-from app.models.talk import Count, Spoken
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import Count, Spoken
+from app.models.sharing.sharing import Audience, Share
 from tests.social.conftest import FOLLOWING, People
 
 NOW = clock.now()

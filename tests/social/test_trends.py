@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 
 from app import clock
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.social.conftest import People
 
 

@@ -6,7 +6,7 @@ from flask import Flask
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.web.conftest import Visitor
 
 

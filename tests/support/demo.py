@@ -10,9 +10,9 @@ import datetime as dt
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor, Role
-from app.models.feed import FetchRecord
-from app.models.token import Scope, Token, TokenKind
+from app.models.accounts.actor import Actor, Role
+from app.models.accounts.token import Scope, Token, TokenKind
+from app.models.feeds.feed import FetchRecord
 from tests.support import operations
 from tests.support.reader import add_user, follow
 

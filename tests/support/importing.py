@@ -8,9 +8,9 @@ from collections import Counter
 from app import clock
 from app.bootstrap.services import Services
 from app.feeds import opml
-from app.models.actor import Actor
-from app.models.imports import Import, ItemChange, ItemState
-from app.models.opml import Outline
+from app.models.accounts.actor import Actor
+from app.models.imports.imports import Import, ItemChange, ItemState
+from app.models.imports.opml import Outline
 
 _NAMES = {
     (): ("A List Apart", "kottke.org"),

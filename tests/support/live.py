@@ -21,7 +21,7 @@ import redis
 
 from app.config import Settings
 from app.embedded.child import poll
-from app.models import keys
+from app.models.jobs import redis_keys
 from controller.ending import end
 from controller.follower import connect
 from controller.main import Parts
@@ -65,12 +65,12 @@ class Part:
 def controller(settings: Settings) -> Part:
     """Start a controller and wait until it takes browsers and waiters."""
     with redis.Redis.from_url(settings.redis_url) as client:
-        client.delete(*client.scan_iter(keys.alive("controller", "*")), "none")
+        client.delete(*client.scan_iter(redis_keys.alive("controller", "*")), "none")
         handover_path(settings).unlink(missing_ok=True)  # a killed one leaves it
         part = Part("controller", settings)
 
         def ready() -> bool:
-            signs = [json.loads(client.get(key) or "{}") for key in client.scan_iter(keys.ALIVE + "*")]
+            signs = [json.loads(client.get(key) or "{}") for key in client.scan_iter(redis_keys.ALIVE + "*")]
             return part.process.poll() is not None or (
                 any(sign.get("pid") == part.pid for sign in signs) and handover_path(settings).exists()
             )

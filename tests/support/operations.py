@@ -10,9 +10,9 @@ from typing import Any
 import redis
 
 from app.bootstrap.services import Services
-from app.models import keys
-from app.models.hours import HOUR_MS, MINUTE_MS
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.operations.hourly_stats import HOUR_MS, MINUTE_MS
 from tests.jobs import support
 from workers import endings
 from workers.endings import BadJobError
@@ -28,13 +28,13 @@ def fill(services: Services, now: dt.datetime) -> str:
     """
     with redis.Redis.from_url(services.settings.redis_url) as client:
         seconds = now.timestamp()
-        client.zadd(keys.MANAGERS, {MANAGER: seconds + 1e9})
-        client.set(keys.manager(MANAGER), json.dumps(_status(now)))
-        client.zadd(keys.CONTROLLERS, {"farm-813": seconds + 1e9})
+        client.zadd(redis_keys.MANAGERS, {MANAGER: seconds + 1e9})
+        client.set(redis_keys.manager(MANAGER), json.dumps(_status(now)))
+        client.zadd(redis_keys.CONTROLLERS, {"farm-813": seconds + 1e9})
         sign = {"host": "farm", "pid": 813, "since": now.isoformat(), "streams": 214, "awaited": 3}
-        client.set(keys.alive("controller", "farm-813"), json.dumps(sign))
+        client.set(redis_keys.alive("controller", "farm-813"), json.dumps(sign))
         client.hset(
-            keys.UPDATER_STATS,
+            redis_keys.UPDATER_STATS,
             mapping={
                 "backlog": 37,
                 "late_s": 4.2,
@@ -50,7 +50,7 @@ def fill(services: Services, now: dt.datetime) -> str:
         jobs = [Job(Task.PULL_SYSTEM, {"feed_ids": [n]}, Queue.PULL_SYSTEM) for n in range(4)]
         services.jobs.enqueue_many([*jobs, Job(Task.ECHO, {"key": 9}, Queue.PULL)])
         support.desk(client, services.settings, "w7").take(1, {}, ())
-        client.sadd(keys.PAUSED, "import")
+        client.sadd(redis_keys.PAUSED, "import")
     return dead
 
 
@@ -91,7 +91,7 @@ def _minutes(client: redis.Redis, now: dt.datetime) -> None:
                 "run_ms": feeds * 110,
                 "ended-feed-pull-sys": feeds // 80,
             }
-            key, minute = keys.minutes(number // 60), f"{number % 60:02}"
+            key, minute = redis_keys.minutes(number // 60), f"{number % 60:02}"
             pipe.hset(key, mapping={f"{minute}:{what}": count for what, count in counts.items()})
         pipe.execute()
 
@@ -102,7 +102,7 @@ def _hours(client: redis.Redis, now: dt.datetime) -> None:
         for number in range(newest - 47, newest + 1):
             feeds = round(52_000 + 21_000 * math.sin(number / 4))
             pipe.hset(
-                keys.hour(number),
+                redis_keys.hour(number),
                 mapping={
                     "pull:feeds": feeds,
                     "pull:not_modified": feeds * 7 // 10,

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor, Role
-from app.models.fetched import Fetched, FetchRequest
+from app.models.accounts.actor import Actor, Role
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.services.pull import PullService
 from tests.support import corpus
 

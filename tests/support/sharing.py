@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.sharing import Audience
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.sharing.sharing import Audience
 
 
 @dataclasses.dataclass(frozen=True)

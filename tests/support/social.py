@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from app.errors import ExistsError
-from app.models.actor import Actor
-from app.models.moderation import Reason
-from app.models.sharing import Audience
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.discussion.moderation import Reason
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
 from tests.support.demo import Demo
 from tests.support.reader import add_user
 

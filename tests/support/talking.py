@@ -6,8 +6,8 @@ import datetime as dt
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.talk import NoteKind
+from app.models.accounts.actor import Actor
+from app.models.discussion.comments import NoteKind
 from tests.support.reader import add_user
 
 _LONG = (

@@ -13,12 +13,12 @@ from flask import Flask
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor, Role
-from app.models.feed import FetchRecord
-from app.models.push import Device
-from app.models.search import encoded
-from app.models.sharing import Audience
-from app.models.stream import StreamRef
+from app.models.accounts.actor import Actor, Role
+from app.models.feeds.feed import FetchRecord
+from app.models.notifications.push import Device
+from app.models.reading.search import encoded
+from app.models.reading.stream import StreamRef
+from app.models.sharing.sharing import Audience
 from tests.support.reader import add_user, follow
 from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 
@@ -373,7 +373,7 @@ def test_W04_strangers_see_public_routes_alone(app: Flask, world: World, visitor
 
 def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db: Any) -> None:
     ref = StreamRef.parse(f"feed/{world.feed_id}")
-    from app.models.stream import StreamQuery
+    from app.models.reading.stream import StreamQuery
 
     snapshot = services.reading.page(world.bob, StreamQuery(ref)).snapshot
     undo = services.reading.mark_all(world.bob, ref).undo

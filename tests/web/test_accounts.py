@@ -28,7 +28,7 @@ from app.errors import (
     RateLimitedError,
     SettingsError,
 )
-from app.models.actor import Actor, Role
+from app.models.accounts.actor import Actor, Role
 from app.services import passwords
 from app.services.passwords import Hasher
 from app.services.sign_in import Client, SignUp

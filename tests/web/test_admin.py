@@ -18,8 +18,8 @@ import redis
 
 from app import clock, create_app
 from app.bootstrap.services import Services, build
-from app.models import keys
-from app.models.actor import Actor, Role
+from app.models.accounts.actor import Actor, Role
+from app.models.jobs import redis_keys
 from tests.support import demo, operations
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
@@ -91,7 +91,7 @@ def test_the_charts_get_one_array_per_line(services: Services, root: Visitor) ->
     with redis.Redis.from_url(services.settings.redis_url) as client:
         minute = int(clock.now().timestamp()) // 60 - 3
         client.hset(
-            keys.minutes(minute // 60),
+            redis_keys.minutes(minute // 60),
             mapping={f"{minute % 60:02}:{what}": n for what, n in (("feeds", 120), ("not_modified", 90))},
         )
     found = root.get("/admin/figures").get_json()["minutes"]
@@ -220,7 +220,7 @@ def test_dead_tasks_are_seen_tried_again_and_forgotten(
 def test_dead_tasks_are_paged_newest_first(services: Services, redis_client: redis.Redis) -> None:
     ids = [operations.fail(services, redis_client, n) for n in range(5)]
     for job_id in ids[1:4]:  # three ended in the same moment
-        redis_client.zadd(keys.DEAD, {job_id: 1_700_000_000})
+        redis_client.zadd(redis_keys.DEAD, {job_id: 1_700_000_000})
     found, cursor = [], None
     while True:
         page = services.engine.dead(None, cursor, 2)
@@ -232,7 +232,7 @@ def test_dead_tasks_are_paged_newest_first(services: Services, redis_client: red
 
 
 def test_J06_texts_among_arguments_are_not_shown(services: Services, root: Visitor) -> None:
-    from app.models.jobs import Job, Queue, Task
+    from app.models.jobs.jobs import Job, Queue, Task
 
     args = {"key": "https://one.example/?token=geheim", "feed_ids": list(range(1, 15)), "hour": 3}
     ticket = services.jobs.enqueue(Job(Task.DISCOVER, args, Queue.DISCOVERY))
@@ -456,9 +456,9 @@ def test_services_ask_for_the_permission_themselves(services: Services) -> None:
 
 
 def test_what_stands_in_redis_is_not_trusted(services: Services, redis_client: redis.Redis) -> None:
-    redis_client.zadd(keys.MANAGERS, {"a": 1, "b": 2, "c": 3})
-    redis_client.set(keys.manager("a"), "no JSON")
-    redis_client.set(keys.manager("b"), json.dumps({"manager": "b", "workers": 7}))
-    redis_client.hset(keys.UPDATER_STATS, "backlog", "x")
+    redis_client.zadd(redis_keys.MANAGERS, {"a": 1, "b": 2, "c": 3})
+    redis_client.set(redis_keys.manager("a"), "no JSON")
+    redis_client.set(redis_keys.manager("b"), json.dumps({"manager": "b", "workers": 7}))
+    redis_client.hset(redis_keys.UPDATER_STATS, "backlog", "x")
     now = services.engine.now()
     assert (now.managers, now.updater) == ((), None)

@@ -17,7 +17,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from app import cli, create_app, embedded
 from app.bootstrap.services import Services
 from app.commands.check import fails
-from app.models.probes import AUTHORIZATION, BY_NAME, PROBES
+from app.models.operations.proxy_probes import AUTHORIZATION, BY_NAME, PROBES
 from tests.conftest import Eventually
 from tests.platform.test_web_tier import Web, _web
 from tests.support.up import free_port

@@ -11,7 +11,7 @@ import pytest
 from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Role
+from app.models.accounts.actor import Role
 from app.web import headers
 from tests.push.conftest import Browser
 from tests.support.reader import add_user

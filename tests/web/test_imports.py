@@ -14,8 +14,8 @@ from werkzeug.test import TestResponse, encode_multipart
 
 from app.bootstrap.services import Services
 from app.feeds import opml
-from app.models.actor import Role
-from app.models.imports import Import, ImportState
+from app.models.accounts.actor import Role
+from app.models.imports.imports import Import, ImportState
 from tests.data.test_imports import Pulling, feeds, listed, run
 from tests.support.reader import add_user, elsewhere
 from tests.web.conftest import ORIGIN, Visitor

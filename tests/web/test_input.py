@@ -130,7 +130,7 @@ def test_W10_forwarded_addresses_count_behind_trusted_proxies_alone(services: Se
 
 
 def test_W10_links_to_hand_on_hold_the_public_address(services: Services, visitor: Make) -> None:
-    from app.models.actor import Role
+    from app.models.accounts.actor import Role
 
     add_user(services, "root", Role.ADMIN)
     admin = visitor()

@@ -8,7 +8,7 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.errors import InvalidError
-from app.models.preferences import Preferences
+from app.models.accounts.preferences import Preferences
 from app.web import keynames, keys
 from tests.web.conftest import Visitor
 

@@ -21,7 +21,7 @@ from app.cli import cli
 from app.commands import user
 from app.config import Settings
 from app.errors import InvalidError
-from app.models.feed import FetchRecord
+from app.models.feeds.feed import FetchRecord
 from app.web import bundle, chart, keys, present
 from tests.support.manager import environment
 

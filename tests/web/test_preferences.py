@@ -6,7 +6,7 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.errors import InvalidError
-from app.models.preferences import Preferences
+from app.models.accounts.preferences import Preferences
 from tests.support.reader import add_user
 
 

@@ -13,9 +13,9 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.mappers import entrybodies
-from app.models.actor import Actor
-from app.models.sharing import Audience
-from app.models.stream import StreamQuery, StreamRef
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
 from tests.support.reader import add_user, follow, pull, rss
 from tests.web.conftest import Visitor
 

@@ -15,10 +15,10 @@ from flask import Flask
 from app import clock, create_app
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models import keys
-from app.models.actor import Actor, Role
-from app.models.events import ENDS
-from app.models.user import Session
+from app.models.accounts.actor import Actor, Role
+from app.models.accounts.user import Session
+from app.models.jobs import redis_keys
+from app.models.notifications.events import ENDS
 from app.services.sign_in import Client
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
@@ -242,6 +242,6 @@ def test_W01_W08_with_a_session_or_token_ends_what_it_listens_to(
     add_user(services, "root", Role.ADMIN)
     user_id, since = _actor(services).user_id, services.events.position()
     act(ann, services)
-    rows: Any = redis_client.xrange(keys.PEOPLE, f"({since}")
+    rows: Any = redis_client.xrange(redis_keys.PEOPLE, f"({since}")
     ended = [int(fields[b"user"]) for _, fields in rows if fields[b"kind"] == ENDS.encode()]
     assert ended == [user_id]

@@ -15,10 +15,10 @@ from app.bootstrap.services import Services
 from app.errors import ConflictError
 from app.gateways.erasing import STRAGGLERS
 from app.mappers.erasure import owned
-from app.models.actor import Actor, Role
-from app.models.jobs import State
-from app.models.preferences import Preferences
-from app.models.stream import StreamRef
+from app.models.accounts.actor import Actor, Role
+from app.models.accounts.preferences import Preferences
+from app.models.jobs.jobs import State
+from app.models.reading.stream import StreamRef
 from app.services.erasing import job_of
 from tests.support.importing import previewed
 from tests.support.reader import PASSWORD, add_user, follow
@@ -267,7 +267,7 @@ def test_who_stays_is_never_deleted_by_a_job(services: Services) -> None:
 
 
 def _all() -> Any:
-    from app.models.stream import StreamQuery
+    from app.models.reading.stream import StreamQuery
 
     return StreamQuery(StreamRef.parse("all"))
 

@@ -11,9 +11,9 @@ import pytest
 
 from app import clock, errors
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.discovery import Discovered, FoundFeed
-from app.models.feed import FetchRecord
+from app.models.accounts.actor import Actor
+from app.models.feeds.discovery import Discovered, FoundFeed
+from app.models.feeds.feed import FetchRecord
 from tests.support.reader import add_user, pull, rss
 from tests.web.conftest import Visitor
 

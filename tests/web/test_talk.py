@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.sharing import Audience, Share
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience, Share
 from tests.social.conftest import People
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor

@@ -19,9 +19,9 @@ from app import clock, create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.feed import Feed
-from app.models.websub import HubSubscription
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import Feed
+from app.models.feeds.websub import HubSubscription
 from tests.support import reader
 
 ALICE = Actor(1_700_000_000_000_001)

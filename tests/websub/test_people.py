@@ -7,7 +7,7 @@ from flask import Flask
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.finding import Word
+from app.models.operations.check_result import Word
 from app.monitoring.health import check_websub
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor

@@ -15,10 +15,10 @@ import redis
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways.digest import Digester
-from app.models import keys
-from app.models.fetched import Fetched, FetchRequest
-from app.models.jobs import Queue, Task
-from app.models.websub import PushPull
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.websub import PushPull
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue, Task
 from tests.websub.conftest import Now, Reader, feed_body
 
 SOON = dt.timedelta(seconds=120)
@@ -26,10 +26,10 @@ SOON = dt.timedelta(seconds=120)
 
 def queued(client: redis.Redis) -> int:
     """Return how many pulls wait, and forget them as if they had been taken and ended."""
-    waiting: Any = client.lrange(keys.queue(Queue.PULL_SYSTEM), 0, -1)
+    waiting: Any = client.lrange(redis_keys.queue(Queue.PULL_SYSTEM), 0, -1)
     for job_id in waiting:
-        client.delete(keys.job(job_id.decode()))
-    client.delete(keys.queue(Queue.PULL_SYSTEM))
+        client.delete(redis_keys.job(job_id.decode()))
+    client.delete(redis_keys.queue(Queue.PULL_SYSTEM))
     return len(waiting)
 
 

@@ -21,9 +21,9 @@ import pytest
 
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.feed import Feed
-from app.models.websub import HubState, HubSubscription
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import Feed
+from app.models.feeds.websub import HubState, HubSubscription
 from tests.support import reader
 from tests.support.hub import METHODS, Hub
 from tests.support.rawserver import RawServer, Reply, Request

@@ -15,7 +15,7 @@ import pytest
 
 from app.config import Settings
 from app.feeds import websub
-from app.models.websub import HubState, HubSubscription, Intent, Mode, PushPull
+from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPull
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 URL = "https://blog.example/feed"

@@ -13,10 +13,10 @@ from app.bootstrap.services import Services
 from app.errors import FetchError
 from app.feeds import websub
 from app.gateways.websubs import WebsubGateway
-from app.models.actor import Actor
-from app.models.fetched import Fetched
-from app.models.jobs import Task
-from app.models.websub import HubState, Mode
+from app.models.accounts.actor import Actor
+from app.models.feeds.fetched import Fetched
+from app.models.feeds.websub import HubState, Mode
+from app.models.jobs.jobs import Task
 from tests.websub.conftest import ALICE, HUB, URL, Now, Reader
 
 BOB = Actor(ALICE.user_id + 1)

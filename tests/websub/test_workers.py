@@ -12,9 +12,9 @@ import redis
 from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.feed import Feed
-from app.models.jobs import Job, Queue, Task
+from app.models.accounts.actor import Actor
+from app.models.feeds.feed import Feed
+from app.models.jobs.jobs import Job, Queue, Task
 from tests.jobs.test_poison import faulty_parser as faulty_parser
 from tests.support import manager, reader
 from tests.support.rawserver import RawServer, file_reply

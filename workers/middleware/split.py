@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from app.models.jobs import Job, Queue, Task
+from app.models.jobs.jobs import Job, Queue, Task
 from workers.context import Context
 from workers.registry import find
 from workers.taken import Taken

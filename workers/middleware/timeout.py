@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.config import Settings
-from app.models.workers import QueueRules
+from app.models.jobs.workers import QueueRules
 from workers.context import Context
 from workers.endings import JobTimeoutError
 from workers.registry import TaskSpec, find

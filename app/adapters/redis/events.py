@@ -25,8 +25,8 @@ from redis.retry import Retry
 from app import logs
 from app.config import Settings
 from app.errors import StoreError
-from app.models import keys
-from app.models.events import ENDS, FOLLOWS, Kind, Pass
+from app.models.jobs import redis_keys
+from app.models.notifications.events import ENDS, FOLLOWS, Kind, Pass
 from app.runtime.lazy import once
 
 log = logs.get(__name__)
@@ -101,7 +101,7 @@ class RedisEvents:
             StoreError: Redis does not answer.
         """
         try:
-            rows: Any = self._client.xrevrange(keys.PEOPLE, count=1)
+            rows: Any = self._client.xrevrange(redis_keys.PEOPLE, count=1)
             if rows:
                 return str(rows[0][0].decode())
             seconds, micros = self._client.time()
@@ -122,7 +122,7 @@ class RedisEvents:
         """
         ttl = int(self._settings.events_pass_ttl) + 60
         try:
-            self._client.set(keys.follows(user_id), packed(feed_ids), ex=ttl)
+            self._client.set(redis_keys.follows(user_id), packed(feed_ids), ex=ttl)
         except redis.RedisError as e:
             raise StoreError from e
         return Pass(user_id, at).signed(self._settings.secret_key)
@@ -144,10 +144,10 @@ class RedisEvents:
         try:
             with self._client.pipeline(transaction=False) as pipe:
                 for each in ended:
-                    pipe.xadd(keys.PEOPLE, {"kind": ENDS, "user": each}, maxlen=keys.PEOPLE_KEPT)
+                    pipe.xadd(redis_keys.PEOPLE, {"kind": ENDS, "user": each}, maxlen=redis_keys.PEOPLE_KEPT)
                 if kind != ENDS:
-                    pipe.xadd(keys.PEOPLE, fields, maxlen=keys.PEOPLE_KEPT)
-                pipe.expire(keys.PEOPLE, keys.PEOPLE_SECONDS)
+                    pipe.xadd(redis_keys.PEOPLE, fields, maxlen=redis_keys.PEOPLE_KEPT)
+                pipe.expire(redis_keys.PEOPLE, redis_keys.PEOPLE_SECONDS)
                 pipe.execute()
             self._untold.difference_update(ended)
         except redis.RedisError as e:

@@ -19,8 +19,8 @@ from redis.retry import Retry
 
 from app import logs
 from app.config import Settings
-from app.models import keys
-from app.models.hosts import HostRates
+from app.models.feeds.hosts import HostRates
+from app.models.jobs import redis_keys
 from app.runtime.lazy import once
 
 log = logs.get(__name__)
@@ -84,7 +84,7 @@ class RedisBudget:
         names: list[str] = []
         args: list[float] = []
         for host, rate in rates.items():
-            names += (keys.HOST_STOP + host, keys.HOST_RATE + rate.group)
+            names += (redis_keys.HOST_STOP + host, redis_keys.HOST_RATE + rate.group)
             args += (wanted[host], 1000 / rate.rate if rate.rate else 0, rate.burst * (2 if urgent else 1))
         try:
             rows: list[Any] | None = self._take(keys=names, args=[json.dumps(args)])
@@ -106,7 +106,7 @@ class RedisBudget:
         """Leave a host alone; see :class:`app.ports.HostBudget`."""
         asked = int(min(max(seconds, 0), STOP_MAX) * 1000)
         who = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        names = [keys.HOST_STOP + host, keys.HOST_ASKS + host]
+        names = [redis_keys.HOST_STOP + host, redis_keys.HOST_ASKS + host]
         try:
             ms: Any = self._stop(keys=names, args=[asked, who, int(self._rest * 1000)])
         except redis.RedisError as e:
@@ -119,7 +119,7 @@ class RedisBudget:
         try:
             with self._client.pipeline(transaction=False) as pipe:
                 for host in hosts:
-                    pipe.pttl(keys.HOST_STOP + host)
+                    pipe.pttl(redis_keys.HOST_STOP + host)
                 left: list[int] = pipe.execute()
         except redis.RedisError as e:
             log.warning("budget_without_redis", error=type(e).__name__)

@@ -19,8 +19,8 @@ import redis
 from app.adapters.redis.lua import run_all
 from app.config import Settings
 from app.errors import StoreError
-from app.models import dead, keys, signs
-from app.models.engine import (
+from app.models.jobs import dead_jobs, process_status, redis_keys
+from app.models.jobs.job_engine import (
     Attempt,
     DeadKind,
     DeadPage,
@@ -29,12 +29,12 @@ from app.models.engine import (
     QueueView,
     about,
 )
-from app.models.jobs import Queue, State, Task
+from app.models.jobs.jobs import Queue, State, Task
 from app.runtime.lazy import once
 
 _PAGE = 500
 _FIELDS = (
-    *dead.FIELDS,
+    *dead_jobs.FIELDS,
     *("worker_name", "attempts", "created_at", "started_at", "ended_at", "progress"),
 )
 _STATES = frozenset(State)
@@ -64,24 +64,26 @@ class RedisEngine:
         """Return what is there now; see :class:`app.ports.EnginePort` for all methods."""
         with _store():
             with self._client.pipeline(transaction=False) as pipe:
-                pipe.zrange(keys.MANAGERS, 0, -1).zrange(keys.CONTROLLERS, 0, -1)
-                pipe.hgetall(keys.UPDATER_STATS).zcard(keys.DEAD)
+                pipe.zrange(redis_keys.MANAGERS, 0, -1).zrange(redis_keys.CONTROLLERS, 0, -1)
+                pipe.hgetall(redis_keys.UPDATER_STATS).zcard(redis_keys.DEAD)
                 managers, controllers, updater, count = pipe.execute()
             told = self._texts(
-                [keys.manager(m.decode()) for m in managers]
-                + [keys.alive("controller", c.decode()) for c in controllers]
+                [redis_keys.manager(m.decode()) for m in managers]
+                + [redis_keys.alive("controller", c.decode()) for c in controllers]
             )
             queues = self._queues()
         return Engine(
             queues=queues,
-            managers=tuple(filter(None, map(signs.manager, told[: len(managers)]))),
-            controllers=tuple(filter(None, map(signs.controller, told[len(managers) :]))),
-            updater=signs.updater(updater),
+            managers=tuple(filter(None, map(process_status.manager, told[: len(managers)]))),
+            controllers=tuple(filter(None, map(process_status.controller, told[len(managers) :]))),
+            updater=process_status.updater(updater),
             dead=count,
         )
 
     def _queues(self) -> tuple[QueueView, ...]:
-        rows = self._scripts["load"](keys=[keys.PAUSED, keys.DRAINING], args=list(map(str, Queue)))
+        rows = self._scripts["load"](
+            keys=[redis_keys.PAUSED, redis_keys.DRAINING], args=list(map(str, Queue))
+        )
         running = Counter(job.queue for job in self._held())
         return tuple(
             QueueView(
@@ -101,10 +103,10 @@ class RedisEngine:
     # -- what was counted
 
     def hours(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        return self._counted({number: keys.hour(number) for number in numbers})
+        return self._counted({number: redis_keys.hour(number) for number in numbers})
 
     def minutes(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        return self._counted({number: keys.minutes(number) for number in numbers})
+        return self._counted({number: redis_keys.minutes(number) for number in numbers})
 
     def _counted(self, names: Mapping[int, str]) -> dict[int, dict[str, int]]:
         with _store(), self._client.pipeline(transaction=False) as pipe:
@@ -129,8 +131,8 @@ class RedisEngine:
 
     def _held(self) -> list[JobRecord]:
         with self._client.pipeline(transaction=False) as pipe:
-            for worker in self._client.hkeys(keys.WORKERS):
-                pipe.lrange(keys.inflight(worker.decode()), 0, -1)
+            for worker in self._client.hkeys(redis_keys.WORKERS):
+                pipe.lrange(redis_keys.inflight(worker.decode()), 0, -1)
             held = [job_id.decode() for ids in pipe.execute() for job_id in ids]
         return self._records(held)
 
@@ -138,7 +140,7 @@ class RedisEngine:
         """Return those of these jobs that are there, in their order."""
         with self._client.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                pipe.hmget(keys.job(job_id), _FIELDS)
+                pipe.hmget(redis_keys.job(job_id), _FIELDS)
             rows = pipe.execute()
         return [_record(job_id, row) for job_id, row in zip(ids, rows, strict=True) if row[0]]
 
@@ -166,7 +168,7 @@ class RedisEngine:
         return [DeadKind(task, error, count) for (task, error), count in kinds.most_common()]
 
     def retry(self, of: str | DeadKind) -> int:
-        return self._each("retry", of, keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
+        return self._each("retry", of, redis_keys.WAKE, str(Queue.MAINTENANCE), str(Task.PULL_SYSTEM))
 
     def drop(self, of: str | DeadKind) -> int:
         return self._each("drop", of)
@@ -175,7 +177,12 @@ class RedisEngine:
         with _store():
             ids = [of] if isinstance(of, str) else self._of_kind(of)
             calls = [
-                (self._scripts[script], [keys.DEAD, keys.job(i), keys.results(i)], [i, *args]) for i in ids
+                (
+                    self._scripts[script],
+                    [redis_keys.DEAD, redis_keys.job(i), redis_keys.results(i)],
+                    [i, *args],
+                )
+                for i in ids
             ]
             return sum(sum(run_all(self._client, calls[n : n + _PAGE])) for n in range(0, len(calls), _PAGE))
 
@@ -195,7 +202,14 @@ class RedisEngine:
             page = [
                 (job_id.decode(), at)
                 for job_id, at in self._client.zrange(
-                    keys.DEAD, most, "-inf", desc=True, byscore=True, offset=0, num=_PAGE, withscores=True
+                    redis_keys.DEAD,
+                    most,
+                    "-inf",
+                    desc=True,
+                    byscore=True,
+                    offset=0,
+                    num=_PAGE,
+                    withscores=True,
                 )
             ]
             # Equal ends are in the order of their ids.
@@ -208,11 +222,11 @@ class RedisEngine:
 
     def switch(self, queue: Queue, *, paused: bool | None = None, draining: bool | None = None) -> None:
         with _store(), self._client.pipeline(transaction=True) as pipe:
-            for key, on in ((keys.PAUSED, paused), (keys.DRAINING, draining)):
+            for key, on in ((redis_keys.PAUSED, paused), (redis_keys.DRAINING, draining)):
                 if on is not None:
                     (pipe.sadd if on else pipe.srem)(key, str(queue))
             # Those who waited for nothing look again.
-            pipe.publish(keys.WAKE, str(queue))
+            pipe.publish(redis_keys.WAKE, str(queue))
             pipe.execute()
 
     def close(self) -> None:
@@ -246,13 +260,13 @@ def _is(job: JobRecord, kind: DeadKind | None) -> bool:
 def _record(job_id: str, row: Sequence[bytes | None]) -> JobRecord:
     text = [(part or b"").decode("utf-8", "replace") for part in row]
     state, _, origin, home, error, failures, crashes, _, task, worker, attempts, *times, progress = text
-    created, started, ended = map(signs.time, times)
+    created, started, ended = map(process_status.time, times)
     return JobRecord(
         id=job_id,
         task=task,
         queue=home or origin,
         state=State(state) if state in _STATES else State.MISSING,
-        about=about(dead.args(row[1] or b"")),
+        about=about(dead_jobs.args(row[1] or b"")),
         error=error,
         worker=worker,
         failures=int(failures or 0),
@@ -262,7 +276,7 @@ def _record(job_id: str, row: Sequence[bytes | None]) -> JobRecord:
         started=started,
         ended=ended,
         progress=tuple(_numbers(progress)),
-        history=tuple(map(_attempt, dead.lines(row[7] or b""))),
+        history=tuple(map(_attempt, dead_jobs.lines(row[7] or b""))),
     )
 
 

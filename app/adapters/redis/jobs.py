@@ -26,8 +26,8 @@ from rq.serializers import JSONSerializer
 from app.adapters.redis.lua import run_all
 from app.config import Settings
 from app.errors import DrainingError, InvalidError, StoreError, TooLargeError
-from app.models import keys
-from app.models.jobs import Job, JobView, Outcome, State, Task, Ticket
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Job, JobView, Outcome, State, Task, Ticket
 from app.runtime.lazy import once
 from controller.client import ResultReader
 
@@ -71,9 +71,9 @@ def job_id(task: str, args: dict[str, Any]) -> str:
 def _subject(job: Job) -> str:
     """Return what a job is about when that is one feed: crashes of all such jobs count together."""
     if job.task == Task.WEBSUB_PULL:
-        return keys.of_feed(job.args["feed_id"])
+        return redis_keys.of_feed(job.args["feed_id"])
     feeds: list[int] = job.args.get("feed_ids", []) if job.task in (Task.PULL, Task.PULL_SYSTEM) else []
-    return keys.of_feed(feeds[0]) if len(feeds) == 1 else ""
+    return redis_keys.of_feed(feeds[0]) if len(feeds) == 1 else ""
 
 
 class RedisJobs:
@@ -148,7 +148,7 @@ class RedisJobs:
         """Return a job as it is now."""
         names = ("status", "progress", "error", "failures", "crashes")
         with _store():
-            row: list[Any] = self._client.hmget(keys.job(job_id), names)
+            row: list[Any] = self._client.hmget(redis_keys.job(job_id), names)
         state, progress, error, failures, crashes = (v.decode() if v else "" for v in row)
         return JobView(
             id=job_id,
@@ -162,7 +162,7 @@ class RedisJobs:
     def absolve(self, feed_id: int) -> None:
         """Forget the crashes of jobs about this feed alone: now it was read, and nobody died."""
         with _store():
-            self._client.delete(keys.crashes(keys.of_feed(feed_id)))
+            self._client.delete(redis_keys.crashes(redis_keys.of_feed(feed_id)))
 
     def ping(self) -> None:
         """Raise StoreError when Redis does not answer."""
@@ -177,8 +177,13 @@ class RedisJobs:
 
     def _call(self, job: Job, front: bool, parents: Sequence[str]) -> tuple[list[str], list[Any]]:
         ident = job_id(job.task, job.args)
-        names = [keys.job(ident), keys.queue(job.queue), keys.results(ident), keys.QUEUES]
-        names += [keys.DRAINING, keys.DEAD]
+        names = [
+            redis_keys.job(ident),
+            redis_keys.queue(job.queue),
+            redis_keys.results(ident),
+            redis_keys.QUEUES,
+        ]
+        names += [redis_keys.DRAINING, redis_keys.DEAD]
         fields: dict[str, Any] = self._record(ident, job).to_dict(include_result=False)
         if subject := _subject(job):
             fields["subject"] = subject
@@ -187,7 +192,7 @@ class RedisJobs:
         # RQ's status is set by the script, which alone knows whether the job is queued.
         del fields["status"]
         flat = [part for pair in fields.items() for part in pair]
-        return names, [ident, str(job.queue), int(front), keys.WAKE, *flat]
+        return names, [ident, str(job.queue), int(front), redis_keys.WAKE, *flat]
 
     def _record(self, ident: str, job: Job) -> RqJob:
         settings = self._settings

@@ -14,7 +14,7 @@ from typing import Any, cast
 import redis
 
 from app import logs
-from app.models import keys
+from app.models.jobs import redis_keys
 
 log = logs.get(__name__)
 
@@ -131,4 +131,4 @@ class RedisLimiter:
 
 
 def _names(who: str) -> list[str]:
-    return [keys.TRIES + who, f"{keys.TRIES}{who}:gate"]
+    return [redis_keys.TRIES + who, f"{redis_keys.TRIES}{who}:gate"]

@@ -12,10 +12,10 @@ import redis
 from app import clock
 from app.config import Settings
 from app.errors import StoreError
-from app.models import keys
-from app.models.hours import HOUR_MS
-from app.models.jobs import Queue
-from app.models.report import Situation
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
+from app.models.operations.hourly_report import Situation
+from app.models.operations.hourly_stats import HOUR_MS
 from app.runtime.lazy import once
 
 _REPORTED_SECONDS = 2 * 86400
@@ -35,12 +35,12 @@ class RedisFigures:
         """Return what a report about an hour says; queues and updater as they are now."""
         with _store():
             with self._client.pipeline(transaction=False) as pipe:
-                pipe.hgetall(keys.hour(hour))
-                pipe.hgetall(keys.UPDATER_STATS)
-                pipe.zcard(keys.DEAD)
+                pipe.hgetall(redis_keys.hour(hour))
+                pipe.hgetall(redis_keys.UPDATER_STATS)
+                pipe.zcard(redis_keys.DEAD)
                 for queue in Queue:
-                    pipe.llen(keys.queue(queue))
-                    pipe.lindex(keys.queue(queue), 0)
+                    pipe.llen(redis_keys.queue(queue))
+                    pipe.lindex(redis_keys.queue(queue), 0)
                 counters, updater, dead, *rows = pipe.execute()
             heads = self._since(rows[1::2])
         now = clock.now()
@@ -58,12 +58,12 @@ class RedisFigures:
     def reported(self) -> int:
         """Return the hour whose report was sent last, 0 when none is known."""
         with _store():
-            return int(self._client.get(keys.REPORTED) or 0)
+            return int(self._client.get(redis_keys.REPORTED) or 0)
 
     def set_reported(self, hour: int) -> None:
         """Note that the report of an hour was sent."""
         with _store():
-            self._client.set(keys.REPORTED, hour, ex=_REPORTED_SECONDS)
+            self._client.set(redis_keys.REPORTED, hour, ex=_REPORTED_SECONDS)
 
     def close(self) -> None:
         """Close the connection if there is one."""
@@ -73,7 +73,7 @@ class RedisFigures:
     def _since(self, heads: Sequence[bytes | None]) -> list[int]:
         with self._client.pipeline(transaction=False) as pipe:
             for head in heads:
-                pipe.hget(keys.job(head.decode() if head else ""), "since")
+                pipe.hget(redis_keys.job(head.decode() if head else ""), "since")
             values: list[Any] = pipe.execute()
         return [int(value) if value else 0 for value in values]
 

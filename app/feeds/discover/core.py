@@ -19,9 +19,9 @@ from app.errors import N_, FetchError, ParseError
 from app.feeds import urls
 from app.feeds.discover import rank
 from app.feeds.discover.page import Page, is_comments
-from app.models.discovery import Candidate, Discovered, FoundFeed, Source
-from app.models.fetched import Fetched, FetchRequest, Target
-from app.models.parsed import ParsedFeed
+from app.models.feeds.discovery import Candidate, Discovered, FoundFeed, Source
+from app.models.feeds.fetched import Fetched, FetchRequest, Target
+from app.models.feeds.parsed import ParsedFeed
 
 Report = Callable[[str], None]
 

@@ -15,7 +15,7 @@ from lxml import etree
 
 from app.feeds import charset, sites, urls
 from app.feeds.text import plain
-from app.models.discovery import Candidate, Source
+from app.models.feeds.discovery import Candidate, Source
 
 MAX_LINKS = 40
 MAX_ANCHORS = 20

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from app.feeds import urls
 from app.feeds.discover.page import is_comments
-from app.models.discovery import Candidate, FoundFeed, Source
-from app.models.parsed import Format, ParsedFeed
+from app.models.feeds.discovery import Candidate, FoundFeed, Source
+from app.models.feeds.parsed import Format, ParsedFeed
 
 _ORDER = {Source.SITE: 0, Source.LINK: 1, Source.ANCHOR: 2, Source.GUESS: 3}
 _ATOM = frozenset([Format.ATOM10, Format.ATOM03])

@@ -18,7 +18,7 @@ from app.feeds.fetch.hosts import HostQueues
 from app.feeds.fetch.resolver import Answer, Resolver, choose
 from app.feeds.fetch.slot import TIDY, Setup, Slot
 from app.feeds.fetch.transfer import Done, Received, Transfer
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest
 
 _EPOLL = {
     pycurl.POLL_NONE: 0,

@@ -21,7 +21,7 @@ from app.feeds.fetch.resolver import Lookup, Resolver
 from app.feeds.fetch.slot import Connector, Proxy, Setup
 from app.feeds.fetch.transfer import Transfer
 from app.feeds.net import Policy
-from app.models.fetched import Fetched, FetchRequest
+from app.models.feeds.fetched import Fetched, FetchRequest
 
 log = logs.get(__name__)
 

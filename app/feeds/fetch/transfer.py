@@ -20,7 +20,7 @@ from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import meta_refresh
 from app.feeds.net import Endpoint, Policy, check_headers
 from app.feeds.urls import without_tracking
-from app.models.fetched import Fetched, FetchRequest, Target, Validators
+from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 
 Done = Callable[[Fetched], None]
 

@@ -1,6 +1,6 @@
 """The chain that another Eventr writes into its feeds, read strictly: what does not fit leaves no chain.
 
-Written by :mod:`app.models.chain`; the format is in docs/sharing-feeds.md.
+Written by :mod:`app.models.feeds.chain`; the format is in docs/sharing-feeds.md.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from lxml.etree import _Element
 from app.feeds.dates import parse_date
 from app.feeds.parse.draft import Context, EntryDraft
 from app.feeds.parse.names import canonical
-from app.models import chain
-from app.models.chain import Chain, Hop
+from app.models.feeds import chain
+from app.models.feeds.chain import Chain, Hop
 
 
 def read_xml(draft: EntryDraft, el: _Element) -> None:

@@ -29,7 +29,7 @@ from app.feeds.parse.names import (
     split,
 )
 from app.feeds.text import language
-from app.models.parsed import Format
+from app.models.feeds.parsed import Format
 
 Handler: TypeAlias = Callable[[FeedDraft, _Element], None]
 

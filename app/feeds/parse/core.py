@@ -17,7 +17,7 @@ from app.feeds.parse.limits import Limits
 from app.feeds.parse.mojibake import mender
 from app.feeds.parse.repair import without_prolog
 from app.feeds.parse.tree import parse_tree
-from app.models.parsed import ParsedFeed, ParserPath
+from app.models.feeds.parsed import ParsedFeed, ParserPath
 
 _HEAD = 8192
 _HTML = re.compile(rb"<!doctype\s{1,9}html|<html[\s>]|<head[\s>]|<body[\s>]", re.IGNORECASE)

@@ -17,8 +17,15 @@ from app.feeds.dates import parse_date
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.markup import text_kept
 from app.feeds.text import plain
-from app.models.chain import Chain
-from app.models.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath, has_picture
+from app.models.feeds.chain import Chain
+from app.models.feeds.parsed import (
+    Enclosure,
+    Format,
+    ParsedEntry,
+    ParsedFeed,
+    ParserPath,
+    has_picture,
+)
 
 T = TypeVar("T")
 

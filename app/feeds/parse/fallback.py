@@ -23,7 +23,7 @@ from app.feeds.parse.markup import escape, lines_kept
 from app.feeds.parse.media import add_content, breadth, describe, is_face
 from app.feeds.parse.repair import repair, without_prolog
 from app.feeds.text import language
-from app.models.parsed import Format
+from app.models.feeds.parsed import Format
 
 Raw: TypeAlias = Callable[[str], str]
 

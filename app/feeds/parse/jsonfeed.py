@@ -15,8 +15,8 @@ from app.feeds.parse import chain
 from app.feeds.parse.draft import Context, EntryDraft, FeedDraft
 from app.feeds.parse.markup import escape
 from app.feeds.text import language
-from app.models.chain import JSON_NAME
-from app.models.parsed import Format
+from app.models.feeds.chain import JSON_NAME
+from app.models.feeds.parsed import Format
 
 _DEEPEST = 32
 _LONGEST_STRING = 1 << 20

@@ -11,7 +11,7 @@ from lxml.etree import _Element
 from app.feeds.parse.draft import EntryDraft
 from app.feeds.parse.markup import escape, text_of
 from app.feeds.parse.names import Table
-from app.models.parsed import looks_like_picture
+from app.models.feeds.parsed import looks_like_picture
 
 Handler: TypeAlias = Callable[[EntryDraft, _Element], None]
 

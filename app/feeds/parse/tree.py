@@ -19,7 +19,7 @@ from lxml import etree
 from app.errors import ParseError
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.repair import repair
-from app.models.parsed import ParserPath
+from app.models.feeds.parsed import ParserPath
 
 #: Faults of namespaces do not stop libxml2, and behind the end of the document there is nothing to lose.
 _LOSSLESS = {

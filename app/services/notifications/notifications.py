@@ -7,8 +7,8 @@ import datetime as dt
 from app import clock
 from app.errors import InvalidError
 from app.gateways.notes import NoteGateway
-from app.models.actor import Actor, Permission
-from app.models.talk import Note, NoteKind, NotePage
+from app.models.accounts.actor import Actor, Permission
+from app.models.discussion.comments import Note, NoteKind, NotePage
 from app.ports import EventPort
 from app.services.access import require
 from app.services.checks import a_text, a_time

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import quote
 
-from app.models.push import TEST, Message
-from app.models.talk import Face, Note, NoteKind
+from app.models.discussion.comments import Face, Note, NoteKind
+from app.models.notifications.push import TEST, Message
 
 #: Characters of a title in a message to a device: lines there are short.
 TITLE_MAX = 120

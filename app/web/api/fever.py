@@ -17,9 +17,9 @@ from werkzeug.datastructures import MultiDict
 
 from app import clock, logs
 from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimitedError, StoreError
-from app.models.actor import Actor
-from app.models.stream import MAX_ID
-from app.models.sync import Part, PartKind, SyncFeed, SyncItem
+from app.models.accounts.actor import Actor
+from app.models.reading.stream import MAX_ID
+from app.models.sync.sync import Part, PartKind, SyncFeed, SyncItem
 from app.web import i18n
 from app.web.api import programs
 from app.web.api.greader import shapes

@@ -9,8 +9,8 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
-from app.models.personal import ExportState
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.privacy.export import ExportState
 from app.web import schemas, sessions
 from app.web.context import actor, services, session
 from app.web.pages.settings import section

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import FeedError, InvalidError, NotFoundError
-from app.models.user import Notice
+from app.models.accounts.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session, web
 from app.web.ours import handle_in

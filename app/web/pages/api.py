@@ -8,7 +8,7 @@ import hashlib
 from flask import Blueprint, Response, json, request
 
 from app.errors import NotFoundError
-from app.models.stream import Tree
+from app.models.reading.stream import Tree
 from app.web import schemas, views
 from app.web.context import actor, services
 from app.web.schemas import text

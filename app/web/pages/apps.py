@@ -8,8 +8,8 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import N_, EventrError, InvalidError, RateLimitedError, TooLargeError
-from app.models.token import Scope, Token
-from app.models.user import Notice
+from app.models.accounts.token import Scope, Token
+from app.models.accounts.user import Notice
 from app.services.tokens import DAYS
 from app.web import schemas
 from app.web.clients import APPS, BY_SLUG, Protocol

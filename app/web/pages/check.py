@@ -10,7 +10,17 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, jsonify, make_response, request
 
-from app.models.probes import AUTHORIZATION, BODY, BY_NAME, ETAG, FORGED, PATH, PROBES, QUERY, Probe
+from app.models.operations.proxy_probes import (
+    AUTHORIZATION,
+    BODY,
+    BY_NAME,
+    ETAG,
+    FORGED,
+    PATH,
+    PROBES,
+    QUERY,
+    Probe,
+)
 from app.web import hosts
 from app.web.context import web
 from app.web.headers import LOOPBACK

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.user import Notice
+from app.models.accounts.user import Notice
 from app.web import i18n, schemas
 from app.web.context import actor, services, session, web
 from app.web.errors import wants_json

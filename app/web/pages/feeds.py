@@ -11,8 +11,8 @@ from flask_babel import gettext as _
 
 from app import clock
 from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
-from app.models.stream import REF_MAX, StreamKind, StreamRef
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
 from app.web import chart, i18n, schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json

@@ -8,9 +8,9 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import ExistsError, InvalidError
-from app.models.folder import PlaceMode
-from app.models.stream import StreamRef
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.reading.stream import StreamRef
+from app.models.subscriptions.folder import PlaceMode
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from flask import Blueprint, Response, request
 
 from app.errors import EventrError
-from app.models.hub import HubForm
+from app.models.sharing.hub import HubForm
 from app.web.context import services, web
 from app.web.sessions import client, for_programs
 

@@ -13,8 +13,8 @@ from flask_babel import ngettext
 
 from app import clock
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
-from app.models.imports import Brought, Import, ImportItem, ImportState
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.imports.imports import Brought, Import, ImportItem, ImportState
 from app.services.imports import PAGE
 from app.web import importview, schemas
 from app.web.context import actor, services, session

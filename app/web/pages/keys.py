@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import InvalidError, NotFoundError
-from app.models.user import Notice
+from app.models.accounts.user import Notice
 from app.web import keynames, schemas
 from app.web.context import actor, services, session, user
 from app.web.keys import ROWS, Key

@@ -9,9 +9,9 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.history import ActionKind, HistoryPlace, MassAction
-from app.models.stream import REF_MAX, StreamRef, Tree
-from app.models.streamview import FIELDS
+from app.models.reading.history import ActionKind, HistoryPlace, MassAction
+from app.models.reading.stream import REF_MAX, StreamRef, Tree
+from app.models.reading.stream_view import FIELDS
 from app.web import schemas
 from app.web.context import actor, person, services
 from app.web.errors import wants_json

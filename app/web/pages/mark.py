@@ -8,10 +8,10 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.models.removal import Returned
-from app.models.stream import REF_MAX, MassMarked, StreamRef
-from app.models.subscription import Subscription
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.reading.stream import REF_MAX, MassMarked, StreamRef
+from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.undo import Returned
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json

@@ -7,7 +7,7 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import EventrError, ForbiddenError, InvalidError, RateLimitedError
-from app.models.user import Notice, User
+from app.models.accounts.user import Notice, User
 from app.web import schemas, sessions
 from app.web.context import services, session, user
 from app.web.pages.account import outcome

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app import clock
-from app.models.talk import Note, NoteKind
+from app.models.discussion.comments import Note, NoteKind
 from app.services.notifications.notifications import texts
 from app.web import i18n, present, schemas
 from app.web.context import actor, services

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError, TooLargeError
-from app.models.actor import Permission
-from app.models.user import Notice
+from app.models.accounts.actor import Permission
+from app.models.accounts.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.render import template

@@ -16,8 +16,8 @@ from app.errors import (
     RateLimitedError,
     TooLargeError,
 )
-from app.models.sharing import Tie
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.sharing.sharing import Tie
 from app.web import schemas
 from app.web.context import actor, services, session, user, web
 from app.web.errors import wants_json

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import InvalidError, NotFoundError
-from app.models import preferences
-from app.models.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
-from app.models.streamview import EXPANDED, FIELDS, StreamView
+from app.models.accounts import preferences
+from app.models.reading.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
+from app.models.reading.stream_view import EXPANDED, FIELDS, StreamView
 from app.web import schemas
 from app.web.context import actor, person, services
 from app.web.pages.share import box_of

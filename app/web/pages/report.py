@@ -9,8 +9,8 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
-from app.models.moderation import Reason, Reported
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.discussion.moderation import Reason, Reported
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json

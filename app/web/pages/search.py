@@ -7,9 +7,9 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.models.search import QUERY_MAX, tidy
-from app.models.stream import StreamKind, StreamRef
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.reading.search import QUERY_MAX, tidy
+from app.models.reading.stream import StreamKind, StreamRef
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.render import template

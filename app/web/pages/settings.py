@@ -7,9 +7,9 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import InvalidError
-from app.models.actor import Permission
-from app.models.preferences import Preferences
-from app.models.sharing import Audience, Profile
+from app.models.accounts.actor import Permission
+from app.models.accounts.preferences import Preferences
+from app.models.sharing.sharing import Audience, Profile
 from app.services.following import LINKS_MAX
 from app.web import i18n, schemas, zones
 from app.web.context import actor, services, session, user, web

@@ -8,9 +8,9 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import EventrError
-from app.models.sharing import Audience, Share
-from app.models.stream import Article
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.reading.stream import Article
+from app.models.sharing.sharing import Audience, Share
 from app.web import i18n, schemas
 from app.web.context import actor, services, session
 from app.web.errors import wants_json

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, make_response, redirect, request
 
-from app.models.actor import Actor
-from app.models.sharing import ChainNode, Profile
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import ChainNode, Profile
 from app.services.sharing import CURSOR_MAX
 from app.web import schemas
 from app.web.context import services, user, web

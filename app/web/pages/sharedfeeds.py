@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, g, make_response, redirect, request
 
-from app.models.shared import FeedFormat
+from app.models.sharing.pages import FeedFormat
 from app.services.shared import FILES, TYPES
 from app.web.context import services, web
 from app.web.sessions import for_programs

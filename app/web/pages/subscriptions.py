@@ -10,9 +10,9 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext, ngettext
 
 from app.errors import InvalidError
-from app.models.folder import PlaceMode
-from app.models.manager import Condition, ManagerQuery, Order
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, Order
+from app.models.subscriptions.folder import PlaceMode
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.present import checking

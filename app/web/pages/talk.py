@@ -8,8 +8,8 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import InvalidError
-from app.models.talk import Comment, Spoken, Talk, Thread
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.discussion.comments import Comment, Spoken, Talk, Thread
 from app.web import schemas
 from app.web.context import actor, services, session, user, web
 from app.web.errors import wants_json

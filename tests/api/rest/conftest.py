@@ -11,8 +11,8 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
 from tests.social.conftest import People
 
 ALL = tuple(scope.value for scope in Scope)

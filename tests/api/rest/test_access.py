@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.models.feed import FetchRecord
-from app.models.sharing import Audience
-from app.models.token import Scope
+from app.models.accounts.token import Scope
+from app.models.feeds.feed import FetchRecord
+from app.models.sharing.sharing import Audience
 from app.web.api.rest import openapi, shapes
 from app.web.api.rest.table import OPERATIONS, Operation
 from tests.api.rest.conftest import ALL, Program

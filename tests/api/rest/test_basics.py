@@ -17,7 +17,7 @@ from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from app.web.api.rest.reading import DEPTH
 from tests.api.rest.conftest import Program, token_for
 from tests.social.conftest import People

@@ -14,8 +14,8 @@ from flask import Flask
 from openapi_spec_validator import validate
 from werkzeug.test import TestResponse
 
-from app.models.imports import ItemChange, ItemState
-from app.models.sharing import Audience
+from app.models.imports.imports import ItemChange, ItemState
+from app.models.sharing.sharing import Audience
 from app.web.api.rest import openapi
 from app.web.api.rest.shapes import DISCOVERY, FEED, IMPORT, SHARE
 from app.web.api.rest.table import OPERATIONS, Operation

@@ -13,7 +13,7 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.api.rest.conftest import Program, token_for
 from tests.social.conftest import People
 from tests.support import live

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People
 from tests.support.imports import REPO

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.models.actor import Actor
-from app.models.sharing import Audience
+from app.models.accounts.actor import Actor
+from app.models.sharing.sharing import Audience
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People
 from tests.support.meanwhile import after

@@ -13,8 +13,8 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import KeyBusyError
 from app.mappers.erasure import owned
-from app.models.actor import Actor
-from app.models.idempotency import Answer
+from app.models.accounts.actor import Actor
+from app.models.sync.idempotency import Answer
 from tests.api.rest.conftest import Program
 from tests.api.rest.world import join
 from tests.social.conftest import People

@@ -11,8 +11,8 @@ from typing import Any, get_args
 import pytest
 
 from app.bootstrap.services import Services
-from app.models.actor import Actor
-from app.models.preferences import Preferences, values
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import Preferences, values
 from app.web.api.rest import settings
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People

@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.actor import Actor
+from app.models.accounts.actor import Actor
 from tests.api.rest.conftest import Program
 from tests.social.conftest import People
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from app.models.actor import Actor
-from app.models.folder import PlaceMode
-from app.models.sharing import Audience
-from app.models.stream import StreamQuery, StreamRef
-from app.models.user import NewUser
+from app.models.accounts.actor import Actor
+from app.models.accounts.user import NewUser
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
+from app.models.subscriptions.folder import PlaceMode
 from app.web.api.rest import shapes
 from tests.social.conftest import People
 

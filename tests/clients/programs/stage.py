@@ -16,8 +16,8 @@ from typing import Any
 
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.models.actor import Actor
-from app.models.sync import Part, PartKind, SyncQuery
+from app.models.accounts.actor import Actor
+from app.models.sync.sync import Part, PartKind, SyncQuery
 from tests.api.conftest import password_of
 from tests.support.imports import REPO
 from tests.support.manager import environment

@@ -10,7 +10,7 @@ from typing import Final
 from lxml import etree
 
 from app import clock
-from app.models.sync import Place, SyncItem
+from app.models.sync.sync import Place, SyncItem
 from app.web.api.greader import names, shapes
 from app.web.context import web
 

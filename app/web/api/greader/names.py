@@ -10,9 +10,9 @@ import re
 from typing import Final
 
 from app.errors import InvalidError
-from app.models.lines import as_kept
-from app.models.stream import MAX_ID
-from app.models.sync import Part, PartKind, Place
+from app.models.names import as_kept
+from app.models.reading.stream import MAX_ID
+from app.models.sync.sync import Part, PartKind, Place
 
 ITEM: Final = "tag:google.com,2005:reader/item/"
 STATE: Final = "user/-/state/com.google/"

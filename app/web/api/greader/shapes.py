@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from app import clock
-from app.models.parsed import Enclosure
-from app.models.sharing import Link, Sharer
-from app.models.sync import SyncFeed, SyncItem
+from app.models.feeds.parsed import Enclosure
+from app.models.sharing.sharing import Link, Sharer
+from app.models.sync.sync import SyncFeed, SyncItem
 from app.web.api.greader import names
 from app.web.context import web
 

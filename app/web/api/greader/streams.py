@@ -10,8 +10,8 @@ from typing import Any
 from flask import Response, request
 
 from app.errors import InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.sync import Part, PartKind, SyncQuery
+from app.models.accounts.actor import Actor
+from app.models.sync.sync import Part, PartKind, SyncQuery
 from app.services.syncing import ITEMS_MAX, KEYS_MAX
 from app.web.api.greader import atom, names, shapes
 from app.web.api.greader.wire import (

@@ -15,8 +15,8 @@ from werkzeug.exceptions import HTTPException
 
 from app import logs
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
-from app.models.actor import Actor
-from app.models.token import Caller
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Caller
 from app.web import i18n
 from app.web.api import programs
 from app.web.context import services, web

@@ -6,8 +6,8 @@ import datetime as dt
 
 from flask import g
 
-from app.models.actor import Actor
-from app.models.token import Caller, Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Caller, Scope
 from app.web import views
 from app.web.api.rest.shapes import FEED, FOLDER, USER, Id, Shape
 from app.web.api.rest.table import example, operation

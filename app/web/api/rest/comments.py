@@ -7,10 +7,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from app.models.actor import Actor
-from app.models.talk import Comment as Stored
-from app.models.talk import Spoken
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.discussion.comments import Comment as Stored
+from app.models.discussion.comments import Spoken
 from app.web.api.rest.shapes import COMMENT, PERSON, SHARE, Body, CursorQuery, Id, Shape, Undo
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from app.models.actor import Actor
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
 from app.services.packs import PackView
 from app.web.api.rest.imports import Import, import_shape
 from app.web.api.rest.shapes import ENTRY, FEED_URL, PACK, PERSON, UNSET, Body, Id, Shape, UnsetType

@@ -8,9 +8,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from app.errors import InvalidError
-from app.models.actor import Actor
-from app.models.discovery import Discovery as Stored
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.feeds.discovery import Discovery as Stored
 from app.web import i18n
 from app.web.api.rest.shapes import DISCOVERY, FEED, FEED_URL, Body, Id, Id0, Shape
 from app.web.api.rest.table import Reply, example, operation

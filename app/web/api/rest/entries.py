@@ -9,10 +9,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from app.errors import EventrError, InvalidError, NotFoundError
-from app.models.actor import Actor
-from app.models.stream import Article
-from app.models.tag import key_of
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.reading.stream import Article
+from app.models.reading.tag import key_of
 from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, UnsetType
 from app.web.api.rest.streams import Label, Sharer, sharer
 from app.web.api.rest.table import example, operation

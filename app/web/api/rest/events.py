@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from flask import g
 
 from app import clock
-from app.models.actor import Actor
-from app.models.token import Caller, Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Caller, Scope
 from app.web.api.rest.shapes import Shape
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services, web

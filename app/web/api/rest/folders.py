@@ -7,9 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from app.errors import NotFoundError
-from app.models.actor import Actor
-from app.models.folder import Folder as Stored
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.subscriptions.folder import Folder as Stored
 from app.web.api.rest.shapes import FOLDER, OTHER_FOLDER, Body, Id, Id0, Shape, Undo
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services

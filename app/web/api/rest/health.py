@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 
-from app.models.actor import Actor
-from app.models.feed import FetchRecord
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.feeds.feed import FetchRecord
 from app.web import i18n
 from app.web.api.rest.shapes import FEED, FEED_URL, Id, Shape
 from app.web.api.rest.subscriptions import TAG, seen

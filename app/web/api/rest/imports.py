@@ -8,10 +8,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from app import clock
-from app.models.actor import Actor
-from app.models.imports import Import as Stored
-from app.models.imports import ImportItem, ImportState, ItemState
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.imports.imports import Import as Stored
+from app.models.imports.imports import ImportItem, ImportState, ItemState
 from app.services.imports import PAGE
 from app.web import i18n
 from app.web.api.rest.shapes import FEED, FEED_URL, IMPORT, UNSET, Body, Id, Query, Shape, UnsetType

@@ -7,9 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from app.errors import NotFoundError
-from app.models.actor import Actor
-from app.models.sharing import Audience, Tie
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.sharing.sharing import Audience, Tie
 from app.services.contacts import Contact as Stored
 from app.services.contacts import Contacts
 from app.web.api.rest.shapes import PERSON, Body, Id0, Query, Shape

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from app.models.actor import Actor
-from app.models.shared import SharedItem as Stored
-from app.models.sharing import Audience, Profile, TieKind
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.sharing.pages import SharedItem as Stored
+from app.models.sharing.sharing import Audience, Profile, TieKind
 from app.web.api.rest.people import TAG, Contact, ContactPage, PageQuery, contact
 from app.web.api.rest.shapes import UNSET, Body, Query, Shape, UnsetType
 from app.web.api.rest.shares import Share, share_shapes

@@ -13,8 +13,8 @@ from flask import Response, current_app, g, request
 from werkzeug.exceptions import LengthRequired, UnsupportedMediaType
 
 from app.errors import AuthRequiredError, ChangedError, EventrError, ForbiddenError, TooLargeError
-from app.models.idempotency import Answer
-from app.models.token import Caller
+from app.models.accounts.token import Caller
+from app.models.sync.idempotency import Answer
 from app.web import errors, problems
 from app.web.api.rest import reading
 from app.web.api.rest.table import JSON, OPERATIONS, OPML, Operation, Reply

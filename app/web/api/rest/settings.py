@@ -9,10 +9,10 @@ import msgspec
 from flask import g
 from msgspec import Meta
 
-from app.models.actor import Actor
-from app.models.preferences import KEY_LENGTH, KEYS_MAX, Preferences
-from app.models.streamview import StreamView
-from app.models.token import Caller, Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import KEY_LENGTH, KEYS_MAX, Preferences
+from app.models.accounts.token import Caller, Scope
+from app.models.reading.stream_view import StreamView
 from app.web.api.rest.shapes import UNSET, Body, Shape, UnsetType
 from app.web.api.rest.streams import WordsQuery, ref_of
 from app.web.api.rest.table import example, operation

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.models.stream import MAX_ID
+from app.models.reading.stream import MAX_ID
 from app.web.api.rest.table import example
 
 __all__ = ["UNSET", "UnsetType"]

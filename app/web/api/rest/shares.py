@@ -9,12 +9,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from app.errors import InvalidError
-from app.models.actor import Actor
-from app.models.moderation import Reason
-from app.models.sharing import Audience, Link
-from app.models.sharing import Share as Stored
-from app.models.talk import Talk
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.discussion.comments import Talk
+from app.models.discussion.moderation import Reason
+from app.models.sharing.sharing import Audience, Link
+from app.models.sharing.sharing import Share as Stored
 from app.web.api.rest.shapes import (
     ENTRY,
     PERSON,

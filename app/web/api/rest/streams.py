@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from app.errors import InvalidError
-from app.models.actor import Actor
-from app.models.history import ActionKind, HistoryPlace
-from app.models.removal import Returned
-from app.models.search import QUERY_MAX, tidy
-from app.models.sharing import Sharer as StoredSharer
-from app.models.stream import EntryRow, Show, Sort, StreamKind, StreamQuery, StreamRef
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.reading.history import ActionKind, HistoryPlace
+from app.models.reading.search import QUERY_MAX, tidy
+from app.models.reading.stream import EntryRow, Show, Sort, StreamKind, StreamQuery, StreamRef
+from app.models.sharing.sharing import Sharer as StoredSharer
+from app.models.subscriptions.undo import Returned
 from app.web.api.rest.shapes import (
     ENTRY,
     FEED,

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from app.errors import InvalidError, outside_word
-from app.models.actor import Actor, Permission
-from app.models.folder import PlaceMode
-from app.models.manager import Condition, ManagerQuery, ManagerRow, Order
-from app.models.token import Scope
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.token import Scope
+from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, ManagerRow, Order
+from app.models.subscriptions.folder import PlaceMode
 from app.web import i18n
 from app.web.api.rest.shapes import (
     FEED,

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from app.models.token import Scope
+from app.models.accounts.token import Scope
 
 T = TypeVar("T")
 Handler = TypeVar("Handler", bound=Callable[..., Any])

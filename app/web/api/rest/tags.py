@@ -6,9 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from app.models.actor import Actor
-from app.models.tag import Tag as Stored
-from app.models.token import Scope
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.reading.tag import Tag as Stored
 from app.web.api.rest.shapes import OTHER_TAG, SEARCH, TAG, Body, Id, Shape, Undo
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint
 
 from app.errors import NotFoundError
-from app.models.actor import Permission
+from app.models.accounts.actor import Permission
 from app.web.context import actor
 from app.web.pages.admin import feeds, jobs, machine, moderation, overview, users
 

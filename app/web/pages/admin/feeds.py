@@ -8,8 +8,8 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
-from app.models.feedlist import FeedFilter, FeedQuery
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.operations.feed_list import FeedFilter, FeedQuery
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.redirects import safe_next

@@ -9,8 +9,8 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.errors import InvalidError
-from app.models.engine import DeadKind
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.jobs.job_engine import DeadKind
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.render import template

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError
-from app.models.moderation import About
-from app.models.user import Notice
+from app.models.accounts.user import Notice
+from app.models.discussion.moderation import About
 from app.web import schemas
 from app.web.context import actor, services, session
 from app.web.pages.report import REASONS

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, json
 
 from app.errors import EventrError, StoreError
-from app.models.throughput import Hour, Minute
+from app.models.operations.throughput import Hour, Minute
 from app.web import daychart
 from app.web.context import actor, services
 from app.web.render import fragment_for, template

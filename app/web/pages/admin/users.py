@@ -10,8 +10,8 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
-from app.models.actor import Role
-from app.models.user import Notice
+from app.models.accounts.actor import Role
+from app.models.accounts.user import Notice
 from app.web import schemas
 from app.web.context import actor, services, session, web
 from app.web.render import template

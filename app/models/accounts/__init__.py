@@ -1,0 +1,5 @@
+"""Data types and pure rules of accounts: users, sessions, tokens, preferences and what admins see of
+accounts.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,37 @@
+"""Accounts and invitations as administrators see them."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+from app.models.accounts.user import User
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Person:
+    """An account; ``seen`` is the last use of a session that still lives, None without one."""
+
+    user: User
+    seen: dt.datetime | None
+    sessions: int
+    subscriptions: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class People:
+    """A page of accounts by name; ``next`` is the cursor of the page after, "" at the end."""
+
+    rows: tuple[Person, ...]
+    next: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Invite:
+    """An invitation; ``id`` names it without its secret. ``used`` None: it is good until ``expires``."""
+
+    id: str
+    by: str
+    created: dt.datetime
+    expires: dt.datetime
+    used: dt.datetime | None

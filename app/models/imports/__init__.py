@@ -1,0 +1,3 @@
+"""Data types and pure rules of OPML import and export, and starter packs."""
+
+from __future__ import annotations

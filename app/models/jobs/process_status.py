@@ -1,0 +1,85 @@
+"""What processes say of themselves in Redis, read back. Pure; what has another form than ours is left out."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+from app.models.jobs.job_engine import (
+    ControllerView,
+    GroupView,
+    ManagerView,
+    Run,
+    UpdaterView,
+    WorkerView,
+)
+
+_MB = 1 << 20
+
+
+def time(text: object) -> dt.datetime | None:
+    """Return a point in time as RQ or we write it, UTC."""
+    try:
+        moment = dt.datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+def manager(sign: Mapping[str, Any]) -> ManagerView | None:
+    """Return a queue manager from its last word."""
+    try:
+        return ManagerView(
+            id=str(sign["manager"]),
+            host=str(sign["host"]),
+            pid=int(sign["pid"]),
+            since=time(sign["since"]),
+            groups=tuple(
+                GroupView(
+                    *(g["name"], tuple(g["queues"]), g["serving"], g["wanted"]),
+                    *(g["min_workers"], g["max_workers"]),
+                )
+                for g in sign["groups"]
+            ),
+            workers=tuple(map(_worker, sign["workers"])),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _worker(row: Mapping[str, Any]) -> WorkerView:
+    return WorkerView(
+        name=row["name"],
+        group=row["group"],
+        pid=row["pid"],
+        age=float(row["age_s"]),
+        jobs=row["jobs_done"],
+        memory=round(row["rss_mb"] * _MB),
+        state=row["state"],
+        runs=tuple(Run(run["id"], run["task"], float(run["for_s"])) for run in row["current"]),
+    )
+
+
+def controller(sign: Mapping[str, Any]) -> ControllerView | None:
+    """Return a controller from its sign of life."""
+    try:
+        since = time(sign["since"])
+        return ControllerView(
+            str(sign["host"]), int(sign["pid"]), since, int(sign["streams"]), int(sign["awaited"])
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def updater(row: Mapping[bytes, bytes]) -> UpdaterView | None:
+    """Return what the updater saw last; None: there is none."""
+    try:
+        of = {name.decode(): float(value) for name, value in row.items()}
+    except ValueError:
+        return None
+    if not of:
+        return None
+    backlog, waiting, running = (int(of.get(name, 0)) for name in ("backlog", "waiting", "running"))
+    late, pace, queued = (of.get(name, 0.0) for name in ("late_s", "pace", "queued_s"))
+    return UpdaterView(backlog, late, waiting, running, pace, queued)

@@ -1,0 +1,165 @@
+"""Every Redis key of Eventr: type, content, expiry. Nothing else spells a key.
+
+Keys that start with ``rq:`` follow RQ's data model, so that RQ's own classes and tools read them.
+All scripts assume one Redis (or one primary with replicas), not a Redis Cluster: a job's keys do not
+share a hash slot.
+"""
+
+from __future__ import annotations
+
+from app.models.jobs.jobs import Queue
+
+#: hash · one job: RQ's fields (data, origin, status, created_at, enqueued_at, started_at, ended_at,
+#: worker_name, timeout, result_ttl, failure_ttl, description) and ours: ``since`` (ms, first possible
+#: stamp of this run's result), ``began`` (ms, its last start), ``attempts``, ``failures``, ``crashes``,
+#: ``error``, ``progress`` (JSON), ``history`` (a JSON line per failed attempt: attempt, at, worker, error,
+#: where), ``home`` (queue before it became a suspect), ``parents``, ``subject`` (the feed that it is about).
+#: · no expiry until it ends, then result_ttl or failure_ttl.
+JOB = "rq:job:"
+#: list · job ids in order; head is next · none.
+QUEUE = "rq:queue:"
+#: set · keys of all queues ever used (RQ's tools list them) · none.
+QUEUES = "rq:queues"
+#: stream · results of a job, ours has one entry per run · with its job.
+RESULTS = "rq:results:"
+#: zset · job id → Unix time until which it is kept; by queue · cleaned by each finish.
+FINISHED = "rq:finished:"
+#: zset · failed jobs as RQ's tools see them: job id → Unix time until which it is kept; by queue
+#: · cleaned by each finish.
+FAILED = "rq:failed:"
+#: zset · job id → Unix time at which it is tried again; by queue · emptied by TAKE.
+SCHEDULED = "rq:scheduled:"
+#: set · keys of the workers' hashes; also per queue, with its name behind a colon · none.
+RQ_WORKERS = "rq:workers"
+#: hash · what RQ's tools show of a worker · some minutes after its last heartbeat.
+RQ_WORKER = "rq:worker:"
+
+#: list · ids of the jobs that one worker has taken and not ended · none; emptied by finish or recovery.
+INFLIGHT = "eventr:inflight:"
+#: hash · worker name → id of its manager; a worker that is not in it takes nothing · none.
+WORKERS = "eventr:workers"
+#: zset · manager id → Unix time at which it counts as lost · none; swept by other managers.
+MANAGERS = "eventr:managers"
+#: string · JSON of what a manager says of itself, groups and workers: ``eventr:manager:<id>``, see
+#: ``queue_manager.controls.Controls.status`` · ALIVE_SECONDS.
+MANAGER = "eventr:manager:"
+#: zset · id of a controller → Unix time at which it counts as gone · none; swept by the others.
+CONTROLLERS = "eventr:controllers"
+#: zset · the dead set: ids of tasks that failed for good → Unix time of their end, newest ``dead_max``
+#: · none; what failure_ttl took is removed by the managers' sweep.
+DEAD = "eventr:dead"
+#: string · how often workers died of one feed, ``eventr:crashes:<subject>``, whichever jobs they ran
+#: · CRASHES_SECONDS after the last.
+CRASHES = "eventr:crashes:"
+#: set · names of queues from which nobody takes · none; resume removes them.
+PAUSED = "eventr:paused"
+#: set · names of queues that accept nothing new · none; resume removes them.
+DRAINING = "eventr:draining"
+#: hash · live settings of a group or a queue: key → value as text; over the file's · none.
+LIVE = "eventr:q:"
+#: channel · name of the group or queue whose live settings changed; a hint, managers look by themselves.
+LIVE_CHANGED = "eventr:settings"
+#: string · id of the manager that looked for stray jobs last · so long nobody else need look.
+SWEPT = "eventr:lease:sweep"
+#: stream · what happened to jobs (kind, id, task, queue, worker, …; of small results also stamp, value),
+#: newest ~20,000 · none.
+EVENTS = "eventr:events"
+#: hash · what happened in one hour, ``eventr:stats:<hours since 1970>``: counter → number · 49 hours.
+STATS = "eventr:stats:"
+#: hash · few of these counters by the minute, ``eventr:minutes:<hours since 1970>``: ``MINUTE:WHAT`` →
+#: number · 26 hours.
+MINUTES = "eventr:minutes:"
+#: hash · the counters of all hours together, without peaks; only ever grow · none.
+TOTALS = "eventr:totals"
+#: string · number of the hour whose report was sent last · two days.
+REPORTED = "eventr:reported"
+#: stream · what people are told (kind, user, data), newest ~5,000 · PEOPLE_SECONDS after the last.
+PEOPLE = "eventr:people"
+#: string · ids of the feeds that a user follows, 8 bytes each, for the controller · some minutes.
+FOLLOWS = "eventr:follows:"
+#: channel · wakes idle workers when jobs arrive; a hint only, workers look by themselves too.
+WAKE = "eventr:wake"
+#: string · JSON {pid, host, since}, a controller's also streams and awaited:
+#: ``eventr:alive:<name>:<id>`` of a running process · ALIVE_SECONDS.
+ALIVE = "eventr:alive:"
+#: string · token of the one updater · its lease.
+UPDATER_LEASE = "eventr:lease:updater"
+
+#: hash · job id → ids of the feeds in it, comma-separated: what the updater has queued and not seen
+#: end · none; written together with the jobs, by the holder of the lease.
+UPDATER_HAND = "eventr:updater:hand"
+#: hash · what the updater saw at its last look, see ``workers.updater.Sight`` · ALIVE_SECONDS.
+UPDATER_STATS = "eventr:updater:stats"
+#: string · ``eventr:rate:<host or group>``: ms at which all tokens taken are paid for and, behind a space,
+#: first ms not yet promised to a feed that was put off · when both are past.
+HOST_RATE = "eventr:rate:"
+#: string · ``eventr:stop:<host>``: ms until which the host wants to be left alone, and promised as above ·
+#: then.
+HOST_STOP = "eventr:stop:"
+#: set · ``eventr:asks:<host>``: hashes of the addresses that asked for it, 20 at most · as long as asked.
+HOST_ASKS = "eventr:asks:"
+
+#: string · how often something was tried: ``eventr:try:<what>:<who>`` · with its window. With ``:gate``
+#: at its end: exists while no further try is let in · seconds to minutes.
+TRIES = "eventr:try:"
+
+#: none · never there: a write that could only change what is there tells whether Redis takes any.
+PROBE = "eventr:probe"
+
+ALIVE_SECONDS = 15
+#: Longer than a feed that crashes workers needs for its tries, seconds.
+CRASHES_SECONDS = 600
+#: Newest entries kept in EVENTS, roughly.
+EVENTS_KEPT = 20_000
+#: Newest entries kept in PEOPLE, roughly, and how long after the last one.
+PEOPLE_KEPT = 5_000
+PEOPLE_SECONDS = 3600
+
+
+def job(job_id: str) -> str:
+    return JOB + job_id
+
+
+def queue(name: Queue | str) -> str:
+    return QUEUE + name
+
+
+def results(job_id: str) -> str:
+    return RESULTS + job_id
+
+
+def inflight(worker: str) -> str:
+    return INFLIGHT + worker
+
+
+def live(name: str) -> str:
+    return LIVE + name
+
+
+def follows(user_id: int) -> str:
+    return f"{FOLLOWS}{user_id}"
+
+
+def hour(number: int) -> str:
+    return f"{STATS}{number}"
+
+
+def minutes(hour: int) -> str:
+    return f"{MINUTES}{hour}"
+
+
+def manager(ident: str) -> str:
+    return MANAGER + ident
+
+
+def alive(name: str, ident: str) -> str:
+    return f"{ALIVE}{name}:{ident}"
+
+
+def of_feed(feed_id: int) -> str:
+    """Return what jobs about this feed alone have as their subject."""
+    return f"feed:{feed_id}"
+
+
+def crashes(subject: str) -> str:
+    return CRASHES + subject

@@ -1,0 +1,3 @@
+"""Data types and pure rules of notifications and push devices."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Data types and pure rules of operations: figures, reports and lists for admins."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Data types and pure rules of privacy: export and erasure of personal data."""
+
+from __future__ import annotations

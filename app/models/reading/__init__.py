@@ -1,0 +1,3 @@
+"""Data types and pure rules of reading: entries, streams, read marks, tags, search."""
+
+from __future__ import annotations

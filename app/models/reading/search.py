@@ -1,0 +1,282 @@
+"""What a person typed into the search field, understood: words, phrases and operators. Pure.
+
+    climate "sea level" -sport title:report author:mann feed:nature is:unread after:2026-01-01
+
+All of it must hold at once. Nothing typed is ever refused: what is not understood is taken as words,
+and a note says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import datetime as dt
+import enum
+import re
+from collections.abc import Mapping
+
+from app.models.names import JOINERS, one_line
+from app.models.reading.entry import EntryKey
+from app.models.reading.tokenizer import fold, words
+
+#: Characters of a query.
+QUERY_MAX = 256
+#: Terms that are looked for; further ones are left out, with a note.
+TERMS_MAX = 24
+
+_PART = re.compile(
+    r"""(?P<minus>-?)(?:(?P<name>[^\W\d_]{2,12}):(?!//))?(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<plain>[^\s"]*))"""
+)
+_DATE = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", re.ASCII)
+
+
+class Where(enum.StrEnum):
+    """The part of an entry in which a term must stand."""
+
+    ANY = ""
+    TITLE = "title"
+    AUTHOR = "author"
+
+
+class Why(enum.StrEnum):
+    """What was not understood."""
+
+    UNKNOWN = "unknown"
+    EMPTY = "empty"
+    DATE = "date"
+    STATE = "state"
+    TOO_MANY = "too_many"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Note:
+    """A part of the query that was taken otherwise than it was typed; ``text`` is that part."""
+
+    why: Why
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Term:
+    """Words that must stand beside each other; one word is the most common case."""
+
+    words: tuple[str, ...]
+    where: Where = Where.ANY
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Name:
+    """A feed, folder or tag by a part of its name, folded."""
+
+    text: str
+    wanted: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A query.
+
+    Attributes:
+        terms, without: what must stand in an entry, and what must not.
+        feeds, folders, tags: names; of several wanted feeds or folders any, of tags all.
+        read, starred: None: either. shared: by somebody he follows, or not.
+        since, until: sort times, the first included, the second not.
+    """
+
+    terms: tuple[Term, ...] = ()
+    without: tuple[Term, ...] = ()
+    feeds: tuple[Name, ...] = ()
+    folders: tuple[Name, ...] = ()
+    tags: tuple[Name, ...] = ()
+    read: bool | None = None
+    starred: bool | None = None
+    shared: bool | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it asks for nothing at all."""
+        return self == SearchQuery(notes=self.notes)
+
+
+def parse(text: str) -> SearchQuery:
+    """Understand a query; never raises, whatever is typed."""
+    reader = _Reader()
+    for match in _PART.finditer(text[:QUERY_MAX]):
+        if match["phrase"] is not None or match["plain"] or match["name"]:
+            reader.take(match)
+    return reader.result()
+
+
+class _Reader:
+    """Collects the parts of one query."""
+
+    def __init__(self) -> None:
+        self._terms: dict[bool, list[Term]] = {True: [], False: []}
+        self._names: dict[str, list[Name]] = {"feed": [], "folder": [], "tag": []}
+        self._flags: dict[str, bool] = {}
+        self._dates: dict[str, dt.datetime] = {}
+        self._notes: list[Note] = []
+
+    def result(self) -> SearchQuery:
+        terms, without = (tuple(dict.fromkeys(self._terms[wanted])) for wanted in (True, False))
+        if len(terms) + len(without) > TERMS_MAX:
+            self._notes.append(Note(Why.TOO_MANY, str(TERMS_MAX)))
+            terms, without = terms[:TERMS_MAX], without[: max(0, TERMS_MAX - len(terms))]
+        feeds, folders, tags = (tuple(dict.fromkeys(self._names[k])) for k in ("feed", "folder", "tag"))
+        return SearchQuery(
+            terms,
+            without,
+            feeds,
+            folders,
+            tags,
+            read=self._flags.get("read"),
+            starred=self._flags.get("starred"),
+            shared=self._flags.get("shared"),
+            since=self._dates.get("after"),
+            until=self._dates.get("before"),
+            notes=tuple(dict.fromkeys(self._notes)),
+        )
+
+    def take(self, match: re.Match[str]) -> None:
+        wanted, name = not match["minus"], (match["name"] or "").lower()
+        value = match["phrase"] if match["phrase"] is not None else match["plain"] or ""
+        if name in _WHERE:
+            self._term(value, wanted, _WHERE[name], match[0])
+        elif name in self._names:
+            self._name(name, value, wanted, match[0])
+        elif name in ("is", "before", "after"):
+            self._set(name, value, wanted, match[0])
+        else:
+            if name:
+                self._notes.append(Note(Why.UNKNOWN, f"{match['name']}:"))
+                self._term(name, wanted, Where.ANY)
+            self._term(value, wanted, Where.ANY)
+
+    def _term(self, value: str, wanted: bool, where: Where, whole: str = "") -> None:
+        if found := tuple(words(value)):
+            self._terms[wanted].append(Term(found, where))
+        elif whole:
+            self._notes.append(Note(Why.EMPTY, whole))
+
+    def _name(self, kind: str, value: str, wanted: bool, whole: str) -> None:
+        if name := " ".join(fold(value).split()):
+            self._names[kind].append(Name(name, wanted))
+        else:
+            self._notes.append(Note(Why.EMPTY, whole))
+
+    def _set(self, name: str, value: str, wanted: bool, whole: str) -> None:
+        if name == "is":
+            self._state(value.lower(), wanted, whole)
+        elif not wanted or (date := _date(value)) is None:
+            self._notes.append(Note(Why.DATE, whole))
+        else:
+            self._dates[name] = date
+
+    def _state(self, value: str, wanted: bool, whole: str) -> None:
+        if value in ("read", "unread"):
+            self._flags["read"] = (value == "read") is wanted
+        elif value in ("starred", "shared"):
+            self._flags[value] = wanted
+        else:
+            self._notes.append(Note(Why.STATE, whole))
+
+
+_WHERE = {"title": Where.TITLE, "intitle": Where.TITLE, "author": Where.AUTHOR, "by": Where.AUTHOR}
+
+
+def is_seen(text: str, term: Term) -> bool:
+    """Return whether a term stands in a short text."""
+    found, size = words(text), len(term.words)
+    return any(tuple(found[at : at + size]) == term.words for at in range(len(found) - size + 1))
+
+
+def _date(text: str) -> dt.datetime | None:
+    match = _DATE.fullmatch(text)
+    try:
+        return dt.datetime(int(match[1]), int(match[2]), int(match[3] or 1), tzinfo=dt.UTC) if match else None
+    except ValueError:
+        return None
+
+
+def encoded(query: str) -> str:
+    """Return a query as a part of a path: letters, digits, ``-`` and ``_`` only."""
+    return base64.urlsafe_b64encode(query.encode()).decode().rstrip("=")
+
+
+def decoded(text: str) -> str | None:
+    """Return the query of an encoded one; None: it is none."""
+    try:
+        query = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    # One text, one address: what decodes to the same by another spelling is no query of ours.
+    is_shown = all(c.isprintable() or c in JOINERS for c in query)
+    fits = 0 < len(query) <= QUERY_MAX and is_shown and encoded(query) == text
+    return query if fits else None
+
+
+def tidy(query: str) -> str:
+    """Return a query as it is kept: one blank between words, no controls, not too long."""
+    return one_line(query, QUERY_MAX)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Searchable:
+    """What is looked through of an entry; all of it plain text. ``at`` in milliseconds."""
+
+    id: int
+    feed_id: int
+    seq: int
+    at: int
+    title: str
+    author: str = ""
+    text: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Asks a search engine for entries.
+
+    Attributes:
+        feeds: feed → first and last number of its entries that may be found.
+        newest: sort time of the newest entry of all these feeds, milliseconds.
+        terms, without: as in :class:`SearchQuery`.
+        since, until: sort times in milliseconds, both included; None: open.
+        ids: only these entries; None: any.
+        after: (at, id) of the last one that the reader has.
+    """
+
+    feeds: Mapping[int, tuple[int, int]]
+    newest: int
+    terms: tuple[Term, ...] = ()
+    without: tuple[Term, ...] = ()
+    since: int | None = None
+    until: int | None = None
+    ids: frozenset[int] | None = None
+    newest_first: bool = True
+    after: tuple[int, int] | None = None
+
+    def order(self, key: EntryKey) -> tuple[int, int]:
+        """Return a key's place in this order."""
+        return (-key.at, -key.id) if self.newest_first else (key.at, key.id)
+
+    def includes(self, key: EntryKey) -> bool:
+        """Return whether a key comes after what the reader has, in a feed's numbers that he may see."""
+        first, last = self.feeds.get(key.feed_id, (1, 0))
+        if not first <= key.seq <= last:
+            return False
+        if self.after is None:
+            return True
+        return ((key.at, key.id) < self.after) if self.newest_first else ((key.at, key.id) > self.after)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """Entries in their order; ``after`` is where to go on, None when there are no more."""
+
+    keys: list[EntryKey]
+    after: tuple[int, int] | None = None

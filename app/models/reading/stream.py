@@ -1,0 +1,348 @@
+"""Streams: what is asked for, and the pages, trees and articles that are answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from app.errors import InvalidError
+from app.models.feeds.parsed import Enclosure
+from app.models.reading.entry import Entry
+from app.models.reading.search import Note, Term, decoded, encoded
+from app.models.reading.tag import Tag
+from app.models.sharing.sharing import Link, Share, Sharer
+from app.models.subscriptions.subscription import ReadState
+
+_REF = re.compile(r"(all|starred|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII)
+_SEARCH = "search/"
+#: Characters of the longest text form, that of a search.
+REF_MAX = 2048
+_CURSOR = re.compile(r"([ab])\.(-?[0-9]{1,15})\.([0-9]{1,16})\.([0-9]{1,9})", re.ASCII)
+MAX_ID = 1 << 53
+
+
+class StreamKind(enum.StrEnum):
+    """What set of entries a stream is."""
+
+    ALL = "all"
+    FEED = "feed"
+    FOLDER = "folder"
+    STARRED = "starred"
+    FOLLOWING = "following"
+    SHARES = "shares"
+    TAG = "tag"
+    SEARCH = "search"
+
+
+#: Streams of what a user marked, whose feeds he may have left. Like searches they have no unread on top.
+MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
+
+
+class Sort(enum.StrEnum):
+    """Orders of a stream. Starred, tagged and found entries have no unread-on-top: it means newest there."""
+
+    UNREAD_ON_TOP = "unread-on-top"
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+class Show(enum.StrEnum):
+    """Which entries of a stream are listed. Starred entries are, read or not."""
+
+    ALL = "all"
+    UNREAD = "unread"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StreamRef:
+    """Names a stream.
+
+    Its text form is ``all``, ``starred``, ``following``, ``shares`` (one's own), ``feed/<id>``,
+    ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query in letters that an address needs not escape
+    (:func:`app.models.reading.search.encoded`).
+    """
+
+    kind: StreamKind
+    id: int | None = None
+    query: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is what the reader himself shares."""
+        return self.kind is StreamKind.SHARES
+
+    def __str__(self) -> str:
+        if self.kind is StreamKind.SEARCH:
+            return _SEARCH + encoded(self.query)
+        return self.kind if self.id is None else f"{self.kind}/{self.id}"
+
+    @classmethod
+    def parse(cls, text: object) -> StreamRef:
+        """Read the text form.
+
+        Raises:
+            InvalidError: it is not one.
+        """
+        text = text if isinstance(text, str) and len(text) <= REF_MAX else ""
+        if text.startswith(_SEARCH) and (query := decoded(text[len(_SEARCH) :])):
+            return cls(StreamKind.SEARCH, query=query)
+        match = _REF.fullmatch(text)
+        if match is None:
+            raise InvalidError("There is no such list.", field="stream")
+        if match[1]:
+            return cls(StreamKind(match[1]))
+        return cls(StreamKind(match[2]), int(match[3]))
+
+
+class Segment(enum.StrEnum):
+    """The part of a stream that a cursor is in: unread-on-top has two, the others only the first."""
+
+    FIRST = "a"
+    READ = "b"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cursor:
+    """The last row of a page: the next page begins after it. ``at`` in milliseconds.
+
+    ``seen`` counts the segment's rows up to here; it only tells how dense they lie.
+    """
+
+    segment: Segment
+    at: int
+    id: int
+    seen: int
+
+    def __str__(self) -> str:
+        return f"{self.segment}.{self.at}.{self.id}.{self.seen}"
+
+    @classmethod
+    def parse(cls, text: object) -> Cursor:
+        """Read the text form.
+
+        Raises:
+            InvalidError: it is not one.
+        """
+        match = _CURSOR.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise InvalidError("This list cannot be continued from here. Reload it.", field="cursor")
+        return cls(Segment(match[1]), int(match[2]), int(match[3]), int(match[4]))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StreamQuery:
+    """Asks for a page.
+
+    Attributes:
+        cursor: of the page before, as text; None for the first page.
+        snapshot: of the first page; belongs to ``cursor``. A first page makes a new one; a snapshot
+            without a cursor is its first page once more, rows in the same places.
+        limit: rows, None for the setting ``page_size``.
+        show: unread entries alone, by the time of the first page: what is read since stays.
+        whole: rows with their texts.
+    """
+
+    ref: StreamRef
+    sort: Sort = Sort.UNREAD_ON_TOP
+    cursor: str | None = None
+    snapshot: str | None = None
+    limit: int | None = None
+    show: Show = Show.ALL
+    whole: bool = False
+
+
+class SourceFeed(NamedTuple):
+    """A feed as one stream sees it at one moment: its entries' range and the user's read state.
+
+    ``newest`` is the sort time of its newest entry in milliseconds, ``unread`` its count; ``missing`` are the
+    numbers that hold nothing any more.
+    """
+
+    feed_id: int
+    first_seq: int
+    last_seq: int
+    newest: int
+    state: ReadState
+    unread: int
+    missing: int = 0
+
+    @classmethod
+    def of(
+        cls, feed_id: int, first_seq: int, last_seq: int, newest: int, state: ReadState, missing: int = 0
+    ) -> SourceFeed:
+        """Count and join."""
+        unread = state.count_unread(first_seq, last_seq)
+        return cls(feed_id, first_seq, last_seq, newest, state, unread, missing)
+
+    @property
+    def total(self) -> int:
+        """How many entries there are."""
+        return self.last_seq - self.first_seq + 1 - self.missing
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stream as it was at ``at``, kept for a day; pages and mass actions refer to it."""
+
+    token: str
+    user_id: int
+    ref: StreamRef
+    sort: Sort
+    at: dt.datetime
+    feeds: Mapping[int, SourceFeed]
+    show: Show = Show.ALL
+
+    @property
+    def total(self) -> int | None:
+        """How many rows the list has; None for marked and found entries."""
+        if self.ref.kind in MARKED or self.ref.kind is StreamKind.SEARCH:
+            return None
+        unread = self.show is Show.UNREAD
+        return sum(f.unread if unread else f.total for f in self.feeds.values())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EntryRow:
+    """One row of a list; ``read`` is as it is now, not as it was at the snapshot.
+
+    ``markable``: it is of a feed of his; what is not is neither to be read nor to be kept unread.
+    ``html`` is its text where whole texts were asked for, cleaned; None: too long for a list, or not asked.
+    ``pictures`` come with it.
+    ``sharers`` are those whom the reader follows who shared it. ``lost``: why it is not shown.
+    """
+
+    id: int
+    feed_id: int
+    feed_title: str
+    language: str | None
+    title: str
+    url: str | None
+    author: str
+    excerpt: str
+    at: dt.datetime
+    published: dt.datetime | None
+    read: bool
+    starred: bool
+    image: str | None
+    tags: tuple[Tag, ...] = ()
+    html: str | None = None
+    pictures: tuple[Enclosure, ...] = ()
+    sharers: tuple[Sharer, ...] = ()
+    lost: Link | None = None
+    markable: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a stream.
+
+    Attributes:
+        cursor: for the next page, None at the end.
+        snapshot: token for the next pages, ``newer`` and ``mark_all``.
+        split: index of the first row under "Already read", None when this page has no such border.
+        unread: unread entries of the whole stream; None on a continued page.
+        looked: of a search.
+        total: rows of the whole list, as far as that is known.
+    """
+
+    rows: tuple[EntryRow, ...]
+    cursor: str | None
+    snapshot: str
+    split: int | None
+    unread: int | None
+    looked: Looked | None = None
+    total: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Looked:
+    """What a search looked for: the terms to be marked, and what was not understood."""
+
+    terms: tuple[Term, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Article:
+    """One entry to be read, with its feed's names and the user's own marks.
+
+    Of a share ``source_id`` and the names are those of the feed that the entry is from; ``person``: that is
+    somebody's own words. ``markable``: as that of a row.
+    """
+
+    entry: Entry
+    feed_title: str
+    language: str | None
+    site_url: str | None
+    read: bool
+    starred: bool
+    subscribed: bool
+    source_id: int
+    person: bool = False
+    tags: tuple[Tag, ...] = ()
+    sharers: tuple[Sharer, ...] = ()
+    shares: tuple[Share, ...] = ()
+    markable: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Marked:
+    """What single marks changed: feed → by how much its unread count moved."""
+
+    deltas: Mapping[int, int]
+
+    @property
+    def total(self) -> int:
+        """By how much the user's whole unread count moved."""
+        return sum(self.deltas.values())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MassMarked:
+    """What a mass action did; ``undo`` is a token that takes it back for a day."""
+
+    undo: str
+    count: int
+
+
+class TreeFeed(NamedTuple):
+    """A subscription in the tree; ``error`` is the word of a failing feed, ``person``: somebody's shares."""
+
+    feed_id: int
+    title: str
+    site_url: str | None
+    icon: str | None
+    unread: int
+    error: str | None
+    folder_ids: tuple[int, ...]
+    person: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TreeFolder:
+    """A folder with its own feeds and the folders in it; ``unread`` counts each feed below once."""
+
+    id: int
+    name: str
+    parent: int | None
+    unread: int
+    feeds: tuple[TreeFeed, ...]
+    folders: tuple[TreeFolder, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tree:
+    """All of a user's subscriptions: top folders, then feeds that are in none.
+
+    ``following`` are the unread rows of what those share whom he follows: an article is one, whoever shares
+    it (of very many, the shares are counted). None: he follows nobody.
+    """
+
+    folders: tuple[TreeFolder, ...]
+    feeds: tuple[TreeFeed, ...]
+    unread: int
+    following: int | None = None

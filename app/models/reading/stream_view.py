@@ -1,0 +1,66 @@
+"""How one person looks at one stream: view, rows, order, filter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from app.errors import InvalidError
+from app.models.accounts.preferences import Preferences, check
+
+FIELDS = ("view", "density", "sort", "show")
+PANES, LIST, EXPANDED = "panes", "list", "expanded"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StreamView:
+    """One stream's look; values as in :class:`app.models.accounts.preferences.Preferences`.
+
+    Whole texts need a column of their own, so ``expanded`` is a view and a density at once.
+    """
+
+    view: str
+    density: str
+    sort: str
+    show: str
+
+    @classmethod
+    def of(cls, preferences: Preferences, *kept: Mapping[str, str]) -> StreamView:
+        """Join a person's settings with what goes before them, the strongest last."""
+        found = joined(preferences, *kept)
+        if EXPANDED not in (found.view, found.density):
+            return found
+        return dataclasses.replace(found, view=EXPANDED, density=EXPANDED)
+
+
+def joined(preferences: Preferences, *kept: Mapping[str, str]) -> StreamView:
+    """Return what was chosen: of whole texts also the density before them."""
+    found = StreamView(*(getattr(preferences, name) for name in FIELDS))
+    for mapping in kept:
+        fits = {name: value for name, value in mapping.items() if value and _fits(name, value)}
+        found = dataclasses.replace(found, **settled(fits, found))
+    return found
+
+
+def settled(changes: Mapping[str, str], now: StreamView) -> dict[str, str]:
+    """Return changes with what follows from them: one column for whole texts, and out of it again.
+
+    Args:
+        now: what was chosen before.
+    """
+    found = dict(changes)
+    if changes.get("density") == EXPANDED:
+        found["view"] = EXPANDED
+    elif "density" in changes and now.view == EXPANDED:
+        found.setdefault("view", LIST)
+    elif changes.get("view") in (PANES, LIST) and now.density == EXPANDED:
+        found["density"] = "cozy"
+    return found
+
+
+def _fits(name: str, value: str) -> bool:
+    try:
+        check(name, value)
+    except InvalidError:
+        return False
+    return name in FIELDS

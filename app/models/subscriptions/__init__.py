@@ -1,0 +1,3 @@
+"""Data types and pure rules of subscriptions: folders, order, read states and undo."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Data types and pure rules of sync APIs: Google Reader, Fever and REST reading."""
+
+from __future__ import annotations
