@@ -24,7 +24,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.feeds.sanitize import SANITIZER_VERSION
-from app.mappers import entrybodies
+from app.mappers.feeds import entry_bodies
 from app.models.accounts.token import Token, TokenKind
 from bench.harness import Bench, benchmark
 from bench.reading import USER
@@ -86,7 +86,7 @@ def _write(database: Database[Doc], count: int) -> bytes:
     changes = []
     for entry_id in newest:
         said = "".join(words.choice("etaoin shrdlu cmfwyp") for _ in range(TEXT))
-        body = entrybodies.pack(f"<p>{said}</p>", "", b"")
+        body = entry_bodies.pack(f"<p>{said}</p>", "", b"")
         changes.append(
             UpdateOne({"_id": entry_id}, {"$set": {"body": body, "cleaned_by": SANITIZER_VERSION}})
         )

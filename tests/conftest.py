@@ -34,7 +34,7 @@ from werkzeug.routing import Rule
 from app import embedded
 from app.config import Settings
 from app.errors import StartupError
-from app.mappers import ids
+from app.mappers.mongo import ids
 from app.runtime.gc import seldom, settle
 
 T = TypeVar("T")

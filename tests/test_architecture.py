@@ -34,13 +34,13 @@ def test_nobody_imports_what_his_layer_may_not() -> None:
     ("module", "line"),
     [
         ("app.models.feeds.feed", "from app.feeds import urls"),
-        ("app.errors", "import app.mappers.feeds"),
+        ("app.errors", "import app.mappers.feeds.feeds"),
         ("app.feeds.parse.core", "from app.mappers import feeds"),
         ("app.feeds.schedule", "import pymongo"),
         ("app.feeds.identity", "def f():\n    import socket"),
         ("app.feeds.sanitize", "import pycurl"),
-        ("app.mappers.feeds", "from app.gateways.feeds import FeedGateway"),
-        ("app.mappers.feeds", "from ..gateways import feeds"),
+        ("app.mappers.feeds.feeds", "from app.gateways.feeds import FeedGateway"),
+        ("app.mappers.feeds.feeds", "from ...gateways import feeds"),
         ("app.gateways.feeds", "from pymongo import MongoClient"),
         ("app.gateways.feeds", "from app import services"),
         ("app.services.reading", "from app.mappers import subscriptions"),
@@ -69,7 +69,7 @@ def test_a_forbidden_import_is_caught(module: str, line: str) -> None:
     [
         ("app.feeds.parse.core", "from app.feeds.text import plain\nfrom app import errors\nimport json"),
         ("app.feeds.fetch.engine", "import pycurl, socket"),
-        ("app.mappers.feeds", "import pymongo.errors\nfrom . import ids"),
+        ("app.mappers.feeds.feeds", "import pymongo.errors\nfrom . import ids"),
         ("app.gateways.feeds", "from app.feeds import identity\nfrom app.mappers import feeds"),
         ("app.web.context", "from app.bootstrap.services import Services\nfrom flask import g"),
         ("app.commands.up", "from workers import updater\nimport pymongo"),
@@ -248,7 +248,7 @@ def test_errors_of_the_store_are_translated() -> None:
     asks = {"find", "find_one", "aggregate", "count_documents", "distinct", "bulk_write"}
     asks |= {f"{verb}_{n}" for verb in ("insert", "update", "delete") for n in ("one", "many")}
     bare = []
-    for path in sorted((REPO / "app" / "mappers").glob("*.py")):
+    for path in sorted((REPO / "app" / "mappers").rglob("*.py")):
         for made in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(made, ast.FunctionDef) or made.name.startswith("_"):
                 continue

@@ -26,8 +26,8 @@ from app.config import Settings
 from app.feeds import hub, websub
 from app.feeds.fetch import Fetcher
 from app.gateways.hubs import HubGateway
-from app.mappers import indexes
-from app.mappers.store import Store
+from app.mappers.mongo import indexes
+from app.mappers.mongo.store import Store
 from app.models.sharing.hub import Document
 from app.monitoring.health import examine
 from app.runtime.lazy import once
@@ -50,7 +50,8 @@ from app.services.machine import MachineService
 from app.services.manager import ManagerService
 from app.services.marking import MarkingService
 from app.services.moderation import ModerationService
-from app.services.notifications.notifications import NotificationService, texts
+from app.services.notifications import texts
+from app.services.notifications.notifications import NotificationService
 from app.services.notifying import Notifier
 from app.services.operations import OperationsService
 from app.services.packs import PackService

@@ -54,47 +54,47 @@ from app.gateways.tokens import TokenGateway
 from app.gateways.trends import TrendGateway
 from app.gateways.undos import UndoGateway
 from app.gateways.websubs import WebsubGateway
-from app.mappers.arrivals import ArrivalMapper
-from app.mappers.belongings import BelongingsMapper
-from app.mappers.changes import ChangeMapper
-from app.mappers.devices import DeviceMapper
-from app.mappers.discoveries import DiscoveryMapper
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import EntryKeyMapper
-from app.mappers.erasure import ErasureMapper
-from app.mappers.feedends import FeedEndMapper
-from app.mappers.feedlists import FeedListMapper
-from app.mappers.feeds import FeedMapper
-from app.mappers.fetches import FetchMapper
-from app.mappers.folders import FolderMapper
-from app.mappers.hubs import HubMapper
-from app.mappers.idempotency import IdempotencyMapper
-from app.mappers.imports import ImportMapper
-from app.mappers.indexmarks import IndexMarkMapper
-from app.mappers.invites import InviteMapper
-from app.mappers.marks import MarkMapper
-from app.mappers.notes import NoteMapper
-from app.mappers.packs import PackMapper
-from app.mappers.people import PeopleMapper
-from app.mappers.personalexports import PersonalExportMapper
-from app.mappers.profiles import ProfileMapper, TieMapper
-from app.mappers.removals import RemovalMapper
-from app.mappers.reports import ReportMapper
-from app.mappers.resets import ResetMapper
-from app.mappers.searchables import SearchableMapper
-from app.mappers.sessions import SessionMapper
-from app.mappers.sharedfeeds import SharedFeedMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.snapshots import SnapshotMapper, UndoMapper
-from app.mappers.store import Store
-from app.mappers.streamviews import StreamViewMapper
-from app.mappers.subscriptions import SubscriptionMapper
-from app.mappers.tags import SavedSearchMapper, TagMapper
-from app.mappers.talk import CommentMapper, LikeMapper
-from app.mappers.tokens import TokenMapper
-from app.mappers.trends import TrendMapper
-from app.mappers.users import UserMapper
-from app.mappers.websubs import WebsubMapper
+from app.mappers.accounts.admin_accounts import PeopleMapper
+from app.mappers.accounts.invites import InviteMapper
+from app.mappers.accounts.resets import ResetMapper
+from app.mappers.accounts.sessions import SessionMapper
+from app.mappers.accounts.tokens import TokenMapper
+from app.mappers.accounts.users import UserMapper
+from app.mappers.discussion.abuse_reports import ReportMapper
+from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.feeds.discoveries import DiscoveryMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.feeds.fetches import FetchMapper
+from app.mappers.feeds.poll_results import FeedEndMapper
+from app.mappers.feeds.websubs import WebsubMapper
+from app.mappers.imports.imports import ImportMapper
+from app.mappers.imports.packs import PackMapper
+from app.mappers.mongo.store import Store
+from app.mappers.notifications.devices import DeviceMapper
+from app.mappers.notifications.notifications import NoteMapper
+from app.mappers.operations.feed_lists import FeedListMapper
+from app.mappers.privacy.erasure import ErasureMapper
+from app.mappers.privacy.exports import PersonalExportMapper
+from app.mappers.privacy.personal_data import BelongingsMapper
+from app.mappers.reading.arrivals import ArrivalMapper
+from app.mappers.reading.changes import ChangeMapper
+from app.mappers.reading.entry_keys import EntryKeyMapper
+from app.mappers.reading.index_queue import IndexMarkMapper
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.reading.search_index import SearchableMapper
+from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
+from app.mappers.reading.stream_views import StreamViewMapper
+from app.mappers.reading.tags import SavedSearchMapper, TagMapper
+from app.mappers.sharing.hubs import HubMapper
+from app.mappers.sharing.profiles import ProfileMapper, TieMapper
+from app.mappers.sharing.shared_feeds import SharedFeedMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.sharing.trends import TrendMapper
+from app.mappers.subscriptions.folders import FolderMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.mappers.subscriptions.undo import RemovalMapper
+from app.mappers.sync.idempotency import IdempotencyMapper
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.subscription import StartRule
 

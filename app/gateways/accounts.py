@@ -11,11 +11,11 @@ from typing import Any
 
 from app import clock
 from app.config import Settings
-from app.mappers.invites import InviteMapper
-from app.mappers.resets import ResetMapper
-from app.mappers.sessions import SessionMapper
-from app.mappers.store import Store
-from app.mappers.users import UserMapper
+from app.mappers.accounts.invites import InviteMapper
+from app.mappers.accounts.resets import ResetMapper
+from app.mappers.accounts.sessions import SessionMapper
+from app.mappers.accounts.users import UserMapper
+from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
 from app.models.accounts.user import Credentials, NewUser, Notice, Session, User
 

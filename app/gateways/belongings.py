@@ -23,8 +23,8 @@ from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import SightGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
-from app.mappers.belongings import BelongingsMapper, Kept, Liked, Said
-from app.mappers.shares import ShareMapper
+from app.mappers.privacy.personal_data import BelongingsMapper, Kept, Liked, Said
+from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey

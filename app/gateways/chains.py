@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from app.errors import InvalidError
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import Known, SightGateway
-from app.mappers.entries import EntryMapper
-from app.mappers.shares import ShareMapper, packed
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.sharing.shares import ShareMapper, packed
 from app.models.feeds import chain
 from app.models.feeds.chain import Chain, Hop
 from app.models.sharing.sharing import ChainNode, ChainPage, Link, Origin, Share, Sharer

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app import clock
 from app.config import Settings
-from app.mappers.changes import ChangeMapper
-from app.mappers.feeds import FeedMapper
-from app.mappers.snapshots import UndoMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.reading.changes import ChangeMapper
+from app.mappers.reading.snapshots import UndoMapper
 from app.models.reading.entry import EntryKey
 
 #: Changes that one question looks through.

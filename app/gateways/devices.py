@@ -11,7 +11,7 @@ from app.errors import TooLargeError
 from app.feeds import push
 from app.feeds.net import Policy
 from app.gateways.accounts import AccountGateway
-from app.mappers.devices import DeviceMapper
+from app.mappers.notifications.devices import DeviceMapper
 from app.models.discussion.comments import NoteKind
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.notifications.push import Device, Message, Off, Sender, Verdict

@@ -13,7 +13,7 @@ from app.feeds import urls
 from app.feeds.discover import Discoverer
 from app.feeds.discover.core import Fetching
 from app.feeds.parse import Limits, parse
-from app.mappers.discoveries import DiscoveryMapper
+from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.models.feeds.discovery import Discovered, StoredDiscovery
 from app.models.feeds.parsed import ParsedFeed
 

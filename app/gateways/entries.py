@@ -10,11 +10,11 @@ from app.errors import ExistsError, NotFoundError
 from app.feeds.sanitize import SANITIZER_VERSION
 from app.gateways import bodies
 from app.gateways.sight import Known, SightGateway
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import EntryKeyMapper
-from app.mappers.marks import MarkMapper
-from app.mappers.store import Session, Store
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.reading.entry_keys import EntryKeyMapper
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.sharing import Link, Origin, Share
 

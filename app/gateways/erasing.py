@@ -13,10 +13,10 @@ from app.gateways.sharing import SharingGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.talk import TalkGateway
 from app.gateways.websubs import WebsubGateway
-from app.mappers.entries import EntryMapper
-from app.mappers.erasure import ErasureMapper
-from app.mappers.marks import MarkMapper
-from app.mappers.store import Session, Store
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.privacy.erasure import ErasureMapper
+from app.mappers.reading.marks import MarkMapper
 
 #: Marks that go in one transaction.
 TOGETHER = 100

@@ -8,8 +8,8 @@ from operator import itemgetter
 from app.feeds import opml
 from app.gateways.folders import FolderGateway
 from app.gateways.profiles import ProfileGateway
-from app.mappers.feeds import FeedMapper
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import FeedCard
 from app.models.imports.imports import Import, ImportItem, paths
 from app.models.imports.opml import Outline

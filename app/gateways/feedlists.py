@@ -6,7 +6,7 @@ import datetime as dt
 
 from app.errors import InvalidError, NotFoundError
 from app.feeds.urls import shown
-from app.mappers.feedlists import FeedListMapper
+from app.mappers.operations.feed_lists import FeedListMapper
 from app.models.feeds.feed import Feed
 from app.models.operations.feed_list import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
 

@@ -14,9 +14,9 @@ from app.feeds.urls import is_secret, normalise_address, url_key, without_tracki
 from app.gateways.merging import FeedMerger
 from app.gateways.numbering import EntryWriter
 from app.gateways.websubs import WebsubGateway
-from app.mappers.entries import EntryMapper
-from app.mappers.feeds import FeedMapper
-from app.mappers.fetches import FetchMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.feeds.fetches import FetchMapper
 from app.models.feeds.feed import (
     DueFeed,
     Feed,

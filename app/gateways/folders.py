@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Sequence
 
 from app.errors import ExistsError, InvalidError, NotFoundError
-from app.mappers.folders import FolderMapper
-from app.mappers.removals import RemovalMapper
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.subscriptions.folders import FolderMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.undo import Removal
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from app.errors import ExistsError, NotFoundError, StoreError, TooLargeError
 from app.gateways.sight import SightGateway
 from app.gateways.subscriptions import SubscriptionGateway
-from app.mappers.feeds import FeedMapper
-from app.mappers.profiles import ProfileMapper, TieMapper
-from app.mappers.subscriptions import SubscriptionMapper
-from app.mappers.users import UserMapper
+from app.mappers.accounts.users import UserMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.sharing.profiles import ProfileMapper, TieMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.sharing.sharing import Profile, Tie, TieKind
 from app.models.subscriptions.subscription import Subscription
 

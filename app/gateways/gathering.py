@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.gateways.sight import Known, SightGateway, sharer
 from app.gateways.streams import Sources
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import EntryKeyMapper, millis
-from app.mappers.profiles import ProfileMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.reading.entry_keys import EntryKeyMapper, millis
+from app.mappers.sharing.profiles import ProfileMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.stream import Show, Snapshot, Sort
 from app.models.sharing.sharing import Origin, Share, Sharer

@@ -15,7 +15,7 @@ from app.feeds import hub
 from app.feeds.net import Policy
 from app.gateways.accounts import AccountGateway
 from app.gateways.profiles import ProfileGateway
-from app.mappers.hubs import HubMapper
+from app.mappers.sharing.hubs import HubMapper
 from app.models.feeds.fetched import Fetched
 from app.models.feeds.websub import Mode
 from app.models.sharing.hub import Delivery, Document, HubAsk, HubForm, Question, Subscriber

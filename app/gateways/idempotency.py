@@ -6,7 +6,7 @@ import datetime as dt
 import secrets
 
 from app.errors import KeyBusyError, KeyReusedError
-from app.mappers.idempotency import IdempotencyMapper
+from app.mappers.sync.idempotency import IdempotencyMapper
 from app.models.sync.idempotency import Answer, Kept
 
 

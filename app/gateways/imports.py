@@ -17,10 +17,10 @@ from app.feeds.urls import url_key
 from app.gateways.folders import DEPTH, MOST, FolderGateway
 from app.gateways.importplan import NAME_MAX, TITLE_MAX, counts_of, plan
 from app.gateways.importrules import again, as_it_stands, in_turn, tick
-from app.mappers.feedends import FeedEndMapper
-from app.mappers.imports import ImportMapper
-from app.mappers.store import Session, Store
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.poll_results import FeedEndMapper
+from app.mappers.imports.imports import ImportMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.imports.imports import (
     ACTIVE,
     ENDED,

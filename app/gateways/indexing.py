@@ -6,9 +6,9 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 
 from app.feeds import text
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import millis
-from app.mappers.indexmarks import IndexMarkMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.reading.entry_keys import millis
+from app.mappers.reading.index_queue import IndexMarkMapper
 from app.models.feeds.feed import Unindexed
 from app.models.reading.entry import Entry
 from app.models.reading.search import Searchable

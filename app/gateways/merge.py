@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 
-from app.mappers.entrykeys import CHUNK, EntryKeyMapper, Range, Row
+from app.mappers.reading.entry_keys import CHUNK, EntryKeyMapper, Range, Row
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 

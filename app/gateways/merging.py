@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ConflictError, ExistsError
 from app.feeds.identity import name_hash
-from app.mappers.entries import EntryMapper, Outline
-from app.mappers.feeds import FeedMapper
-from app.mappers.store import Session, Store
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.entries import EntryMapper, Outline
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import Feed
 from app.models.subscriptions.subscription import ReadState, Subscription, make_state
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from app.errors import NotFoundError
 from app.gateways.sight import SightGateway
-from app.mappers.entries import EntryMapper
-from app.mappers.profiles import ProfileMapper
-from app.mappers.reports import ReportMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.talk import CommentMapper
-from app.mappers.users import UserMapper
+from app.mappers.accounts.users import UserMapper
+from app.mappers.discussion.abuse_reports import ReportMapper
+from app.mappers.discussion.comments import CommentMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.sharing.profiles import ProfileMapper
+from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.discussion.comments import Comment
 from app.models.discussion.moderation import About, Case, Report, Reported

@@ -15,15 +15,15 @@ from collections.abc import Mapping, Sequence
 from app.errors import NotFoundError
 from app.gateways.entries import EntryGateway
 from app.gateways.sight import SightGateway
-from app.mappers.entrykeys import millis
-from app.mappers.feedlists import FeedListMapper
-from app.mappers.feeds import FeedMapper
-from app.mappers.notes import KEPT, NoteMapper
-from app.mappers.profiles import TieMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.subscriptions import SubscriptionMapper
-from app.mappers.talk import CommentMapper, LikeMapper
-from app.mappers.users import UserMapper
+from app.mappers.accounts.users import UserMapper
+from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.notifications.notifications import KEPT, NoteMapper
+from app.mappers.operations.feed_lists import FeedListMapper
+from app.mappers.reading.entry_keys import millis
+from app.mappers.sharing.profiles import TieMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.discussion.comments import Comment, Face, Note, NoteKind, NotePage
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Share, TieKind

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 
 from app import logs
 from app.errors import ConflictError, StoreError
-from app.mappers.entries import EntryMapper, Numbered
-from app.mappers.feeds import FeedMapper
-from app.mappers.feedstates import StateWrite
-from app.mappers.store import Session, Store
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.entries import EntryMapper, Numbered
+from app.mappers.feeds.feed_states import StateWrite
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import Feed, FeedUpdate, Position, StoreResult
 from app.models.reading.entry import NewEntry
 from app.models.subscriptions.subscription import StartRule

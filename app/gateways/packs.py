@@ -14,7 +14,7 @@ from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds import opml
 from app.feeds.opmlfile import check_is_list
 from app.feeds.text import plain
-from app.mappers.packs import PackMapper
+from app.mappers.imports.packs import PackMapper
 from app.models.imports.imports import Pack
 from app.models.imports.opml import SubscriptionList
 

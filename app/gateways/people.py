@@ -9,12 +9,12 @@ from typing import Any
 from app import clock
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.gateways.accounts import INVITE_LIFE, key_of
-from app.mappers.invites import InviteMapper
-from app.mappers.people import PeopleMapper, Use
-from app.mappers.resets import ResetMapper
-from app.mappers.sessions import SessionMapper
-from app.mappers.store import Session, Store
-from app.mappers.users import UserMapper, fold
+from app.mappers.accounts.admin_accounts import PeopleMapper, Use
+from app.mappers.accounts.invites import InviteMapper
+from app.mappers.accounts.resets import ResetMapper
+from app.mappers.accounts.sessions import SessionMapper
+from app.mappers.accounts.users import UserMapper, fold
+from app.mappers.mongo.store import Session, Store
 from app.models.accounts.actor import Role
 from app.models.accounts.admin_accounts import Invite, People, Person
 from app.models.accounts.user import User

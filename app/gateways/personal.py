@@ -13,7 +13,7 @@ from app.config import Settings
 from app.errors import ConflictError
 from app.gateways.archive import Archive
 from app.gateways.belongings import BelongingsGateway
-from app.mappers.personalexports import PersonalExportMapper
+from app.mappers.privacy.exports import PersonalExportMapper
 from app.models.accounts.user import User
 from app.models.privacy.export import ExportState, PersonalExport
 

@@ -16,11 +16,11 @@ from functools import partial
 
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.gateways.folders import DEPTH
-from app.mappers.feeds import FeedMapper
-from app.mappers.folders import FolderMapper
-from app.mappers.removals import RemovalMapper
-from app.mappers.store import Session, Store
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.subscriptions.folders import FolderMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.subscriptions.folder import Folder, PlaceMode
 from app.models.subscriptions.sort_key import LONG, between, rank, spread
 from app.models.subscriptions.subscription import TOP, Subscription

@@ -8,10 +8,10 @@ from typing import Any
 
 from app import clock
 from app.errors import NotFoundError
-from app.mappers.profiles import ProfileMapper
-from app.mappers.sharedfeeds import SharedFeedMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.store import Session, Store
+from app.mappers.mongo.store import Session, Store
+from app.mappers.sharing.profiles import ProfileMapper
+from app.mappers.sharing.shared_feeds import SharedFeedMapper
+from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.sharing.sharing import Audience, Profile
 

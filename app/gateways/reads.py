@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 
 from app.errors import ConflictError, NotFoundError
-from app.mappers.feeds import FeedMapper
-from app.mappers.snapshots import Undo, UndoMapper
-from app.mappers.subscriptions import Replace, SubscriptionMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.reading.snapshots import Undo, UndoMapper
+from app.mappers.subscriptions.subscriptions import Replace, SubscriptionMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MassMarked

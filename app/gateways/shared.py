@@ -14,9 +14,9 @@ from app.errors import NotFoundError
 from app.feeds import publish, typed
 from app.gateways.entries import EntryGateway
 from app.gateways.sight import Known, SightGateway, sharer
-from app.mappers.entries import EntryMapper
-from app.mappers.feeds import FeedMapper
-from app.mappers.shares import ShareMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.sharing.shares import ShareMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.pages import (

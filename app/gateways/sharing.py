@@ -19,14 +19,14 @@ from app.feeds.sanitize import SANITIZER_VERSION
 from app.gateways.bodies import EXCERPT
 from app.gateways.profiles import ProfileGateway
 from app.gateways.sight import SightGateway
-from app.mappers import ids
-from app.mappers.entries import EntryMapper, Numbered
-from app.mappers.removals import RemovalMapper
-from app.mappers.searchables import SearchableMapper
-from app.mappers.sharedfeeds import SharedFeedMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.store import Session, Store
-from app.mappers.trends import TrendMapper
+from app.mappers.feeds.entries import EntryMapper, Numbered
+from app.mappers.mongo import ids
+from app.mappers.mongo.store import Session, Store
+from app.mappers.reading.search_index import SearchableMapper
+from app.mappers.sharing.shared_feeds import SharedFeedMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.sharing.trends import TrendMapper
+from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import Entry, NewEntry
 from app.models.sharing.sharing import Audience, Origin, Profile, Share
 from app.models.subscriptions.undo import Removal

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from app.gateways.sight import SightGateway
 from app.gateways.streams import Sources
-from app.mappers.entries import EntryMapper
-from app.mappers.marks import MarkMapper
-from app.mappers.talk import CommentMapper, LikeMapper
+from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.reading.marks import MarkMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 from app.models.reading.tag import Mark, Tag

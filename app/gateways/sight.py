@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ForbiddenError, NotFoundError
 from app.feeds import typed
-from app.mappers.profiles import ProfileMapper, TieMapper
-from app.mappers.shares import ShareMapper, Sight
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.sharing.profiles import ProfileMapper, TieMapper
+from app.mappers.sharing.shares import ShareMapper, Sight
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.discussion.comments import Face
 from app.models.sharing.sharing import STRANGER, Audience, Profile, Share, Sharer, Tie, TieKind
 

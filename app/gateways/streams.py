@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from app.errors import NotFoundError
 from app.gateways import passages
 from app.gateways.merge import KeyMerger, Wanted
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import Range
-from app.mappers.feeds import FeedMapper
-from app.mappers.marks import MarkMapper
-from app.mappers.snapshots import SnapshotMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.reading.entry_keys import Range
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.reading.snapshots import SnapshotMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.search import Term

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
-from app.mappers.streamviews import StreamViewMapper
+from app.mappers.reading.stream_views import StreamViewMapper
 from app.models.reading.stream import StreamRef
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from app.errors import ExistsError, ForbiddenError, NotFoundError, TooLargeError
 from app.gateways.merging import FeedMerger
 from app.gateways.sight import SightGateway
-from app.mappers.entries import EntryMapper
-from app.mappers.feeds import FeedMapper
-from app.mappers.profiles import TieMapper
-from app.mappers.removals import RemovalMapper
-from app.mappers.store import Session, Store
-from app.mappers.subscriptions import SubscriptionMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.sharing.profiles import TieMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.feeds.feed import Feed, Position
 from app.models.sharing.sharing import STRANGER, Profile, Tie, TieKind
 from app.models.subscriptions.subscription import ReadState, StartRule, Subscription

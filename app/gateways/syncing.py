@@ -15,13 +15,13 @@ from app.config import Settings
 from app.gateways.merge import SEEK, KeyMerger, Wanted
 from app.gateways.sifting import Looking, Shelf, Sieve, micros
 from app.gateways.sight import SightGateway
-from app.mappers.arrivals import ArrivalMapper
-from app.mappers.changes import ChangeMapper
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import EntryKeyMapper, Range, moment
-from app.mappers.marks import MarkMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.talk import CommentMapper, LikeMapper
+from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.reading.arrivals import ArrivalMapper
+from app.mappers.reading.changes import ChangeMapper
+from app.mappers.reading.entry_keys import EntryKeyMapper, Range, moment
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import SourceFeed
 from app.models.sync.sync import Part, PartKind, Place, SyncQuery

@@ -9,9 +9,9 @@ from app.gateways.sight import Known, SightGateway
 from app.gateways.streams import Sources, StreamGateway
 from app.gateways.subscriptions import SubscriptionGateway
 from app.gateways.tags import TagGateway
-from app.mappers.entrykeys import EntryKeyMapper, millis
-from app.mappers.shares import ShareMapper
-from app.mappers.talk import LikeMapper
+from app.mappers.discussion.comments import LikeMapper
+from app.mappers.reading.entry_keys import EntryKeyMapper, millis
+from app.mappers.sharing.shares import ShareMapper
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Share, Sharer
 from app.models.subscriptions.folder import Folder

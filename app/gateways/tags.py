@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
-from app.mappers.entries import EntryMapper
-from app.mappers.entrykeys import Range
-from app.mappers.marks import MarkMapper
-from app.mappers.removals import RemovalMapper
-from app.mappers.store import Session, Store
-from app.mappers.tags import SavedSearchMapper, TagMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.mongo.store import Session, Store
+from app.mappers.reading.entry_keys import Range
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.reading.tags import SavedSearchMapper, TagMapper
+from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.tag import Mark, SavedSearch, Tag, key_of
 from app.models.subscriptions.undo import Removal

@@ -16,11 +16,11 @@ from functools import partial
 from app.errors import ConflictError, InvalidError, NotFoundError
 from app.feeds import typed
 from app.gateways.sight import Known, SightGateway
-from app.mappers import ids
-from app.mappers.notes import NoteMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.store import Session, Store
-from app.mappers.talk import CommentMapper, LikeMapper, place_of
+from app.mappers.discussion.comments import CommentMapper, LikeMapper, place_of
+from app.mappers.mongo import ids
+from app.mappers.mongo.store import Session, Store
+from app.mappers.notifications.notifications import NoteMapper
+from app.mappers.sharing.shares import ShareMapper
 from app.models.discussion.comments import (
     MENTION,
     Comment,

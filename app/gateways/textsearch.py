@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 
-from app.mappers.entrykeys import Range
-from app.mappers.searchables import MARKS, Look, SearchableMapper
+from app.mappers.reading.entry_keys import Range
+from app.mappers.reading.search_index import MARKS, Look, SearchableMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.search import Found, Searchable, Term, Wanted
 

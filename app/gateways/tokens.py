@@ -8,8 +8,8 @@ import secrets
 
 from app import clock
 from app.gateways.accounts import TOUCH_EVERY
-from app.mappers.tokens import TokenMapper
-from app.mappers.users import UserMapper, fold
+from app.mappers.accounts.tokens import TokenMapper
+from app.mappers.accounts.users import UserMapper, fold
 from app.models.accounts.token import Caller, Secrets, Token, TokenKind
 from app.models.accounts.user import User
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from app.gateways.entries import EntryGateway
 from app.gateways.sight import SightGateway
-from app.mappers.profiles import ProfileMapper
-from app.mappers.shares import ShareMapper
-from app.mappers.subscriptions import SubscriptionMapper
-from app.mappers.trends import TrendMapper
+from app.mappers.sharing.profiles import ProfileMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.sharing.trends import TrendMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import Audience
 from app.models.sharing.trends import Alike, Trend

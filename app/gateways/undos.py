@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
-from app.mappers.feeds import FeedMapper
-from app.mappers.removals import MANY, RemovalMapper
-from app.mappers.snapshots import UndoMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.reading.snapshots import UndoMapper
+from app.mappers.subscriptions.undo import MANY, RemovalMapper
 from app.models.reading.history import ActionKind, HistoryPage, HistoryPlace, MassAction
 from app.models.subscriptions.undo import Removal
 

@@ -12,7 +12,7 @@ from app import logs
 from app.config import Settings
 from app.errors import NotFoundError
 from app.feeds import websub
-from app.mappers.websubs import WebsubMapper
+from app.mappers.feeds.websubs import WebsubMapper
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.websub import (
     Ask,

@@ -18,7 +18,7 @@ from app import embedded
 from app.config import Settings
 from app.embedded import programs
 from app.feeds import websub
-from app.mappers import indexes
+from app.mappers.mongo import indexes
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import Finding, Word
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER

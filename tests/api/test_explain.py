@@ -33,7 +33,7 @@ def recorded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[tu
     found = Recorder()
     original = pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         yield built, found

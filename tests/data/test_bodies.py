@@ -9,7 +9,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.gateways import bodies, entries
-from app.mappers import entrybodies
+from app.mappers.feeds import entry_bodies
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import FeedUpdate
 from app.models.reading.entry import NewEntry
@@ -75,15 +75,15 @@ def test_content_in_which_anything_is_to_be_seen_stays(seen: str) -> None:
     [("<p>ä</p>" * 9, "", b""), ("", "\0", b"\xff"), ("a\0b", "c\0", b"d\0e"), ("x", "😀", "😀".encode())],
 )
 def test_stored_html_comes_back_as_it_was(content: str, summary: str, raw: bytes) -> None:
-    packed = entrybodies.pack(content, summary, raw)
+    packed = entry_bodies.pack(content, summary, raw)
 
     assert packed
-    assert entrybodies.unpack(packed) == (content, summary, raw)
+    assert entry_bodies.unpack(packed) == (content, summary, raw)
 
 
 def test_an_entry_without_html_stores_none() -> None:
-    assert entrybodies.pack("", "", b"") is None
-    assert entrybodies.unpack(None) == ("", "", b"")
+    assert entry_bodies.pack("", "", b"") is None
+    assert entry_bodies.unpack(None) == ("", "", b"")
 
 
 def test_an_entry_that_was_stored_before_html_was_packed_is_read() -> None:
@@ -92,11 +92,11 @@ def test_an_entry_that_was_stored_before_html_was_packed_is_read() -> None:
         "summary": "s",
         "raw": zlib.compress(b"https://a.example/\0s\0<p onx>x</p>"),
     }
-    found = entrybodies.of(doc)
+    found = entry_bodies.of(doc)
     assert found == ("<p>x</p>", "s", b"https://a.example/\0s\0<p onx>x</p>")
     # Once it was revised, what is left of the old form no longer counts.
-    assert entrybodies.of({**doc, "body": None}) == ("", "", b"")
-    assert entrybodies.of({}) == ("", "", b"")
+    assert entry_bodies.of({**doc, "body": None}) == ("", "", b"")
+    assert entry_bodies.of({}) == ("", "", b"")
 
 
 def _stored(services: Services) -> int:
@@ -124,4 +124,4 @@ def test_H03_a_newer_sanitiser_reaches_what_is_stored(
     assert after == RAW.upper()
     stored = services.store.database["entries"].find_one({"_id": entry_id})
     assert stored is not None
-    assert (entrybodies.unpack(stored["body"]).content, stored["cleaned_by"]) == (RAW.upper(), 99)
+    assert (entry_bodies.unpack(stored["body"]).content, stored["cleaned_by"]) == (RAW.upper(), 99)

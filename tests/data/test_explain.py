@@ -17,7 +17,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways.websubs import intent_of
-from app.mappers import indexes
+from app.mappers.mongo import indexes
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences
 from app.models.feeds.feed import FetchRecord
@@ -59,7 +59,7 @@ def recorded(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[tu
     found = Recorder()
     original = pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         yield World(built), found
@@ -291,7 +291,7 @@ def test_an_index_may_take_longer_to_build_than_a_statement(
 
     original = pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[Listener()])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[Listener()])
     )
     with contextlib.closing(bootstrap.build(services.settings)) as built:
         indexes.ensure(built.store.database)

@@ -18,9 +18,9 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
-from app.mappers import ids
-from app.mappers.entries import Numbered
-from app.mappers.feeds import FeedMapper
+from app.mappers.feeds.entries import Numbered
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo import ids
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import FeedFields, FeedUpdate, StoreResult
 from app.models.feeds.parsed import Enclosure

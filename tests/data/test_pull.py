@@ -19,8 +19,8 @@ from app.config import Settings
 from app.errors import StoreError
 from app.feeds.parse import parse
 from app.gateways.digest import Digester
-from app.mappers import entrybodies
-from app.mappers.entries import Numbered
+from app.mappers.feeds import entry_bodies
+from app.mappers.feeds.entries import Numbered
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, Rest, StoreResult
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -388,7 +388,7 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
     site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"second")))
     asyncio.run(run())
 
-    html = [entrybodies.unpack(d["body"]) for d in db.entries.find({"feed_id": feed.id})]
+    html = [entry_bodies.unpack(d["body"]) for d in db.entries.find({"feed_id": feed.id})]
     assert [found.content or found.summary for found in html] == ["third"]
 
 

@@ -14,7 +14,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import NotFoundError, StoreError
 from app.feeds import opml
-from app.mappers import ids, store
+from app.mappers.mongo import ids, store
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.imports.opml import Outline

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.clock import UTC
-from app.mappers import packing, readstates
+from app.mappers.reading import read_state_packing
+from app.mappers.subscriptions import raw_read_states
 from app.models.reading.stream import SourceFeed
 from app.models.subscriptions.subscription import (
     Gone,
@@ -114,7 +115,7 @@ def test_mask_of_bit_63_is_negative() -> None:
 @given(st.lists(st.tuples(seqs, st.integers(0, LAST)), max_size=5))
 def test_packed_states_unpack_to_the_same(states: list[tuple[set[int], int]]) -> None:
     feeds = [SourceFeed.of(i, 1, LAST, 7, state_of(r, u), u % 3) for i, (r, u) in enumerate(states, 1)]
-    assert list(packing.unpack(packing.pack(feeds))) == feeds
+    assert list(read_state_packing.unpack(read_state_packing.pack(feeds))) == feeds
 
 
 @given(st.dictionaries(st.integers(0, 120), st.integers(-(1 << 63), (1 << 63) - 1), max_size=40))
@@ -134,7 +135,7 @@ def test_raw_words_read_as_the_decoder_reads_them(words: dict[int, int]) -> None
     other = {k: doc[k] for k in ("_id", "user_id", "title", "feed_id", "rev", "upto", "words", "unread")}
     expected = from_words({str(number): word for number, word in words.items()})
     for each in (doc, other, doc | {"mass": "m"}):
-        found = readstates.subscription(bson.encode(each))
+        found = raw_read_states.subscription(bson.encode(each))
         state = found.state
         assert (found.id, found.user_id, found.feed_id, found.rev, state.upto) == (1, 2, 3, 4, 5)
         assert state.bits << state.start == expected[0] << expected[1]
@@ -149,13 +150,13 @@ def test_raw_words_in_a_row_are_read_in_any_order(first: int, count: int, random
     shuffled = dict(random.sample(list(words.items()), count))
     expected = from_words(words)
     for each in (words, shuffled, dict(reversed(words.items()))):
-        bits, start = readstates._bitmap(bson.encode(each))
+        bits, start = raw_read_states._bitmap(bson.encode(each))
         assert (bits, start) == expected
 
 
 def test_raw_words_of_other_types_are_read_too() -> None:
     words = {"1": 7, "2": Int64(-1), "0": Int64(1)}  # 7 is written with 32 bits
-    assert readstates._bitmap(bson.encode(words)) == from_words(words)
+    assert raw_read_states._bitmap(bson.encode(words)) == from_words(words)
 
 
 def test_a_new_subscription_starts_with_what_is_young() -> None:

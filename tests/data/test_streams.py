@@ -13,7 +13,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import NotFoundError, TooLargeError
 from app.gateways import merge, merging
-from app.mappers import subscriptions
+from app.mappers.subscriptions import subscriptions
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.subscriptions.subscription import make_state

@@ -11,11 +11,11 @@ from typing import Any
 from pymongo.database import Database
 
 from app.config import Settings
-from app.mappers.store import Store
+from app.mappers.mongo.store import Store
 
 _DIES = """
 import os, signal, sys
-from app.mappers.store import Store
+from app.mappers.mongo.store import Store
 
 store = Store(sys.argv[1], sys.argv[2])
 

@@ -149,7 +149,7 @@ def test_names_cost_no_queries_each(
 ) -> None:
     found, original = Recorder(), pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     counts = []
     with contextlib.closing(services.build(server.services.settings)) as recorded:

@@ -174,7 +174,7 @@ def test_sharing_costs_the_same_however_many_subscribe(
     assert row is not None
     found, original = Recorder(), pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     db = server.services.store.database["hubsubs"]
     counts = []
@@ -196,7 +196,7 @@ def test_every_query_of_the_hub_uses_an_index(
 ) -> None:
     found, original = Recorder(), pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     with limited(server) as recorded, another(recorded) as watched:
         watched.subscribe(callback.url())

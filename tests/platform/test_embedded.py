@@ -23,7 +23,7 @@ from app import embedded
 from app.config import Settings
 from app.embedded import child, programs, server
 from app.errors import StartupError, StoreError
-from app.mappers.store import Session, Store
+from app.mappers.mongo.store import Session, Store
 from app.runtime import redis_errors
 from tests.support.refusal import refusing
 

@@ -22,7 +22,7 @@ from app.models.discussion.comments import Face, Note, NoteKind
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.notifications.push import Message
 from app.models.sharing.sharing import Audience, Share
-from app.services.notifications.notifications import texts
+from app.services.notifications import texts
 from tests.hub.conftest import Now
 from tests.push.conftest import Crew, Post, PushService, base64url
 from tests.social.conftest import People

@@ -38,7 +38,7 @@ def asked(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     counter = Counter()
     original = pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[counter])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[counter])
     )
     with contextlib.closing(bootstrap.build(services.settings)) as built:
 

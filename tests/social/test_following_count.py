@@ -12,7 +12,7 @@ import pytest
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.gateways import gathering
-from app.mappers import entrykeys
+from app.mappers.reading import entry_keys
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Show, StreamQuery
 from tests.data.test_explain import Recorder, stages, statements
@@ -96,8 +96,8 @@ def test_it_is_the_same_however_it_is_read(
     people: People, reader: Actor, monkeypatch: pytest.MonkeyPatch, dense: bool
 ) -> None:
     """Of few feeds or many, with all unread or here and there one."""
-    monkeypatch.setattr(entrykeys, "BRANCHES", 2)
-    monkeypatch.setattr(entrykeys, "IDLE", 10**6 if dense else -(10**6))
+    monkeypatch.setattr(entry_keys, "BRANCHES", 2)
+    monkeypatch.setattr(entry_keys, "IDLE", 10**6 if dense else -(10**6))
     services, rng = people.services, random.Random(5)
     crowd = _followed(people, reader, 5)
     entries = people.blog(crowd, 8)
@@ -129,7 +129,7 @@ def test_it_takes_one_query_by_an_index_and_none_without_people(
 ) -> None:
     found, original = Recorder(), pymongo.MongoClient
     monkeypatch.setattr(
-        "app.mappers.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
+        "app.mappers.mongo.store.MongoClient", lambda *a, **k: original(*a, **k, event_listeners=[found])
     )
     services = people.services
     first, second = people.blog([*crowd, bob], 2)

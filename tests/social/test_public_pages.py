@@ -14,7 +14,7 @@ from lxml import html
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.mappers import shares
+from app.mappers.sharing import shares
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import Audience, ChainNode, Link
 from app.web.pages.shared import tree_rows

@@ -69,7 +69,7 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
 
 #: Module of ours → who may import it, where the layer alone would allow more.
 RESTRICTED: Mapping[str, tuple[str, ...]] = {
-    "app.runtime.translations": ("app.web", "app.services.notifications.notifications.texts", "app.commands"),
+    "app.runtime.translations": ("app.web", "app.services.notifications.texts", "app.commands"),
     "app.runtime.redis_errors": (
         "app.adapters",
         "app.monitoring",

@@ -12,7 +12,7 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.mappers import entrybodies
+from app.mappers.feeds import entry_bodies
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
@@ -368,7 +368,7 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
     for page in shown, whole:
         assert _pictures(ann.get(page).text) == [(_PICTURE.format(1), "")], page
     # A text with pictures has them already.
-    body = entrybodies.pack(f'<p><img src="{_PICTURE.format(9)}"></p>', "", b"")
+    body = entry_bodies.pack(f'<p><img src="{_PICTURE.format(9)}"></p>', "", b"")
     db.entries.update_one({"_id": entry}, {"$set": {"body": body, "enclosures": files}})
     html = ann.get(shown).text
     assert _pictures(html) == []
@@ -387,7 +387,7 @@ def test_pictures_are_those_for_the_colours_of_the_page(
         '<source media="(max-width: 9em)" srcset="https://site.example/c"><img src="https://site.example/d">'
         "</picture>"
     )
-    db.entries.update_one({"_id": entry}, {"$set": {"body": entrybodies.pack(html, "", b"")}})
+    db.entries.update_one({"_id": entry}, {"$set": {"body": entry_bodies.pack(html, "", b"")}})
     always, never = "(min-width:0)", "(max-width:0)"
     for theme, dark, light in (
         ("auto", "(prefers-color-scheme: dark)", "(prefers-color-scheme:light)"),

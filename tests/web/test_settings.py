@@ -14,7 +14,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import ConflictError
 from app.gateways.erasing import STRAGGLERS
-from app.mappers.erasure import owned
+from app.mappers.privacy.erasure import owned
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.preferences import Preferences
 from app.models.jobs.jobs import State

@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 
 from app import clock
 from app.models.discussion.comments import Note, NoteKind
-from app.services.notifications.notifications import texts
+from app.services.notifications import texts
 from app.web import i18n, present, schemas
 from app.web.context import actor, services
 from app.web.errors import wants_json

@@ -12,7 +12,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import KeyBusyError
-from app.mappers.erasure import owned
+from app.mappers.privacy.erasure import owned
 from app.models.accounts.actor import Actor
 from app.models.sync.idempotency import Answer
 from tests.api.rest.conftest import Program

@@ -7,7 +7,7 @@ import datetime as dt
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.discussion.comments import Note, NoteKind
-from app.services.notifications.notifications import texts
+from app.services.notifications import texts
 from app.web import i18n
 from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, CursorQuery, Id0, NoteRef, Shape, UnsetType
 from app.web.api.rest.table import example, operation

@@ -1,0 +1,56 @@
+"""Invitations: the collection ``invites``, keyed by the sha256 of the token; each is good once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from bson.binary import Binary
+from pymongo import ASCENDING, DESCENDING
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+
+Doc = dict[str, Any]
+
+
+class InviteMapper:
+    """Invitations by key; a used one stays until it expires, so that it cannot be made again."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._invites: Collection[Doc] = database["invites"]
+
+    @translated
+    def ensure_indexes(self) -> None:
+        """Create the indexes; safe to call again."""
+        self._invites.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
+
+    @translated
+    def add(self, key: bytes, by: int, expires: dt.datetime) -> None:
+        """Store a new invitation."""
+        self._invites.insert_one({"_id": Binary(key), "by": by, "expires": expires, "used": None})
+
+    @translated
+    def take(self, key: bytes, now: dt.datetime) -> bool:
+        """Use an invitation up; False when it is unknown, over or used. One atomic step: W21."""
+        query = {"_id": Binary(key), "used": None, "expires": {"$gt": now}}
+        return self._invites.update_one(query, {"$set": {"used": now}}).modified_count == 1
+
+    @translated
+    def give_back(self, key: bytes) -> None:
+        """Make a taken invitation good again, after a sign-up that failed for another reason."""
+        self._invites.update_one({"_id": Binary(key)}, {"$set": {"used": None}})
+
+    @translated
+    def all(self, limit: int) -> list[tuple[bytes, int, dt.datetime, dt.datetime | None]]:
+        """Return key, maker, end and use of invitations, the youngest first."""
+        found = self._invites.find().sort("expires", DESCENDING).limit(limit)
+        return [(bytes(d["_id"]), d["by"], d["expires"], d["used"]) for d in found]
+
+    @translated
+    def revoke(self, prefix: bytes) -> bool:
+        """Remove the unused invitation whose key begins like this; False when there is none."""
+        first, last = (Binary(prefix.ljust(32, filler)) for filler in (b"\x00", b"\xff"))
+        query = {"_id": {"$gte": first, "$lte": last}, "used": None}
+        return self._invites.delete_one(query).deleted_count == 1

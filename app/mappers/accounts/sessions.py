@@ -1,0 +1,116 @@
+"""Sessions: the collection ``sessions``, keyed by the sha256 of the id in the cookie (W01).
+
+The device on which somebody asked to be told of things goes with the session: who logs out at a computer
+that others use leaves nothing there that goes on telling of him.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from bson.binary import Binary
+from pymongo import ASCENDING, DESCENDING
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.models.accounts.user import Notice, Session
+
+Doc = dict[str, Any]
+
+
+class SessionMapper:
+    """Document ↔ :class:`Session`. ``expires`` is the nearer of the idle and the absolute end."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._sessions: Collection[Doc] = database["sessions"]
+        self._devices: Collection[Doc] = database["devices"]
+
+    @translated
+    def ensure_indexes(self) -> None:
+        """Create the indexes; safe to call again."""
+        self._sessions.create_index([("user_id", ASCENDING), ("seen", DESCENDING)], name="user")
+        # MongoDB removes what is over; reads check the times themselves and do not rely on it.
+        self._sessions.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
+
+    @translated
+    def add(self, session: Session, expires: dt.datetime) -> None:
+        """Store a new session."""
+        self._sessions.insert_one(
+            {
+                "_id": Binary(session.key),
+                "user_id": session.user_id,
+                "created": session.created,
+                "seen": session.seen,
+                "expires": expires,
+                "agent": session.agent,
+                "address": session.address,
+            }
+        )
+
+    @translated
+    def get(self, key: bytes) -> Session | None:
+        """Return a session by its key, whether it is over or not."""
+        doc = self._sessions.find_one({"_id": Binary(key)})
+        return _session(doc) if doc else None
+
+    @translated
+    def touch(self, key: bytes, seen: dt.datetime, expires: dt.datetime) -> None:
+        """Note a use."""
+        self._sessions.update_one({"_id": Binary(key)}, {"$set": {"seen": seen, "expires": expires}})
+
+    @translated
+    def prove(self, key: bytes, now: dt.datetime) -> None:
+        """Note that the password was entered (W11)."""
+        self._sessions.update_one({"_id": Binary(key)}, {"$set": {"proved": now}})
+
+    @translated
+    def add_notice(self, key: bytes, notice: Notice) -> None:
+        """Keep a message for the next page; the last five stay."""
+        doc = {"text": notice.text, "undo": notice.undo, "kind": notice.kind}
+        self._sessions.update_one(
+            {"_id": Binary(key)}, {"$push": {"notices": {"$each": [doc], "$slice": -5}}}
+        )
+
+    @translated
+    def clear_notices(self, key: bytes) -> None:
+        """Drop the messages that a page has shown."""
+        self._sessions.update_one({"_id": Binary(key)}, {"$unset": {"notices": ""}})
+
+    @translated
+    def of_user(self, user_id: int) -> list[Session]:
+        """Return a user's sessions, the last used first."""
+        return [_session(d) for d in self._sessions.find({"user_id": user_id}).sort("seen", DESCENDING)]
+
+    @translated
+    def remove(self, key: bytes) -> None:
+        """End one session."""
+        self._devices.delete_many({"session": Binary(key)})
+        self._sessions.delete_one({"_id": Binary(key)})
+
+    @translated
+    def remove_of_user(self, user_id: int, *, but: bytes | None = None, prefix: bytes | None = None) -> int:
+        """End a user's sessions and return how many: all, all ``but`` one, or the one with a key prefix."""
+        keys: Doc = {}
+        if but is not None:
+            keys["$ne"] = Binary(but)
+        if prefix is not None:
+            keys = {"$gte": Binary(prefix.ljust(32, b"\x00")), "$lte": Binary(prefix.ljust(32, b"\xff"))}
+        self._devices.delete_many({"user_id": user_id, **({"session": keys} if keys else {})})
+        query = {"user_id": user_id, **({"_id": keys} if keys else {})}
+        return self._sessions.delete_many(query).deleted_count
+
+
+def _session(doc: Doc) -> Session:
+    notices = tuple(Notice(n["text"], n.get("undo"), n.get("kind", "info")) for n in doc.get("notices", ()))
+    return Session(
+        key=bytes(doc["_id"]),
+        user_id=doc["user_id"],
+        created=doc["created"],
+        seen=doc["seen"],
+        agent=doc.get("agent", ""),
+        address=doc.get("address", ""),
+        notices=notices,
+        proved=doc.get("proved"),
+    )

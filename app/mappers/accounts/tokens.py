@@ -1,0 +1,118 @@
+"""Keys of programs: the collection ``tokens``.
+
+    {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, fever_name?, used?, agent?, expires?}
+
+``secret``, ``auth`` and ``fever`` are hashes of what programs come with
+(:class:`app.models.accounts.token.Secrets`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+from bson.binary import Binary
+from pymongo import DESCENDING
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo import ids
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, is_duplicate
+from app.models.accounts.token import Scope, Secrets, Token, TokenKind
+
+
+class TokenMapper:
+    """Document ↔ :class:`Token`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._tokens: Collection[Doc] = database["tokens"]
+
+    @translated
+    def add(self, token: Token, secrets: Secrets) -> Token:
+        """Store a new token; its id is chosen here."""
+        doc: Doc = {
+            "user_id": token.user_id,
+            "kind": token.kind.value,
+            "name": token.name,
+            "created": token.created,
+            "scopes": [scope.value for scope in token.scopes],
+            "secret": Binary(secrets.secret),
+        }
+        if secrets.auth is not None:
+            doc["auth"] = Binary(secrets.auth)
+        if secrets.fever:
+            doc["fever"] = [Binary(key) for key in secrets.fever]
+            doc["fever_name"] = token.fever_name
+        if token.expires is not None:
+            doc["expires"] = token.expires
+        while True:
+            doc["_id"] = ids.take()
+            try:
+                self._tokens.insert_one(doc)
+            except DuplicateKeyError as e:
+                if not is_duplicate(e, "_id"):
+                    raise
+            else:
+                return dataclasses.replace(token, id=doc["_id"])
+
+    @translated
+    def by_secret(self, secret: bytes, kind: TokenKind) -> Token | None:
+        """Return the token with this hash."""
+        return self._one({"secret": Binary(secret), "kind": kind.value})
+
+    @translated
+    def by_auth(self, auth: bytes) -> Token | None:
+        """Return the app password that an app once logged in with."""
+        return self._one({"auth": Binary(auth)})
+
+    @translated
+    def by_fever(self, key: bytes) -> Token | None:
+        """Return the app password of a Fever key."""
+        return self._one({"fever": Binary(key)})
+
+    def _one(self, query: Doc) -> Token | None:
+        doc = self._tokens.find_one(query)
+        return _token(doc) if doc else None
+
+    @translated
+    def of_user(self, user_id: int) -> list[Token]:
+        """Return a user's tokens, the newest first."""
+        return [_token(doc) for doc in self._tokens.find({"user_id": user_id}).sort("_id", DESCENDING)]
+
+    @translated
+    def count(self, user_id: int) -> int:
+        """Return how many tokens a user has."""
+        return self._tokens.count_documents({"user_id": user_id})
+
+    @translated
+    def touch(self, token_id: int, used: dt.datetime, agent: str) -> None:
+        """Note a use."""
+        self._tokens.update_one({"_id": token_id}, {"$set": {"used": used, "agent": agent}})
+
+    @translated
+    def remove(self, user_id: int, token_id: int) -> bool:
+        """Delete a token; False: he has no such one."""
+        return bool(self._tokens.delete_one({"_id": token_id, "user_id": user_id}).deleted_count)
+
+    @translated
+    def remove_of_user(self, user_id: int) -> int:
+        """Delete all tokens of a user; return how many."""
+        return self._tokens.delete_many({"user_id": user_id}).deleted_count
+
+
+def _token(doc: Doc) -> Token:
+    return Token(
+        id=doc["_id"],
+        user_id=doc["user_id"],
+        kind=TokenKind(doc["kind"]),
+        name=doc["name"],
+        created=doc["created"],
+        scopes=tuple(Scope(scope) for scope in doc["scopes"]),
+        fever="fever" in doc,
+        used=doc.get("used"),
+        expires=doc.get("expires"),
+        agent=doc.get("agent", ""),
+        fever_name=doc.get("fever_name", ""),
+    )

@@ -1,0 +1,264 @@
+"""Users: the collection ``users``.
+
+Names are unique whatever their case: ``name_key`` holds them folded. So are the addresses that somebody
+vouches for: only their documents have an ``email_key``, and only these addresses log in. Any other address
+is what its account says, and others may say the same; nobody learns from that who has an account (W07).
+
+``former`` holds names that the account had: ``{key, until}``. Until then nobody else can take them.
+
+``first`` is true on one document at most, by a unique sparse index: of any number of parallel first
+sign-ups exactly one becomes admin (W21).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pymongo import ASCENDING
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError, OperationFailure
+
+from app import clock
+from app.errors import N_, ExistsError
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session
+from app.models.accounts.actor import Role
+from app.models.accounts.preferences import Preferences
+from app.models.accounts.user import Credentials, NewUser, User
+
+_INDEX_NOT_FOUND = 27
+_NAME_TAKEN = N_("This name is taken. Choose another one.")
+_EMAIL_TAKEN = N_("This e-mail address belongs to another account.")
+
+
+def fold(text: str) -> str:
+    """Return the form in which names and addresses are compared."""
+    return text.strip().casefold()
+
+
+def left_before(when: dt.datetime) -> Doc:
+    """Return the condition on ``leaving`` of accounts that go since before a time."""
+    return {"$exists": True, "$not": {"$gte": when}}
+
+
+class UserMapper:
+    """Document ↔ :class:`User`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._users: Collection[Doc] = database["users"]
+
+    @translated
+    def ensure_indexes(self) -> None:
+        """Create the indexes; safe to call again."""
+        self._drop_index("email")  # once it demanded an address of its own of everybody
+        self._users.create_index([("email_key", ASCENDING)], unique=True, sparse=True, name="vouched")
+        self._users.create_index([("name_key", ASCENDING)], unique=True, name="name")
+        self._users.create_index([("first", ASCENDING)], unique=True, sparse=True, name="first")
+        # Whose former name something is.
+        self._users.create_index([("former.key", ASCENDING)], sparse=True, name="former")
+        # Those that are being deleted: the updater looks for them.
+        self._users.create_index([("leaving", ASCENDING)], sparse=True, name="leaving")
+
+    def _drop_index(self, name: str) -> None:
+        try:
+            if name in self._users.index_information():
+                self._users.drop_index(name)
+        except OperationFailure as e:
+            if e.code != _INDEX_NOT_FOUND:  # another process was first
+                raise
+
+    @translated
+    def any(self) -> bool:
+        """Return whether there is a user at all."""
+        return self._users.find_one({}, {"_id": 1}) is not None
+
+    @translated
+    def add(self, new: NewUser, role: Role, *, first: bool = False, vouched: bool = False) -> User | None:
+        """Store a new user.
+
+        Args:
+            first: he is the first of all, or is not stored.
+            vouched: the address is his.
+
+        Returns:
+            The user, or None when ``first`` was asked for and somebody else was first.
+
+        Raises:
+            ExistsError: the name is taken or kept for who had it, or the address vouched for.
+        """
+        now = clock.now()
+        doc: Doc = {
+            "_id": int(now.timestamp() * 1_000_000),
+            "email": new.email.strip(),
+            "name": new.name.strip(),
+            "name_key": fold(new.name),
+            "password": new.password_hash,
+            "role": role.value,
+            "created": now,
+        }
+        if first:
+            doc["first"] = True
+        if vouched:
+            doc["email_key"] = fold(new.email)
+        user = self._insert(doc)
+        # Looked at when the name is this one's: whoever gave it up before then has it among his former ones.
+        if user is not None and self._kept(doc["name_key"], user.id, now):
+            self._users.delete_one({"_id": user.id})
+            raise ExistsError(_NAME_TAKEN, field="name")
+        return user
+
+    def _kept(self, key: str, user_id: int, now: dt.datetime, session: Session | None = None) -> bool:
+        """Return whether a name is kept for somebody else, who had it."""
+        return (
+            self._users.find_one({**_had(key, now), "_id": {"$ne": user_id}}, {"_id": 1}, session=session)
+            is not None
+        )
+
+    def _insert(self, doc: Doc) -> User | None:
+        while True:
+            try:
+                self._users.insert_one(doc)
+            except DuplicateKeyError as e:
+                pattern = (e.details or {}).get("keyPattern", {})
+                if "_id" in pattern:
+                    doc["_id"] += 1
+                elif "first" in pattern:
+                    return None
+                else:
+                    name = "name_key" in pattern
+                    taken = _NAME_TAKEN if name else _EMAIL_TAKEN
+                    raise ExistsError(taken, field="name" if name else "email") from e
+            else:
+                return user_of(doc)
+
+    @translated
+    def get(self, user_id: int) -> User | None:
+        """Return a user by id; one who leaves is gone already."""
+        doc = self._users.find_one({"_id": user_id, "leaving": None}, {"password": 0})
+        return user_of(doc) if doc else None
+
+    @translated
+    def named(self, name: str) -> int | None:
+        """Return the user with this name; one who leaves is gone already."""
+        doc = self._users.find_one({"name_key": fold(name), "leaving": None}, {"_id": 1})
+        return doc["_id"] if doc else None
+
+    @translated
+    def once_named(self, name: str, now: dt.datetime) -> int | None:
+        """Return the user who had this name, for as long as that is kept; one who leaves is gone already."""
+        doc = self._users.find_one({**_had(fold(name), now), "leaving": None}, {"_id": 1})
+        return doc["_id"] if doc else None
+
+    @translated
+    def leading(self, user_id: int, names: Iterable[str], now: dt.datetime) -> set[str]:
+        """Return which of these names lead to a user; none does to one who leaves."""
+        fields = {"name_key": 1, "former": 1}
+        doc = self._users.find_one({"_id": user_id, "leaving": None}, fields) or {}
+        keys = {doc.get("name_key"), *(f["key"] for f in doc.get("former", ()) if f["until"] > now)}
+        return {name for name in names if fold(name) in keys}
+
+    @translated
+    def names(self, user_ids: Sequence[int]) -> dict[int, str]:
+        """Return names by user, of those who stay."""
+        query = {"_id": {"$in": list(user_ids)}, "leaving": None}
+        return {doc["_id"]: doc["name"] for doc in self._users.find(query, {"name": 1})}
+
+    @translated
+    def credentials(self, login: str) -> Credentials | None:
+        """Return the user with this name or this address that is vouched for, and his password hash.
+
+        One who leaves is gone already.
+        """
+        key = fold(login)
+        doc = self._users.find_one({"email_key" if "@" in key else "name_key": key, "leaving": None})
+        return Credentials(user_of(doc), doc["password"]) if doc else None
+
+    @translated
+    def password_of(self, user_id: int) -> str | None:
+        """Return the password hash of a user."""
+        doc = self._users.find_one({"_id": user_id}, {"password": 1})
+        return str(doc["password"]) if doc else None
+
+    @translated
+    def set_password(self, user_id: int, password_hash: str, was: str | None = None) -> None:
+        """Replace the password hash; ``was``: that one alone, not what was set meanwhile."""
+        query: Doc = {"_id": user_id} if was is None else {"_id": user_id, "password": was}
+        self._users.update_one(query, {"$set": {"password": password_hash}})
+
+    @translated
+    def set_identity(
+        self, user_id: int, name: str, email: str, keep: dt.timedelta, most: int, session: Session
+    ) -> None:
+        """Replace name and address. Nobody vouches for another address, so it logs nobody in (W07).
+
+        Args:
+            keep: so long the name of before is kept for him. most: names that are.
+
+        Raises:
+            ExistsError: the name is taken, or kept for who had it; the transaction is over.
+        """
+        now, key = clock.now(), fold(name)
+        fields = {"email": 1, "name_key": 1, "former": 1}
+        doc = self._users.find_one({"_id": user_id}, fields, session=session) or {}
+        former = [f for f in doc.get("former", ()) if f["until"] > now and f["key"] != key]
+        if doc.get("name_key", key) != key:
+            former.append({"key": doc["name_key"], "until": now + keep})
+        said: Doc = {"name": name.strip(), "name_key": key, "email": email.strip()}
+        update: Doc = {"$set": said}
+        gone = {"email_key": ""} if fold(email) != fold(doc.get("email", "")) else {}
+        if kept := former[max(len(former) - most, 0) :]:
+            said["former"] = kept
+        else:
+            gone["former"] = ""
+        if gone:
+            update["$unset"] = gone
+        try:
+            self._users.update_one({"_id": user_id}, update, session=session)
+        except DuplicateKeyError as e:
+            raise ExistsError(_NAME_TAKEN, field="name") from e
+        if self._kept(key, user_id, now, session):
+            raise ExistsError(_NAME_TAKEN, field="name")
+
+    @translated
+    def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
+        """Store the settings in ``changes``, checked already; the others stay."""
+        stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
+        self._users.update_one({"_id": user_id}, {"$set": stored})
+
+    @translated
+    def set_social(self, user_id: int) -> None:
+        """Note that a user follows people from now on."""
+        self._users.update_one({"_id": user_id, "social": None}, {"$set": {"social": True}})
+
+    @translated
+    def set_synced(self, user_id: int) -> None:
+        """Note that a user reads with other apps from now on."""
+        self._users.update_one({"_id": user_id, "synced": None}, {"$set": {"synced": True}})
+
+    @translated
+    def set_disabled(self, user_id: int, disabled: bool) -> None:
+        """Close or open an account; its sessions end at their next request."""
+        self._users.update_one({"_id": user_id}, {"$set": {"disabled": disabled}})
+
+
+def _had(key: str, now: dt.datetime) -> Doc:
+    """Return the condition on who had a name and still has it kept for him."""
+    return {"former": {"$elemMatch": {"key": key, "until": {"$gt": now}}}}
+
+
+def user_of(doc: Doc) -> User:
+    """Return the user of a document."""
+    return User(
+        id=doc["_id"],
+        email=doc["email"],
+        name=doc["name"],
+        role=Role(doc["role"]),
+        created=doc["created"],
+        disabled=bool(doc.get("disabled")),
+        preferences=Preferences.of(doc.get("settings") or {}),
+        social=bool(doc.get("social")),
+        synced=bool(doc.get("synced")),
+    )

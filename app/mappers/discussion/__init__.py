@@ -1,0 +1,3 @@
+"""MongoDB access for discussion: comments, likes and moderation."""
+
+from __future__ import annotations

@@ -1,0 +1,74 @@
+"""What was found behind addresses: the collection ``discoveries``, a cache that empties itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from pymongo import ASCENDING, ReturnDocument
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.models.feeds.discovery import Discovered, FoundFeed, StoredDiscovery
+
+Doc = dict[str, Any]
+
+
+class DiscoveryMapper:
+    """Discoveries by key; they leave by a TTL index on ``expires``, at most a minute late."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._rows: Collection[Doc] = database["discoveries"]
+
+    @translated
+    def ensure_indexes(self) -> None:
+        """Create the indexes; safe to call again."""
+        self._rows.create_index([("expires", ASCENDING)], expireAfterSeconds=0, name="expires")
+
+    @translated
+    def ask(self, key: int, address: str, now: dt.datetime, expires: dt.datetime) -> StoredDiscovery:
+        """Return the row of a key, made when there is none that still counts. One atomic step.
+
+        A row that has expired and not been swept yet starts anew.
+        """
+        fresh = {"$and": [{"$ifNull": ["$expires", False]}, {"$gt": ["$expires", now]}]}
+        keep = {name: {"$cond": [fresh, f"${name}", None]} for name in ("feeds", "error")}
+        # What a person typed may begin with "$", which names a field in a pipeline.
+        kept = {"$cond": [fresh, "$address", {"$literal": address}]}
+        until = {"$cond": [fresh, "$expires", expires]}
+        doc = self._rows.find_one_and_update(
+            {"_id": key},
+            [{"$set": {**keep, "address": kept, "expires": until}}],
+            upsert=True,
+            return_document=ReturnDocument.AFTER,
+        )
+        assert doc is not None  # noqa: S101 — an upsert that returns what it wrote
+        return _row(doc)
+
+    @translated
+    def get(self, key: int, now: dt.datetime) -> StoredDiscovery | None:
+        """Return a row that still counts, or None."""
+        doc = self._rows.find_one({"_id": key, "expires": {"$gt": now}})
+        return _row(doc) if doc else None
+
+    @translated
+    def end(self, key: int, result: Discovered, expires: dt.datetime) -> None:
+        """Store what was found out. A row that has gone meanwhile comes back with it."""
+        change = {
+            "feeds": [feed.to_json() for feed in result.feeds],
+            "error": result.error,
+            "more": result.more,
+            "address": result.address,
+            "expires": expires,
+        }
+        self._rows.update_one({"_id": key}, {"$set": change}, upsert=True)
+
+
+def _row(doc: Doc) -> StoredDiscovery:
+    address = doc["address"]
+    if doc.get("feeds") is None and doc.get("error") is None:
+        return StoredDiscovery(doc["_id"], address, None)
+    feeds = tuple(FoundFeed.from_json(feed) for feed in doc.get("feeds") or ())
+    found = Discovered(address, feeds, doc.get("error"), more=doc.get("more", False))
+    return StoredDiscovery(doc["_id"], address, found)

@@ -1,0 +1,477 @@
+"""Entries: the collection ``entries``. Every query carries ``feed_id``, its shard key."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bson.binary import Binary
+from bson.int64 import Int64
+from pymongo import UpdateOne
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from app.errors import ConflictError
+from app.mappers.feeds import entry_bodies
+from app.mappers.mongo import ids
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session
+from app.models.feeds.chain import Chain, Hop
+from app.models.feeds.parsed import Enclosure
+from app.models.reading.entry import Entry, EntryChange, EntryKey, NewEntry
+from app.models.sharing.sharing import Origin, Share
+
+_ROW = {
+    name: 1
+    for name in (
+        *("feed_id", "seq", "at", "arrived", "title", "published", "url", "author", "excerpt", "image"),
+        *("of", "of_feed"),
+    )
+}
+_PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", *entry_bodies.Html._fields)
+_PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
+_OF = {"of": 1, "of_feed": 1}
+_CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
+_OUTLINE = {"_id": 0, "seq": 1, "guid_hash": 1, "at": 1, "url": 1, "title": 1}
+#: What a reader sees of a body.
+_SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
+_SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
+#: Left out of new documents where there is nothing.
+_OPTIONAL = ("updated", "url", "author", "excerpt", "image")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Numbered:
+    """A new entry with its feed and its place in it."""
+
+    feed_id: int
+    seq: int
+    entry: NewEntry
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stored:
+    """What numbering needs of a stored entry."""
+
+    id: int
+    seq: int
+    guid_hash: bytes
+    at: dt.datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outline:
+    """What tells whether an entry of another feed is the same."""
+
+    seq: int
+    guid_hash: bytes
+    at: dt.datetime
+    url: str | None
+    title: str
+
+
+class Taken(enum.StrEnum):
+    """Which unique index refused an entry."""
+
+    ID = "_id"
+    PLACE = "seq"
+    GUID = "guid_hash"
+
+
+class EntryMapper:
+    """Document ↔ :class:`Entry`: writing and single reads; streams are in ``entrykeys``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._entries: Collection[Doc] = database["entries"]
+        #: Where somebody's post lies now, and how many stars it had when it was taken back.
+        self._shares: Collection[Doc] = database["shares"]
+
+    @translated
+    def add(self, numbered: Sequence[Numbered]) -> dict[int, Taken]:
+        """Insert entries of many feeds in one go.
+
+        Returns:
+            Index → the index that refused it, for those entries that were not inserted.
+        """
+        first = ids.take(len(numbered))
+        docs = [_doc(n, first + i) for i, n in enumerate(numbered)]
+        places = list(range(len(docs)))
+        refused: dict[int, Taken] = {}
+        while docs:
+            failed = self._insert(docs)
+            again = [i for i, why in failed.items() if why is Taken.ID]
+            refused.update({places[i]: why for i, why in failed.items() if why is not Taken.ID})
+            fresh = ids.take(len(again)) if again else 0
+            docs = [{**docs[i], "_id": fresh + n} for n, i in enumerate(again)]
+            places = [places[i] for i in again]
+        return refused
+
+    def _insert(self, docs: Sequence[Doc]) -> dict[int, Taken]:
+        try:
+            self._entries.insert_many(docs, ordered=False)
+        except BulkWriteError as e:
+            errors = e.details["writeErrors"]
+            if any(error["code"] != 11000 for error in errors) or e.details.get("writeConcernErrors"):
+                raise
+            return {error["index"]: _taken(error["keyPattern"]) for error in errors}
+        return {}
+
+    @translated
+    def append(self, numbered: Sequence[Numbered], session: Session) -> None:
+        """Insert entries inside a transaction.
+
+        Raises:
+            ConflictError: a place, guid or id was taken meanwhile; the transaction is over.
+        """
+        if not numbered:
+            return
+        first = ids.take(len(numbered))
+        try:
+            self._entries.insert_many([_doc(n, first + i) for i, n in enumerate(numbered)], session=session)
+        except BulkWriteError as e:
+            if any(error["code"] != 11000 for error in e.details["writeErrors"]):
+                raise
+            raise ConflictError(feed_id=numbered[0].feed_id) from e
+
+    @translated
+    def share(
+        self,
+        numbered: Numbered,
+        entry_id: int,
+        of: Origin,
+        session: Session,
+        *,
+        stars: int = 0,
+        revised: dt.datetime | None = None,
+    ) -> None:
+        """Insert the entry of a share, whose id is known, inside a transaction.
+
+        Args:
+            stars: those it had before, when it is brought back.
+            revised: when it is brought back: its id tells only when it came for the first time.
+
+        Raises:
+            ConflictError: its place or id was taken meanwhile; the transaction is over.
+        """
+        doc = {**_doc(numbered, entry_id), "of": Int64(of.entry_id), "of_feed": Int64(of.feed_id)}
+        if stars:
+            doc["stars"] = stars
+        if revised:
+            doc["revised"] = revised
+        try:
+            self._entries.insert_one(doc, session=session)
+        except DuplicateKeyError as e:
+            raise ConflictError(entry_id=entry_id) from e
+
+    @translated
+    def note(
+        self,
+        feed_id: int,
+        entry_id: int,
+        html: str,
+        excerpt: str | None,
+        now: dt.datetime,
+        session: Session,
+    ) -> None:
+        """Give the entry of a share what its sharer says now; ``excerpt`` None: that stays."""
+        changes: Doc = {"body": entry_bodies.pack(html, "", b""), "revised": now}
+        if excerpt is not None:
+            changes["excerpt"] = excerpt
+        update = {"$set": changes, "$inc": {"revision": 1}}
+        self._entries.update_one({"feed_id": feed_id, "_id": entry_id}, update, session=session)
+
+    @translated
+    def revise(self, shares: Sequence[Share], now: dt.datetime) -> None:
+        """Note that the entries of these shares are shown otherwise now."""
+        query = {
+            "_id": {"$in": [s.id for s in shares]},
+            "feed_id": {"$in": list({s.feed_id for s in shares})},
+        }
+        self._entries.update_many(query, {"$set": {"revised": now}})
+
+    @translated
+    def remove(self, feed_id: int, entry_id: int, session: Session) -> None:
+        """Delete the entry of a share that was taken back; the share keeps the number of its stars."""
+        query = {"feed_id": feed_id, "_id": entry_id}
+        doc = self._entries.find_one_and_delete(query, projection={"stars": 1}, session=session)
+        if stars := (doc or {}).get("stars", 0):
+            self._shares.update_one({"_id": entry_id}, {"$set": {"stars": stars}}, session=session)
+
+    @translated
+    def origins(self, keys: Sequence[EntryKey]) -> dict[int, Origin]:
+        """Return what those of these entries share that share something, by id."""
+        among = list({k.feed_id for k in keys})
+        query: Doc = {
+            "_id": {"$in": [k.id for k in keys]},
+            "feed_id": {"$in": among},
+            "of": {"$exists": True},
+        }
+        return {d["_id"]: Origin(d["of"], d["of_feed"]) for d in self._entries.find(query, _OF)}
+
+    @translated
+    def change(self, changes: Iterable[tuple[int, dt.datetime, EntryChange]]) -> None:
+        """Give stored entries new bodies, unless a later fetch did so already.
+
+        Args:
+            changes: feed, time of the fetch, change.
+        """
+        operations = [
+            UpdateOne(
+                {
+                    "feed_id": feed_id,
+                    "guid_hash": Binary(change.guid_hash),
+                    "revised": {"$not": {"$gt": fetched_at}},
+                },
+                {"$set": {**_NOTHING, **_body(change), "revised": fetched_at}, "$inc": {"revision": 1}},
+            )
+            for feed_id, fetched_at, change in changes
+        ]
+        if operations:
+            self._entries.bulk_write(operations, ordered=False)
+
+    @translated
+    def outdated(self, feed_id: int, new: Sequence[NewEntry], fetched_at: dt.datetime) -> list[EntryChange]:
+        """Return the changes of those entries that are stored already and say something else there.
+
+        Args:
+            fetched_at: when they were fetched; what was stored later is left out. Other dates and categories
+                are no change, as they are none to :func:`app.feeds.identity.content_hash`.
+        """
+        query = {
+            "feed_id": feed_id,
+            "guid_hash": {"$in": [Binary(entry.guid_hash) for entry in new]},
+            "arrived": {"$lte": fetched_at},
+        }
+        stored = {bytes(d["guid_hash"]): _said(d) for d in self._entries.find(query, _SAID)}
+        return [
+            EntryChange(**{name: getattr(entry, name) for name in _CHANGE})
+            for entry in new
+            if entry.guid_hash in stored and _said(_body(entry)) != stored[entry.guid_hash]
+        ]
+
+    @translated
+    def reclean(self, entry: Entry, was: int) -> None:
+        """Store an entry's HTML as a newer sanitiser made it, unless the entry changed meanwhile.
+
+        Args:
+            entry: with its new HTML.
+            was: ``cleaned_by`` of the stored one.
+        """
+        body = entry_bodies.pack(entry.content, entry.summary, entry.raw)
+        self._entries.update_one(
+            {
+                "feed_id": entry.feed_id,
+                "_id": entry.id,
+                "revision": entry.revision,
+                "cleaned_by": was or {"$in": [0, None]},
+            },
+            {"$set": {"body": body, "excerpt": entry.excerpt, "cleaned_by": entry.cleaned_by}},
+        )
+
+    @translated
+    def above(self, feed_id: int, seq: int, session: Session | None = None) -> list[Stored]:
+        """Return entries with higher numbers than ``seq``, rising."""
+        found = self._entries.find(
+            {"feed_id": feed_id, "seq": {"$gt": seq}},
+            {"seq": 1, "guid_hash": 1, "at": 1},
+            session=session,
+        ).sort("seq")
+        return [Stored(d["_id"], d["seq"], bytes(d["guid_hash"]), d["at"]) for d in found]
+
+    @translated
+    def known(self, feed_id: int, guids: Sequence[bytes], session: Session | None = None) -> set[bytes]:
+        """Return those guids that are stored."""
+        query = {"feed_id": feed_id, "guid_hash": {"$in": [Binary(g) for g in guids]}}
+        found = self._entries.find(query, {"_id": 0, "feed_id": 1, "guid_hash": 1}, session=session)
+        return {bytes(d["guid_hash"]) for d in found}
+
+    @translated
+    def renumber(self, feed_id: int, stored: Stored, seq: int, session: Session) -> None:
+        """Give an entry that no reader has seen yet another number.
+
+        Raises:
+            ConflictError: the number was taken meanwhile, or the entry was moved.
+        """
+        try:
+            result = self._entries.update_one(
+                {"feed_id": feed_id, "_id": stored.id, "seq": stored.seq},
+                {"$set": {"seq": seq}},
+                session=session,
+            )
+        except DuplicateKeyError as e:
+            raise ConflictError(feed_id=feed_id) from e
+        if not result.matched_count:
+            raise ConflictError(feed_id=feed_id)
+
+    @translated
+    def reveal(self, feed_id: int, ids: Sequence[int], now: dt.datetime, session: Session) -> None:
+        """Note that entries can be seen from now on: programs go by ids, which these have had before."""
+        query = {"feed_id": feed_id, "_id": {"$in": list(ids)}}
+        self._entries.update_many(query, {"$set": {"revised": now}}, session=session)
+
+    @translated
+    def find(self, entry_id: int, feed_ids: Sequence[int]) -> Entry | None:
+        """Return an entry if it belongs to one of these feeds."""
+        doc = self._entries.find_one({"_id": entry_id, "feed_id": {"$in": list(feed_ids)}})
+        return _entry(doc) if doc else None
+
+    @translated
+    def remote(self, of: Origin) -> Chain | None:
+        """Return the way of an entry over other servers; None: it has none, or is gone."""
+        doc = self._entries.find_one({"_id": of.entry_id, "feed_id": of.feed_id}, {"remote": 1})
+        return _remote(doc.get("remote")) if doc else None
+
+    @translated
+    def rows(self, keys: Sequence[EntryKey]) -> dict[int, Entry]:
+        """Return what lists show of these entries, without bodies, by id."""
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        return {d["_id"]: _entry(d) for d in self._entries.find(query, _ROW)}
+
+    @translated
+    def run(self, feed_id: int, after: int, upto: int, limit: int) -> list[Entry]:
+        """Return the first entries with numbers above ``after`` up to ``upto``, rising, with their bodies."""
+        query = {"feed_id": feed_id, "seq": {"$gt": after, "$lte": upto}}
+        return [_entry(d) for d in self._entries.find(query).sort("seq").limit(limit)]
+
+    @translated
+    def revised(self, feed_id: int, since: dt.datetime, upto: int) -> list[int]:
+        """Return the numbers up to ``upto`` of those entries that a fetch since then has changed."""
+        query = {"feed_id": feed_id, "seq": {"$lte": upto}, "revised": {"$gte": since}}
+        return sorted(d["seq"] for d in self._entries.find(query, {"_id": 0, "seq": 1}).hint("seq"))
+
+    @translated
+    def left_below(self, feed_id: int, seq: int) -> list[int]:
+        """Return the ids of entries below ``seq`` that are kept nevertheless."""
+        query = {"feed_id": feed_id, "seq": {"$lt": seq}}
+        return [d["_id"] for d in self._entries.find(query, {"_id": 1})]
+
+    @translated
+    def whole(self, keys: Sequence[EntryKey]) -> list[Entry]:
+        """Return these entries with their bodies, in no order."""
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        return [_entry(d) for d in self._entries.find(query)]
+
+    @translated
+    def stamps(self, keys: Sequence[EntryKey]) -> dict[int, tuple[int, int]]:
+        """Return how often these entries have changed and what cleaned them last, by id."""
+        query = {"_id": {"$in": [k.id for k in keys]}, "feed_id": {"$in": list({k.feed_id for k in keys})}}
+        found = self._entries.find(query, {"revision": 1, "cleaned_by": 1})
+        return {d["_id"]: (d.get("revision", 1), d.get("cleaned_by", 0)) for d in found}
+
+    @translated
+    def newest(self, feed_id: int, first_seq: int, last_seq: int) -> list[dt.datetime]:
+        """Return the sort times of the entries ``first_seq`` … ``last_seq``, rising by number."""
+        query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
+        return [d["at"] for d in self._entries.find(query, {"_id": 0, "at": 1}).sort("seq")]
+
+    @translated
+    def outlines(self, feed_id: int, first_seq: int, last_seq: int) -> list[Outline]:
+        """Return what the entries ``first_seq`` … ``last_seq`` are known by, rising by number."""
+        query = {"feed_id": feed_id, "seq": {"$gte": first_seq, "$lte": last_seq}}
+        found = self._entries.find(query, _OUTLINE).sort("seq")
+        return [
+            Outline(d["seq"], bytes(d["guid_hash"]), d["at"], d.get("url"), d.get("title", "")) for d in found
+        ]
+
+    @translated
+    def star(self, feed_id: int, entry_id: int, by: int, session: Session) -> bool:
+        """Count stars up or down; retention keeps what has one. False: the entry is gone."""
+        query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": by}}
+        if self._entries.update_one(query, count, session=session).matched_count:
+            return True
+        if by < 0:
+            self._uncount(entry_id, by, session)
+        return False
+
+    def _uncount(self, entry_id: int, by: int, session: Session) -> None:
+        """Take stars from a post that lies in another feed now, or was taken back and may come again."""
+        share = self._shares.find_one({"_id": entry_id}, {"feed_id": 1, "live": 1}, session=session) or {}
+        if share.get("live"):
+            query = {"feed_id": share["feed_id"], "_id": entry_id}
+            self._entries.update_one(query, {"$inc": {"stars": by}}, session=session)
+        elif share:
+            self._shares.update_one({"_id": entry_id}, {"$inc": {"stars": by}}, session=session)
+
+    @translated
+    def drop_below(self, feed_id: int, seq: int) -> int:
+        """Delete the unstarred entries below ``seq`` and return how many."""
+        query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}}
+        return self._entries.delete_many(query).deleted_count
+
+
+def _taken(pattern: Doc) -> Taken:
+    return next(why for why in Taken if why in pattern)
+
+
+#: What a body may leave out; a change writes over all of it.
+_NOTHING: Doc = {"updated": None, "url": None, "author": "", "excerpt": "", "image": None, "body": None}
+_NOTHING |= {"categories": [], "enclosures": [], "remote": None}
+
+
+def _body(entry: NewEntry | EntryChange) -> Doc:
+    """Return the fields that change with an entry's text, without those that hold nothing."""
+    doc: Doc = {"title": entry.title, "cleaned_by": entry.cleaned_by}
+    for name in _OPTIONAL:
+        if value := getattr(entry, name):
+            doc[name] = value
+    if body := entry_bodies.pack(entry.content, entry.summary, entry.raw):
+        doc["body"] = body
+    if entry.categories:
+        doc["categories"] = entry.categories
+    if entry.enclosures:
+        doc["enclosures"] = [_file(enclosure) for enclosure in entry.enclosures]
+    if entry.remote:
+        doc["remote"] = _remote_doc(entry.remote)
+    return doc
+
+
+def _file(file: Enclosure) -> Doc:
+    doc: Doc = {"url": file.url, "type": file.type, "length": file.length}
+    return doc | {k: v for k, v in (("text", file.text), ("duration", file.duration)) if v}
+
+
+def _said(doc: Doc) -> list[Any]:
+    return [doc.get(name) or None for name in _SAYS]
+
+
+def _remote_doc(chain: Chain) -> Doc:
+    hops = [{k: v for k, v in hop._asdict().items() if v} for hop in chain.hops]
+    return {**chain._asdict(), "hops": hops}
+
+
+def _remote(doc: Doc | None) -> Chain | None:
+    return Chain(tuple(Hop(**hop) for hop in doc["hops"]), doc["url"], doc["title"]) if doc else None
+
+
+def _doc(numbered: Numbered, entry_id: int) -> Doc:
+    entry = numbered.entry
+    doc: Doc = {
+        "_id": entry_id,
+        "feed_id": numbered.feed_id,
+        "seq": numbered.seq,
+        "guid_hash": entry.guid_hash,
+        "at": entry.at,
+        "arrived": entry.arrived,
+        "revision": 1,
+        **_body(entry),
+    }
+    if entry.published:
+        doc["published"] = entry.published
+    return doc
+
+
+def _entry(doc: Doc) -> Entry:
+    plain: dict[str, Any] = {name: doc[name] for name in _PLAIN if name in doc}
+    return Entry(
+        id=doc["_id"],
+        categories=tuple(doc.get("categories", ())),
+        enclosures=tuple(Enclosure(**e) for e in doc.get("enclosures", ())),
+        of=Origin(doc["of"], doc["of_feed"]) if "of" in doc else None,
+        remote=_remote(doc.get("remote")),
+        **entry_bodies.of(doc)._asdict(),
+        **plain,
+    )

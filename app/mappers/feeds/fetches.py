@@ -1,0 +1,59 @@
+"""The log of fetches: the collection ``fetches``, which forgets after 14 days.
+
+One document holds what a pull stored together, up to a hundred feeds: a poll that brings nothing is most of
+all polls, and a document with its index entries for each cost more than all the rest of storing it.
+
+    {"at": …, "of": [{"f": feed id, "at": …, "s": status, "ms": …, "b": bytes, "n": new, "e": error word}, …]}
+
+What is nothing of ``b``, ``n`` and ``e`` is left out: of a 304 all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pymongo import DESCENDING, WriteConcern
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.models.feeds.feed import FetchRecord
+
+
+class FetchMapper:
+    """Document ↔ :class:`FetchRecord`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        # A log: nothing depends on it, so it does not wait for the journal.
+        self._fetches: Collection[Doc] = database["fetches"].with_options(write_concern=WriteConcern(w=1))
+
+    @translated
+    def add(self, records: Sequence[FetchRecord]) -> None:
+        """Append to the log; at most one record per feed in one call."""
+        if records:
+            newest = max(record.at for record in records)
+            self._fetches.insert_one({"at": newest, "of": [_doc(record) for record in records]})
+
+    @translated
+    def of_feed(self, feed_id: int, limit: int) -> list[FetchRecord]:
+        """Return a feed's last fetches, newest first."""
+        own = {"of": {"$elemMatch": {"f": feed_id}}}
+        found = self._fetches.find({"of.f": feed_id}, own).sort("at", DESCENDING).limit(limit)
+        return [_record(doc["of"][0]) for doc in found]
+
+
+def _doc(record: FetchRecord) -> Doc:
+    doc: Doc = {"f": record.feed_id, "at": record.at, "s": record.status, "ms": record.ms}
+    if record.bytes:
+        doc["b"] = record.bytes
+    if record.new:
+        doc["n"] = record.new
+    if record.error is not None:
+        doc["e"] = record.error
+    return doc
+
+
+def _record(doc: Doc) -> FetchRecord:
+    get = doc.get
+    return FetchRecord(doc["f"], doc["at"], doc["s"], doc["ms"], get("b", 0), get("n", 0), get("e"))

@@ -1,0 +1,59 @@
+"""How feeds' last polls ended, many at once: what an import has to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.models.imports.imports import FeedEnd
+
+_FIELDS = dict.fromkeys(("title", "last_seq", "errors", "error", "checked_at", "merged_into"), 1)
+
+
+class FeedEndMapper:
+    """Reads the collection ``feeds``, and writes nothing."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._feeds: Collection[Doc] = database["feeds"]
+
+    @translated
+    def ends(self, feed_ids: Sequence[int]) -> dict[int, FeedEnd]:
+        """Return feed → how its last poll ended."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, _FIELDS)
+        return {doc["_id"]: _end(doc) for doc in found}
+
+    @translated
+    def known(self, url_keys: Sequence[str]) -> dict[str, int]:
+        """Return address key → feed, or the feed that took it over."""
+        found = self._feeds.find({"url_key": {"$in": list(url_keys)}}, {"url_key": 1})
+        known = {doc["url_key"]: doc["_id"] for doc in found}
+        into = self.successors(list(known.values()))
+        return {key: into.get(feed_id, feed_id) for key, feed_id in known.items()}
+
+    @translated
+    def successors(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return feed → the one that took it over, for those of these feeds that were merged."""
+        into: dict[int, int] = {}
+        asked = list(feed_ids)
+        while asked:
+            merged = {"_id": {"$in": asked}, "merged_into": {"$ne": None}}
+            found = {doc["_id"]: doc["merged_into"] for doc in self._feeds.find(merged, {"merged_into": 1})}
+            asked = [feed_id for feed_id in found.values() if feed_id not in into]
+            into |= found
+        return {feed_id: _last(into, feed_id) for feed_id in feed_ids if feed_id in into}
+
+
+def _last(into: Mapping[int, int], feed_id: int) -> int:
+    while feed_id in into:
+        feed_id = into[feed_id]
+    return feed_id
+
+
+def _end(doc: Doc) -> FeedEnd:
+    checked = doc.get("checked_at")
+    read = bool(doc.get("last_seq") or checked or doc.get("merged_into"))
+    return FeedEnd(doc.get("title") or "", read, doc.get("errors") or 0, doc.get("error"), checked)

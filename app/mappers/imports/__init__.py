@@ -1,0 +1,3 @@
+"""MongoDB access for OPML import and export, and starter packs."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""MongoDB itself: connection, errors, ids, raw replies and indexes."""
+
+from __future__ import annotations

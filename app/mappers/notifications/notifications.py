@@ -1,0 +1,208 @@
+"""What people are told: the collection ``notifications``, one document per person, kind and subject.
+
+    {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires, rang?}
+
+So a thousand likes of one share are one document, one row and one unread. Of the people only the last few
+are kept, and of what each of them says the last few as well: some of it may be taken back. Names are those
+that their accounts have when somebody looks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Sequence
+
+from bson import ObjectId
+from bson.int64 import Int64
+from pymongo.collection import Collection as Table
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.mappers.reading.entry_keys import millis, moment
+from app.models.discussion.comments import Note, NoteKind
+
+#: People of a row that are remembered.
+KEPT = 5
+#: Comments of each of them that are.
+SAID = 5
+#: Comments, or people who like something, of a row that are.
+KNOWN = KEPT * SAID
+#: Tries of an upsert, whose document another one may make at the same moment.
+ROUNDS = 5
+
+
+class NoteMapper:
+    """Document ↔ :class:`Note`. Every query of a reader carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._notes: Table[Doc] = database["notifications"]
+
+    @translated
+    def tell(
+        self, note: Note, by: int, what: int, expires: dt.datetime, *, people: bool, once: bool = False
+    ) -> bool:
+        """Add that somebody did something to a row, which is made where it is missing; atomic.
+
+        What was read already counts no more.
+
+        Args:
+            people: they are counted, not what they do.
+            once: a row in which its reader has read of somebody does not change when he does it again.
+
+        Returns:
+            Whether the row is new.
+        """
+        key = _key(note.user_id, note.kind, note.subject)
+        known: Doc = {"$ifNull": ["$last", []]}
+        last = known if once else {"$cond": [{"$eq": ["$read", False]}, "$last", []]}
+        count: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
+        by_him: Doc = {"$in": [by, {"$ifNull": ["$last.by", []]}]}
+        more: Doc | int = {"$cond": [by_him, 0, 1]} if people else 1
+        more = {"$cond": [{"$eq": ["$read", False]}, more, 1]}
+        others = {"$filter": {"input": last, "cond": {"$ne": ["$$this.by", by]}}}
+        his = {"$filter": {"input": last, "cond": {"$eq": ["$$this.by", by]}}}
+        before = [others] if people else [others, {"$slice": [his, 1 - SAID]}]
+        most = KEPT if people and not once else KNOWN
+        changes: Doc = {
+            "last": {"$slice": [{"$concatArrays": [*before, [{"by": Int64(by), "id": Int64(what)}]]}, -most]},
+            "count": {"$add": [count, more]},
+            "at": note.at,
+            "read": False,
+            "expires": expires,
+            **({"share_id": Int64(note.share_id)} if note.share_id else {}),
+        }
+        if not once:
+            return self._upsert(key, [{"$set": changes}])
+        changed = {"$mergeObjects": ["$$ROOT", changes]}
+        again = {"$and": [{"$eq": ["$read", True]}, by_him]}
+        return self._upsert(key, [{"$replaceWith": {"$cond": [again, "$$ROOT", changed]}}])
+
+    @translated
+    def tell_once(self, note: Note, by: int, what: int, expires: dt.datetime) -> bool:
+        """Store a row unless it is there; return whether it is new."""
+        doc: Doc = {
+            "last": [{"by": Int64(by), "id": Int64(what)}] if by else [],
+            "count": note.count,
+            "at": note.at,
+            "read": note.read,
+            "expires": expires,
+            **({"share_id": Int64(note.share_id)} if note.share_id else {}),
+        }
+        return self._upsert(_key(note.user_id, note.kind, note.subject), {"$setOnInsert": doc})
+
+    def _upsert(self, key: Doc, update: Doc | list[Doc]) -> bool:
+        for _ in range(ROUNDS - 1):
+            try:
+                return self._notes.update_one(key, update, upsert=True).upserted_id is not None
+            except DuplicateKeyError:
+                continue  # made at this moment: now it is there to be changed
+        return self._notes.update_one(key, update, upsert=True).upserted_id is not None
+
+    @translated
+    def cut(self, user_id: int, most: int) -> None:
+        """Keep a user's newest rows, ``most`` of them."""
+        query = {"user_id": user_id}
+        found = self._notes.find(query, {"at": 1}).sort([("at", -1), ("_id", -1)]).skip(most).limit(1)
+        for doc in found:
+            older = [{"at": {"$lt": doc["at"]}}, {"at": doc["at"], "_id": {"$lte": doc["_id"]}}]
+            self._notes.delete_many({**query, "$or": older})
+
+    @translated
+    def page(self, user_id: int, after: str, limit: int) -> list[Note]:
+        """Return rows, the newest first; ``after``: the place of the one before."""
+        query: Doc = {"user_id": user_id}
+        at, _, last = after.partition(".")
+        if at.isascii() and at.isdigit() and ObjectId.is_valid(last):
+            when = moment(int(at[:13]))
+            query["$or"] = [{"at": {"$lt": when}}, {"at": when, "_id": {"$lt": ObjectId(last)}}]
+        found = self._notes.find(query).sort([("at", -1), ("_id", -1)]).limit(limit).hint("newest")
+        return [_note(d) for d in found]
+
+    @translated
+    def unread(self, user_id: int, limit: int) -> list[Note]:
+        """Return some unread rows."""
+        found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
+        return [_note(d) for d in found]
+
+    @translated
+    def of_kind(self, user_id: int, kind: NoteKind, subjects: Collection[int]) -> dict[int, Note]:
+        """Return rows of a kind by subject."""
+        query = {"user_id": user_id, "kind": kind.value, "subject": {"$in": list(subjects)}}
+        return {d["subject"]: _note(d) for d in self._notes.find(query)}
+
+    @translated
+    def ring(self, note: Note, now: dt.datetime, since: dt.datetime) -> bool:
+        """Note that devices are told of an unread row now; False: they were since then, or it is read.
+
+        Args:
+            now: of what happened: asked for it again, the answer is the same.
+        """
+        key = _key(note.user_id, note.kind, note.subject)
+        quiet = [{"rang": None}, {"rang": {"$lte": since}}, {"rang": now}]
+        done = self._notes.update_one({**key, "read": False, "$or": quiet}, {"$set": {"rang": now}})
+        return bool(done.matched_count)
+
+    @translated
+    def read(
+        self,
+        user_id: int,
+        kind: NoteKind,
+        subject: int,
+        now: dt.datetime | None = None,
+        *,
+        until: dt.datetime | None = None,
+    ) -> None:
+        """Mark a row as read, ``now``: as of this time; ``until``: unless something came into it since."""
+        query = {**_key(user_id, kind, subject), **({"at": {"$lte": until}} if until else {})}
+        changes: Doc = {"read": True, **({"at": now} if now else {})}
+        self._notes.update_one(query, {"$set": changes})
+
+    @translated
+    def read_all(self, user_id: int, until: dt.datetime | None = None) -> int:
+        """Mark all up to a time as read; return how many were not."""
+        query: Doc = {"user_id": user_id, "read": False, **({"at": {"$lte": until}} if until else {})}
+        return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
+
+    @translated
+    def leave(self, user_id: int, kind: NoteKind, subject: int, by: int) -> None:
+        """Take somebody out of a row that was not read yet: what he does later is news in it.
+
+        With nobody left there is nothing to read.
+        """
+        query = {**_key(user_id, kind, subject), "read": False, "last.by": by}
+        others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
+        less = {"last": others, "count": {"$subtract": ["$count", 1]}}
+        # More people than are remembered may be in it.
+        is_over = {"$and": [{"$eq": ["$last", []]}, {"$lte": ["$count", 0]}]}
+        self._notes.update_one(query, [{"$set": less}, {"$set": {"read": is_over}}])
+
+    @translated
+    def forget(self, by: int, share_ids: Sequence[int]) -> None:
+        """Delete a person from others' rows, and rows about these shares."""
+        self._notes.delete_many({"share_id": {"$in": list(share_ids)}})
+        one = {"last.by": by}
+        others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
+        gone = {"$subtract": [{"$size": "$last"}, {"$size": others}]}
+        less = {"$set": {"last": others, "count": {"$max": [0, {"$subtract": ["$count", gone]}]}}}
+        self._notes.delete_many({**one, "last": {"$not": {"$elemMatch": {"by": {"$ne": by}}}}})
+        self._notes.update_many(one, [less])
+
+
+def _key(user_id: int, kind: NoteKind, subject: int) -> Doc:
+    return {"user_id": Int64(user_id), "kind": kind.value, "subject": Int64(subject)}
+
+
+def _note(doc: Doc) -> Note:
+    return Note(
+        user_id=doc["user_id"],
+        kind=NoteKind(doc["kind"]),
+        subject=doc["subject"],
+        at=doc["at"],
+        share_id=doc.get("share_id", 0),
+        last=tuple((one["by"], one["id"]) for one in doc["last"]),
+        count=doc["count"],
+        read=doc["read"],
+        place=f"{millis(doc['at'])}.{doc['_id']}",
+    )

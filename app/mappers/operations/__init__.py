@@ -1,0 +1,3 @@
+"""MongoDB access for operations: figures, reports and lists for admins."""
+
+from __future__ import annotations

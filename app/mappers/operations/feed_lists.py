@@ -1,0 +1,155 @@
+"""Lists of all feeds, for administrators: ``feeds`` and ``fetches``, read from the outside."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pymongo import DESCENDING
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.models.feeds.feed import Feed
+from app.models.operations.feed_list import SLOW_MOST, SLOW_MS, FeedFilter, FeedQuery
+
+_FIELDS = dict.fromkeys(
+    (
+        *("title", "url", "error", "errors", "error_since", "checked_at", "next_check_at", "subscribers"),
+        *("paused", "url_key", "created"),
+    ),
+    1,
+)
+#: Documents of the fetch log that are looked through for slow feeds, each of up to a hundred fetches.
+_LOG_MOST = 2000
+#: What is polled: neither feeds that another took over, nor what people share.
+_OURS: Doc = {"merged_into": None, "owner": None}
+_IN_ERROR: Doc = {"error": {"$type": "string"}}
+_MATCHES: dict[FeedFilter, Doc] = {
+    FeedFilter.ALL: {},
+    FeedFilter.POPULAR: {},
+    FeedFilter.ERRORS: _IN_ERROR,
+    FeedFilter.DEAD: {**_IN_ERROR, "next_check_at": None},
+    FeedFilter.NEVER: {"last_seq": 0, "checked_at": None},
+    FeedFilter.PAUSED: {"paused": True},
+}
+
+
+class FeedListMapper:
+    """Documents → :class:`Feed`, and few changes."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._feeds: Collection[Doc] = database["feeds"]
+        self._fetches: Collection[Doc] = database["fetches"]
+
+    @translated
+    def page(self, query: FeedQuery, after: tuple[int, int] | None, limit: int) -> list[Feed]:
+        """Return feeds, the newest first; of POPULAR by readers, then so.
+
+        Args:
+            after: readers and id of the last feed of the page before.
+        """
+        match: Doc = {**_OURS, **_MATCHES[query.filter]}
+        if query.word:
+            match["error"] = query.word
+        if query.text:
+            match["url"] = {"$regex": f"^[^?#]*{re.escape(query.text)}", "$options": "i"}
+        popular = query.filter is FeedFilter.POPULAR
+        if after is not None:
+            match |= _after(after, popular)
+        order = [("subscribers", DESCENDING), ("_id", DESCENDING)] if popular else [("_id", DESCENDING)]
+        return [_feed(d) for d in self._feeds.find(match, _FIELDS).sort(order).limit(limit)]
+
+    @translated
+    def some(self, feed_ids: Sequence[int]) -> dict[int, Feed]:
+        """Return these feeds by id."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}, **_OURS}, _FIELDS)
+        return {doc["_id"]: _feed(doc) for doc in found}
+
+    @translated
+    def slow(self, since: dt.datetime) -> dict[int, int]:
+        """Return the feeds that were slow since then, the slowest first, and how slow, ms."""
+        found = self._fetches.aggregate(
+            [
+                {"$match": {"at": {"$gt": since}}},
+                {"$sort": {"at": -1}},
+                {"$limit": _LOG_MOST},
+                {"$unwind": "$of"},
+                {"$match": {"of.ms": {"$gt": SLOW_MS}}},
+                {"$group": {"_id": "$of.f", "ms": {"$max": "$of.ms"}}},
+                {"$sort": {"ms": -1, "_id": -1}},
+                {"$limit": SLOW_MOST},
+            ]
+        )
+        return {doc["_id"]: doc["ms"] for doc in found}
+
+    @translated
+    def words(self) -> list[tuple[str, int]]:
+        """Return the error words of all feeds with their numbers, the most frequent first."""
+        found = self._feeds.aggregate(
+            [
+                {"$match": {**_IN_ERROR, **_OURS}},
+                {"$group": {"_id": "$error", "count": {"$sum": 1}}},
+                {"$sort": {"count": -1, "_id": 1}},
+            ]
+        )
+        return [(doc["_id"], doc["count"]) for doc in found]
+
+    @translated
+    def count(self, which: FeedFilter) -> int:
+        """Return how many feeds a filter lets through."""
+        return self._feeds.count_documents({**_OURS, **_MATCHES[which]})
+
+    @translated
+    def planned(self, now: dt.datetime, until: dt.datetime, minutes: int) -> dict[dt.datetime, int]:
+        """Return how many feeds are to be polled from now on, by the start of slots of so many minutes."""
+        slot = {"$dateTrunc": {"date": "$next_check_at", "unit": "minute", "binSize": minutes}}
+        found = self._feeds.aggregate(
+            [
+                {
+                    "$match": {
+                        "subscribers": {"$gt": 0},
+                        "next_check_at": {"$gt": now, "$lt": until},
+                        "paused": {"$ne": True},
+                    }
+                },
+                {"$group": {"_id": slot, "count": {"$sum": 1}}},
+            ]
+        )
+        return {doc["_id"]: doc["count"] for doc in found}
+
+    @translated
+    def pause(self, feed_id: int) -> bool:
+        """Let a feed not be due any more; False when there is none."""
+        return self._change(feed_id, {"$set": {"paused": True}})
+
+    @translated
+    def resume(self, feed_id: int, now: dt.datetime) -> bool:
+        """Let a feed be due again, at once; False when there is none."""
+        return self._change(feed_id, {"$unset": {"paused": ""}, "$set": {"next_check_at": now}})
+
+    @translated
+    def clear(self, feed_id: int, now: dt.datetime) -> bool:
+        """Forget a feed's errors and let it be due; False when there is none."""
+        cleared = {"error": None, "error_detail": "", "error_since": None, "errors": 0, "next_check_at": now}
+        return self._change(feed_id, {"$set": cleared})
+
+    def _change(self, feed_id: int, update: Doc) -> bool:
+        return self._feeds.update_one({"_id": feed_id, **_OURS}, update).matched_count == 1
+
+
+def _after(after: tuple[int, int], popular: bool) -> Doc:
+    readers, feed_id = after
+    if not popular:
+        return {"_id": {"$lt": feed_id}}
+    return {
+        "$or": [{"subscribers": {"$lt": readers}}, {"subscribers": readers, "_id": {"$lt": feed_id}}],
+    }
+
+
+def _feed(doc: Doc) -> Feed:
+    plain: dict[str, Any] = {name: doc[name] for name in _FIELDS if name in doc}
+    return Feed(id=doc["_id"], **plain)

@@ -1,0 +1,143 @@
+"""Files of all that is somebody's own: ``personal_exports``, one document per user, and their parts.
+
+    personal_exports       {_id, user_id, state, asked, touched, tries, expires, ready, size, parts,
+                            too_large}
+    personal_export_parts  {user_id, export_id, try, part, data, expires}
+
+They lie in the store so that each server can serve what a worker on another one has made. Parts carry the
+number of the attempt that has written them: those of one that was killed are never served.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from bson.binary import Binary
+from bson.int64 import Int64
+from pymongo import ReturnDocument
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.models.privacy.export import ExportState, PersonalExport
+
+_MAKING = ExportState.MAKING.value
+
+
+class PersonalExportMapper:
+    """Document ↔ :class:`PersonalExport`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._exports: Collection[Doc] = database["personal_exports"]
+        self._parts: Collection[Doc] = database["personal_export_parts"]
+
+    @translated
+    def of_user(self, user_id: int) -> PersonalExport | None:
+        """Return a user's file, whether its time is over or not."""
+        doc = self._exports.find_one({"user_id": user_id})
+        return _export(doc) if doc else None
+
+    @translated
+    def put(self, new: PersonalExport) -> bool:
+        """Store a file that is to be made in the place of one that is not being made; False: one is."""
+        gone = self._exports.find_one_and_delete(
+            {"user_id": new.user_id, "state": {"$ne": _MAKING}}, {"_id": 1}
+        )
+        if gone is not None:
+            self._parts.delete_many({"user_id": new.user_id, "export_id": gone["_id"]})
+        doc: Doc = {
+            "_id": new.id,
+            "user_id": Int64(new.user_id),
+            "state": new.state.value,
+            "asked": new.asked,
+            "touched": new.asked,
+            "expires": new.expires,
+            "tries": 0,
+        }
+        try:
+            self._exports.insert_one(doc)
+        except DuplicateKeyError:
+            return False
+        return True
+
+    @translated
+    def begin(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
+        """Begin to make a user's file; whoever made it until now finds that out. None: none is wanted."""
+        doc = self._exports.find_one_and_update(
+            {"user_id": user_id, "state": _MAKING},
+            {"$set": {"touched": now}, "$inc": {"tries": 1}},
+            return_document=ReturnDocument.AFTER,
+        )
+        return _export(doc) if doc else None
+
+    @translated
+    def touch(self, one: PersonalExport, now: dt.datetime) -> bool:
+        """Note that somebody is at work; False: it is not his any more."""
+        return bool(self._exports.update_one(_of_run(one), {"$set": {"touched": now}}).matched_count)
+
+    @translated
+    def end(self, one: PersonalExport) -> bool:
+        """Write how it ended; False: it is not his any more."""
+        changes: Doc = {"state": one.state.value, "expires": one.expires, "too_large": one.too_large}
+        if one.state is ExportState.READY:
+            changes |= {"ready": one.ready, "size": Int64(one.size), "parts": one.parts}
+        return bool(self._exports.update_one(_of_run(one), {"$set": changes}).matched_count)
+
+    @translated
+    def silent(self, since: dt.datetime, limit: int) -> list[int]:
+        """Return whose files are to be made and that nobody has worked on since then."""
+        query = {"state": _MAKING, "touched": {"$lt": since}}
+        found = self._exports.find(query, {"user_id": 1}).sort("touched").limit(limit).hint("making")
+        return [doc["user_id"] for doc in found]
+
+    # -- parts
+
+    @translated
+    def add_part(self, one: PersonalExport, number: int, data: bytes, expires: dt.datetime) -> None:
+        """Store a part; ``number`` counts from 0."""
+        doc: Doc = {
+            "user_id": Int64(one.user_id),
+            "export_id": one.id,
+            "try": one.tries,
+            "part": number,
+            "data": Binary(data),
+            "expires": expires,
+        }
+        self._parts.insert_one(doc)
+
+    @translated
+    def part(self, one: PersonalExport, number: int) -> bytes | None:
+        """Return a part; None: it is gone."""
+        doc = self._parts.find_one({**_parts_of(one), "try": one.tries, "part": number}, {"data": 1})
+        return bytes(doc["data"]) if doc else None
+
+    @translated
+    def drop_parts(self, one: PersonalExport, *, before: bool = False) -> None:
+        """Delete what this attempt has written; ``before``: what those before it have."""
+        number = {"$lt": one.tries} if before else one.tries
+        self._parts.delete_many({**_parts_of(one), "try": number})
+
+
+def _of_run(one: PersonalExport) -> Doc:
+    return {"_id": one.id, "user_id": one.user_id, "state": _MAKING, "tries": one.tries}
+
+
+def _parts_of(one: PersonalExport) -> Doc:
+    return {"user_id": one.user_id, "export_id": one.id}
+
+
+def _export(doc: Doc) -> PersonalExport:
+    return PersonalExport(
+        id=doc["_id"],
+        user_id=doc["user_id"],
+        state=ExportState(doc["state"]),
+        asked=doc["asked"],
+        expires=doc["expires"],
+        tries=doc["tries"],
+        ready=doc.get("ready"),
+        size=doc.get("size", 0),
+        parts=doc.get("parts", 0),
+        too_large=doc.get("too_large", False),
+    )

@@ -1,0 +1,3 @@
+"""MongoDB access for reading: entries, streams, read marks, tags, search."""
+
+from __future__ import annotations

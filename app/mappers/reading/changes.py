@@ -1,0 +1,75 @@
+"""What a user changed of his entries, and when: the collection ``changes``.
+
+    {_id, user_id, at, feeds: [feed, …], seqs: [[seq, …], …], ids: [entry, …], expires}
+
+Read states say what is read, not since when; programs that sync ask for what changed since they last did.
+Only for users who read with such programs anything is kept, and only for some weeks.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping
+
+from bson.int64 import Int64
+from pymongo import DESCENDING
+from pymongo.collection import Collection as Documents
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo import ids
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+
+
+class ChangeMapper:
+    """Document ↔ numbers and ids. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._changes: Documents[Doc] = database["changes"]
+
+    @translated
+    def add(
+        self,
+        user_id: int,
+        seqs: Mapping[int, Collection[int]],
+        entry_ids: Collection[int],
+        now: dt.datetime,
+        expires: dt.datetime,
+    ) -> None:
+        """Note changes at a time, by number (feed → numbers) and by id."""
+        doc: Doc = {
+            "_id": Int64(ids.take()),
+            "user_id": user_id,
+            "at": now,
+            "feeds": [Int64(f) for f in seqs],
+            "seqs": [list(numbers) for numbers in seqs.values()],
+            "ids": [Int64(i) for i in entry_ids],
+            "expires": expires,
+        }
+        while True:
+            try:
+                self._changes.insert_one(doc)
+                return
+            except DuplicateKeyError:
+                doc["_id"] = Int64(ids.take())  # only _id is unique here
+
+    @translated
+    def since(self, user_id: int, when: dt.datetime, limit: int) -> tuple[dict[int, set[int]], set[int]]:
+        """Return the numbers and ids of what changed since a time, the last ``limit`` changes at most."""
+        query = {"user_id": user_id, "at": {"$gte": when}}
+        found = self._changes.find(query).sort("at", DESCENDING).limit(limit)
+        numbers: dict[int, set[int]] = {}
+        entry_ids: set[int] = set()
+        for doc in found:
+            entry_ids.update(doc["ids"])
+            for feed_id, seqs in zip(doc["feeds"], doc["seqs"], strict=True):
+                numbers.setdefault(feed_id, set()).update(seqs)
+        return numbers, entry_ids
+
+    @translated
+    def last(self, user_id: int) -> int:
+        """Return the id of the last change, which differs after each; 0: none is known."""
+        query = {"user_id": user_id}
+        doc = self._changes.find_one(query, {"_id": 1}, sort=[("at", DESCENDING), ("_id", DESCENDING)])
+        return int(doc["_id"]) if doc else 0

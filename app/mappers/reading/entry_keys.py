@@ -1,0 +1,198 @@
+"""Keys of entries for streams: three ways to read them, all without bodies.
+
+``walk`` goes along the covering index in the stream's order; ``window`` takes all of a short time in no
+order; ``by_seqs`` fetches named numbers. ``walk`` and ``by_seqs`` take at most :data:`CHUNK` feeds:
+MongoDB merges at most 200 index scans, above that it sorts in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import functools
+import itertools
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import bson
+from bson.codec_options import CodecOptions
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.clock import UTC
+from app.mappers.mongo import raw_replies
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import BATCH, Doc
+from app.models.reading.entry import EntryKey
+
+CHUNK = 150
+#: Feeds asked for by numbers of their own at once: planning more costs more than asking again (measured).
+BRANCHES = 50
+#: Numbers read in vain for each that is wanted, and in all, up to which one range serves all feeds.
+IDLE_EACH, IDLE = 2, 500
+
+# What the index alone answers has its order and types: int64 (0x12) and a date (0x09), and the number as
+# the driver wrote it, with 32 bits (0x10).
+_NAMES = (b"\x12feed_id\0", b"\x09at\0", b"\x12_id\0", b"\x10seq\0")
+_LAYOUT = struct.Struct("<i9sq4sq5sq5six")
+
+#: Where the second byte of each name stands, the first letter: it tells their order.
+_PLACES = tuple(zip((5, 22, 34, 47), _NAMES, strict=True))
+
+#: A key as it lies in the index: feed, sort time in milliseconds, id, number.
+Row = tuple[int, int, int, int]
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
+_MS = dt.timedelta(milliseconds=1)
+_AWARE: CodecOptions[Doc] = CodecOptions(tz_aware=True)
+_KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
+_ROOT = {"_id": 1, "feed_id": 1, "seq": 1, "of": 1}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Range:
+    """Sort times to look at, in milliseconds, both ends included; None: open."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def query(self) -> Doc:
+        bounds: Doc = {}
+        if self.low is not None:
+            bounds["$gte"] = moment(self.low)
+        if self.high is not None:
+            bounds["$lte"] = moment(self.high)
+        return {"at": bounds} if bounds else {}
+
+
+class EntryKeyMapper:
+    """Index entry ↔ :class:`EntryKey`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._entries: Collection[Doc] = database["entries"]
+
+    def walk(
+        self, feed_ids: Sequence[int], within: Range, *, newest_first: bool, batch: int
+    ) -> Iterator[EntryKey]:
+        """Yield the keys of these feeds in the order (at, id), reading ``batch`` at a time."""
+        step = -1 if newest_first else 1
+        pages = self._pages({"feed_id": {"$in": list(feed_ids)}, **within.query()}, step, batch)
+        for docs in pages:
+            for doc in docs:
+                yield _key(doc)
+
+    def _pages(self, query: Doc, step: int, batch: int) -> Iterator[list[Doc]]:
+        cursor = self._entries.find(query, _KEY, batch_size=batch).sort([("at", step), ("_id", step)])
+        with cursor.hint("stream"):
+            while docs := self._next(cursor):
+                yield docs
+
+    @translated
+    def _next(self, cursor: Iterator[Doc]) -> list[Doc]:
+        taken: list[Doc] = []
+        for doc in cursor:
+            taken.append(doc)
+            if len(taken) == 64:
+                break
+        return taken
+
+    @translated
+    def window(self, feed_ids: Sequence[int], within: Range, most: int) -> Iterable[Row]:
+        """Return up to ``most`` keys of any number of feeds in no order, each as a plain tuple.
+
+        Without an order MongoDB needs one pass over the index with one jump per feed: for a short time
+        and many feeds that is several times cheaper than merging their scans. Most keys of a long one are
+        not wanted, so that nothing more is made of them here.
+        """
+        query = {"feed_id": {"$in": list(feed_ids)}, **within.query()}
+        found = raw_replies.reply(self._entries, query, _KEY, hint="stream", limit=most)
+        if not isinstance(found, bytes):
+            return [_covered(raw) for raw in found]
+        rows = _together(found)
+        return [_covered(raw) for raw in raw_replies.cut(found)] if rows is None else rows
+
+    @translated
+    def by_seqs(self, wanted: Mapping[int, Sequence[int]]) -> list[EntryKey]:
+        """Return the keys of these numbers (feed → numbers) in no order."""
+        branches: list[Doc] = [{"feed_id": f, "seq": {"$in": list(s)}} for f, s in wanted.items() if s]
+        if not branches:
+            return []
+        query = branches[0] if len(branches) == 1 else {"$or": branches}
+        return [_key(d) for d in self._entries.find(query, _KEY)]
+
+    def roots(self, wanted: Mapping[int, Sequence[int]]) -> set[int]:
+        """Return what the entries of these numbers (feed → rising numbers) share, or else they themselves."""
+        feeds = {f: seqs for f, seqs in wanted.items() if seqs}
+        if not feeds:
+            return set()
+        count, low = sum(map(len, feeds.values())), min(seqs[0] for seqs in feeds.values())
+        idle = sum(seqs[-1] - low + 1 for seqs in feeds.values()) - count
+        if idle <= IDLE_EACH * count + IDLE:
+            high = max(seqs[-1] for seqs in feeds.values())
+            one = {"feed_id": {"$in": list(feeds)}, "seq": {"$gte": low, "$lte": high}}
+            return self._roots(one, {f: set(seqs) for f, seqs in feeds.items()})
+        branches = [{"feed_id": f, "seq": {"$in": list(seqs)}} for f, seqs in feeds.items()]
+        found: set[int] = set()
+        for start in range(0, len(branches), BRANCHES):
+            found |= self._roots({"$or": branches[start : start + BRANCHES]}, {})
+        return found
+
+    @translated
+    def _roots(self, query: Doc, among: Mapping[int, set[int]]) -> set[int]:
+        """Return roots; ``among``: of these numbers alone, where it names any feed."""
+        found = self._entries.find(query, _ROOT, batch_size=BATCH).hint("seq")
+        return {
+            d["of"] if "of" in d else d["_id"]
+            for d in found
+            if not among or d["seq"] in among.get(d["feed_id"], ())
+        }
+
+    @translated
+    def locate(self, entry_ids: Sequence[int], feed_ids: Sequence[int]) -> list[EntryKey]:
+        """Return the keys of those entries that belong to one of these feeds."""
+        query = {"_id": {"$in": list(entry_ids)}, "feed_id": {"$in": list(feed_ids)}}
+        return [_key(d) for d in self._entries.find(query, _KEY)]
+
+
+def millis(at: dt.datetime) -> int:
+    """Return milliseconds since the epoch."""
+    return (at - _EPOCH) // _MS
+
+
+def moment(ms: int) -> dt.datetime:
+    """Return the aware UTC datetime of milliseconds since the epoch."""
+    return _EPOCH + ms * _MS
+
+
+def _together(array: bytes) -> Iterable[Row] | None:
+    """Return the keys of an answer that the index alone gave; None: it is laid out otherwise."""
+    blocks = raw_replies.blocks(array, _LAYOUT.size)
+    if blocks is None:
+        return None
+    for before, block in blocks:
+        layout = _layout(before)
+        count = len(block) // layout.size
+        for offset, name in _PLACES:
+            if block[before + offset :: layout.size] != name[1:2] * count:
+                return None
+    return itertools.chain.from_iterable(_layout(before).iter_unpack(block) for before, block in blocks)
+
+
+@functools.cache
+def _layout(before: int) -> struct.Struct:
+    """Return what takes a key apart that stands behind so many bytes of an array, without its names."""
+    skipped = "".join(f"{len(name)}x{kind}" for name, kind in zip(_NAMES, "qqqi", strict=True))
+    return struct.Struct(f"<{before}x4x{skipped}x")
+
+
+def _covered(raw: bytes) -> Row:
+    row = _LAYOUT.unpack(raw) if len(raw) == _LAYOUT.size else ()
+    if row[1::2] != _NAMES:
+        key = _key(bson.decode(raw, _AWARE))
+        return key.feed_id, key.at, key.id, key.seq
+    _, _, feed_id, _, at, _, ident, _, seq = row
+    return feed_id, at, ident, seq
+
+
+def _key(doc: Doc) -> EntryKey:
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))

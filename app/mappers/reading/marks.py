@@ -1,0 +1,201 @@
+"""Marks: the collection ``marks``, one document per user and entry that he starred, tagged or likes.
+
+    {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?, liked_at?}
+
+A document holds one of them or more; with the last of them it goes. Stars and tags keep an entry, and are
+counted there; that somebody likes it does not.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ConflictError, ExistsError
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session
+from app.mappers.reading.entry_keys import Range, millis
+from app.models.reading.entry import EntryKey
+from app.models.reading.tag import Mark
+
+_KEY = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1}
+_TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
+_LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
+_MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1}
+
+
+class MarkMapper:
+    """Document ↔ star and tags. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._marks: Collection[Doc] = database["marks"]
+
+    @translated
+    def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> bool:
+        """Store a star; return whether it is the first mark that keeps the entry.
+
+        Raises:
+            ExistsError: it is starred already; the transaction is over.
+        """
+        query = {"user_id": user_id, "entry_id": entry.id, "starred_at": None}
+        update = {"$set": {"starred_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
+        try:
+            was = self._marks.find_one_and_update(query, update, upsert=True, session=session)
+        except DuplicateKeyError as e:
+            raise ExistsError(entry_id=entry.id) from e
+        return was is None or "tags" not in was
+
+    @translated
+    def unstar(self, user_id: int, entry_id: int, session: Session) -> bool | None:
+        """Delete a star; return whether no mark that keeps the entry is left, None: there was no star."""
+        query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
+        alone = {**query, "tags": None, "liked_at": None}
+        if self._marks.delete_one(alone, session=session).deleted_count:
+            return True
+        was = self._marks.find_one_and_update(query, {"$unset": {"starred_at": ""}}, session=session)
+        return "tags" not in was if was else None
+
+    @translated
+    def like(self, user_id: int, entry: EntryKey, at: dt.datetime) -> bool:
+        """Note that the user likes an entry; False: he did already."""
+        query = {"user_id": user_id, "entry_id": entry.id, "liked_at": None}
+        update = {"$set": {"liked_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
+        for last in (False, True):
+            try:
+                self._marks.update_one(query, update, upsert=True)
+            except DuplicateKeyError:
+                if last:
+                    return False
+                continue  # liked already, or marked at this moment
+            return True
+        return False
+
+    @translated
+    def unlike(self, user_id: int, entry_id: int) -> bool:
+        """Note that he does not; False: he did not before."""
+        query = {"user_id": user_id, "entry_id": entry_id, "liked_at": {"$type": "date"}}
+        alone = {**query, "starred_at": None, "tags": None}
+        if self._marks.delete_one(alone).deleted_count:
+            return True
+        return bool(self._marks.update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
+
+    @translated
+    def liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
+        """Return those of these entries that the user likes."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
+        return {d["entry_id"] for d in self._marks.find(query, {"_id": 0, "entry_id": 1})}
+
+    @translated
+    def liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
+        """Return the entries that the user likes, the last ones first; ``at`` is when, ``seq`` 0."""
+        found = self._marks.find({"user_id": user_id, "liked_at": {"$type": "date"}}, _LIKED)
+        found = found.sort("liked_at", -1).limit(limit).hint("liked")
+        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d["liked_at"])) for d in found]
+
+    @translated
+    def tag(
+        self, user_id: int, entry: EntryKey, tags: Sequence[int], at: dt.datetime, session: Session
+    ) -> bool:
+        """Store all tags of an entry, at least one; return whether it is the first mark that keeps it.
+
+        Raises:
+            ConflictError: it was marked elsewhere at the same time; the transaction is over.
+        """
+        query = {"user_id": user_id, "entry_id": entry.id}
+        try:
+            was = self._marks.find_one_and_update(
+                query,
+                [
+                    {
+                        "$set": {
+                            "feed_id": entry.feed_id,
+                            "tags": {"$literal": list(tags)},
+                            "tagged_at": {"$ifNull": ["$tagged_at", at]},
+                        }
+                    }
+                ],
+                upsert=True,
+                session=session,
+            )
+        except DuplicateKeyError as e:
+            raise ConflictError(entry_id=entry.id) from e
+        return was is None or not ("starred_at" in was or "tags" in was)
+
+    @translated
+    def untag(self, user_id: int, entry_id: int, session: Session) -> bool:
+        """Delete all tags of an entry; return whether no mark that keeps it is left."""
+        query = {"user_id": user_id, "entry_id": entry_id}
+        alone = {**query, "starred_at": None, "liked_at": None}
+        if self._marks.delete_one(alone, session=session).deleted_count:
+            return True
+        gone = {"$unset": {"tags": "", "tagged_at": ""}}
+        was = self._marks.find_one_and_update(query, gone, session=session)
+        return was is not None and "tags" in was and "starred_at" not in was
+
+    @translated
+    def feed_of(self, user_id: int, entry_id: int) -> int | None:
+        """Return the feed of an entry that the user starred or tagged."""
+        doc = self._marks.find_one({"user_id": user_id, "entry_id": entry_id}, {"feed_id": 1})
+        return int(doc["feed_id"]) if doc else None
+
+    @translated
+    def of(self, user_id: int, entry_ids: Sequence[int], session: Session | None = None) -> dict[int, Mark]:
+        """Return the marks of those entries that have any, by entry."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
+        return {d["entry_id"]: _mark(d) for d in self._marks.find(query, _MARK, session=session)}
+
+    @translated
+    def page(
+        self, user_id: int, within: Range, *, newest_first: bool, limit: int, tag: int | None = None
+    ) -> list[EntryKey]:
+        """Return starred entries, or those with a tag, by the time of the star or first tag.
+
+        That time is ``at`` of the keys; their ``seq`` is 0.
+        """
+        step, time = (-1 if newest_first else 1), "starred_at" if tag is None else "tagged_at"
+        query: Doc = {"user_id": user_id, time: within.query().get("at") or {"$type": "date"}}
+        if tag is not None:
+            query["tags"] = tag
+        shown = _KEY if tag is None else _TAGGED
+        found = self._marks.find(query, shown).sort([(time, step), ("entry_id", step)]).limit(limit)
+        return [EntryKey(d["entry_id"], d["feed_id"], 0, millis(d[time])) for d in found]
+
+    @translated
+    def tagged(self, user_id: int, tag: int, session: Session | None = None, *, limit: int = 0) -> list[Mark]:
+        """Return all marks with a tag, or so many."""
+        found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session, limit=limit)
+        return [_mark(d) for d in found]
+
+    @translated
+    def some(self, user_id: int, limit: int, session: Session) -> list[Mark]:
+        """Return some of a user's marks that keep entries, in no order."""
+        query = {"user_id": user_id, "$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
+        found = self._marks.find(query, _MARK, limit=limit, session=session)
+        return [_mark(d) for d in found]
+
+    @translated
+    def remove(self, user_id: int, entry_ids: Sequence[int], session: Session) -> None:
+        """Delete the marks of these entries, stars and tags."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
+        self._marks.delete_many(query, session=session)
+
+    @translated
+    def add_tag(self, user_id: int, tag: int, to: int, session: Session) -> None:
+        """Give every entry that has ``tag`` another one too."""
+        self._marks.update_many(
+            {"user_id": user_id, "tags": tag}, {"$addToSet": {"tags": to}}, session=session
+        )
+
+    @translated
+    def take_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> int:
+        """Take a tag from entries that keep another one; return how many had it."""
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "tags": tag}
+        return self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session).matched_count
+
+
+def _mark(doc: Doc) -> Mark:
+    return Mark(doc["entry_id"], doc["feed_id"], "starred_at" in doc, tuple(doc.get("tags") or ()))

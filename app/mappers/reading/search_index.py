@@ -1,0 +1,164 @@
+"""What is searched: the collection ``searchables``, one document per entry with its words.
+
+    {_id: entry, feed_id, at, seq, words: ["", "sea", "t:sea", …], text: compressed}
+
+Every word is one key of the index (words, feed_id, at, _id, seq): so a word in a time of any number of
+feeds is read in one pass, without documents. The empty word stands in every entry, ``t:`` and ``a:``
+before words of title and author. ``text`` holds the words in their order, for phrases.
+
+Why not a text index: it knows no order by time, so that a page of a common word reads and sorts every
+entry that holds it, of all feeds of the server (``docs/performance.md``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from isal import isal_zlib
+from pymongo import ReplaceOne, WriteConcern
+from pymongo.collection import Collection as Table
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.mappers.reading.entry_keys import Range, millis, moment
+from app.models.reading.entry import EntryKey
+from app.models.reading.search import Searchable, Term, Where
+from app.models.reading.tokenizer import words
+
+INDEX = "words"
+#: Before words of one field.
+MARKS = {Where.ANY: "", Where.TITLE: "t:", Where.AUTHOR: "a:"}
+_KEY = {"_id": 1, "feed_id": 1, "seq": 1, "at": 1}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """One pass over the index.
+
+    Attributes:
+        word: the one that is walked, with its mark.
+        others, without: words that must be there too, and that must not.
+        phrases: terms of several words, that must and that must not be there.
+    """
+
+    word: str
+    feed_ids: Sequence[int]
+    within: Range
+    others: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    phrases: tuple[Term, ...] = ()
+    no_phrases: tuple[Term, ...] = ()
+
+    @property
+    def walked(self) -> Doc:
+        """What the index alone answers."""
+        return {"words": self.word, "feed_id": {"$in": list(self.feed_ids)}, **self.within.query()}
+
+    @property
+    def checked(self) -> Doc:
+        """What only the documents answer."""
+        words: Doc = {"$all": [self.word, *self.others]}
+        if self.without:
+            words["$nin"] = list(self.without)
+        return {**self.walked, "words": words}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to look at in documents."""
+        return not (self.others or self.without or self.phrases or self.no_phrases)
+
+    def fits(self, doc: Doc) -> bool:
+        """Return whether a document's phrases are as asked."""
+        if not (self.phrases or self.no_phrases):
+            return True
+        text = isal_zlib.decompress(doc["text"]).decode()
+        return all(_stands(term, text) for term in self.phrases) and not any(
+            _stands(term, text) for term in self.no_phrases
+        )
+
+
+class SearchableMapper:
+    """:class:`Searchable` → document → :class:`EntryKey`. Every query carries ``feed_id``.
+
+    Args:
+        words_most: different words kept of one entry.
+    """
+
+    def __init__(self, database: Database[Doc], *, words_most: int) -> None:
+        # Losing a write costs nothing: that an entry is indexed is noted later, and durably.
+        self._table: Table[Doc] = database.get_collection("searchables", write_concern=WriteConcern(w=1))
+        self._most = words_most
+
+    @translated
+    def put(self, entries: Sequence[Searchable]) -> None:
+        """Store entries, in place of what was stored of them."""
+        writes = [ReplaceOne({"_id": e.id, "feed_id": e.feed_id}, self._doc(e), upsert=True) for e in entries]
+        if writes:
+            # A share that went to the other feed of its sharer may have left what was known of it there.
+            ids, feeds = [e.id for e in entries], list({e.feed_id for e in entries})
+            self._table.delete_many({"_id": {"$in": ids}, "feed_id": {"$nin": feeds}})
+            self._table.bulk_write(writes, ordered=False)
+
+    def _doc(self, entry: Searchable) -> Doc:
+        title, author, body = words(entry.title), words(entry.author), words(entry.text)
+        marked = [*(f"t:{w}" for w in title), *(f"a:{w}" for w in author)]
+        kept = list(dict.fromkeys(["", *marked, *title, *author, *body]))[: self._most]
+        text = f" {' '.join(title)} \n {' '.join(author)} \n {' '.join(body)} "
+        return {
+            "_id": entry.id,
+            "feed_id": entry.feed_id,
+            "at": moment(entry.at),
+            "seq": entry.seq,
+            "words": kept,
+            "text": isal_zlib.compress(text.encode(), 0),
+        }
+
+    @translated
+    def remove(self, feed_id: int, below: int, keep: Collection[int]) -> int:
+        """Delete a feed's documents with lower numbers."""
+        query: Doc = {"feed_id": feed_id, "seq": {"$lt": below}}
+        if keep:
+            query["_id"] = {"$nin": list(keep)}
+        return self._table.delete_many(query).deleted_count
+
+    @translated
+    def drop(self, feed_id: int, entry_id: int) -> None:
+        """Delete what is known of an entry that was taken back."""
+        self._table.delete_one({"feed_id": feed_id, "_id": entry_id})
+
+    @translated
+    def count(self, look: Look, most: int) -> int:
+        """Return how many entries hold a word, counted up to ``most``; from the index alone."""
+        return self._table.count_documents(look.walked, limit=most, hint=INDEX)
+
+    @translated
+    def find(self, look: Look, most: int) -> tuple[list[EntryKey], int]:
+        """Look at up to ``most`` entries that hold the word, and return the keys of those that are as asked.
+
+        Returns:
+            The keys, in no order, and how many were looked at: ``most`` means that there may be more.
+        """
+        docs = list(self._table.find(look.walked, _KEY, limit=most, batch_size=most).hint(INDEX))
+        if look.is_plain or not docs:
+            return [_key(d) for d in docs], len(docs)
+        return self.among([d["_id"] for d in docs], look), len(docs)
+
+    @translated
+    def among(self, ids: Sequence[int], look: Look) -> list[EntryKey]:
+        """Return the keys of those of these entries that are as asked."""
+        shown = {**_KEY, "text": 1} if look.phrases or look.no_phrases else _KEY
+        docs = self._table.find({**look.checked, "_id": {"$in": list(ids)}}, shown)
+        return [_key(d) for d in docs.hint("_id_") if look.fits(d)]
+
+
+def _stands(term: Term, text: str) -> bool:
+    phrase = f" {' '.join(term.words)} "
+    if term.where is Where.ANY:
+        return phrase in text
+    return phrase in text.split("\n", 2)[0 if term.where is Where.TITLE else 1]
+
+
+def _key(doc: Doc) -> EntryKey:
+    return EntryKey(doc["_id"], doc["feed_id"], doc["seq"], millis(doc["at"]))

@@ -1,0 +1,155 @@
+"""Copies of read states that live for a day: stream snapshots and undos of mass actions."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
+
+from pymongo import WriteConcern
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.mappers.reading import read_state_packing
+from app.models.reading.history import ActionKind, HistoryPlace, MassAction
+from app.models.reading.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
+from app.models.subscriptions.subscription import ReadState
+
+
+class SnapshotMapper:
+    """Document ↔ :class:`Snapshot`. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        # Losing one costs a reload, so it does not wait for the journal.
+        self._snapshots: Collection[Doc] = database.get_collection(
+            "snapshots", write_concern=WriteConcern(w=1)
+        )
+
+    @translated
+    def add(self, snapshot: Snapshot, expires: dt.datetime) -> None:
+        """Keep a snapshot until ``expires``."""
+        self._snapshots.insert_one(
+            {
+                "token": snapshot.token,
+                "user_id": snapshot.user_id,
+                "stream": str(snapshot.ref),
+                "sort": snapshot.sort.value,
+                "show": snapshot.show.value,
+                "at": snapshot.at,
+                "expires": expires,
+                **read_state_packing.pack(snapshot.feeds.values()),
+            }
+        )
+
+    @translated
+    def get(self, user_id: int, token: str, now: dt.datetime) -> Snapshot | None:
+        """Return a user's snapshot that has not expired."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        doc = self._snapshots.find_one(query)
+        return _snapshot(doc) if doc else None
+
+    @translated
+    def lasts(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]] | None:
+        """Return the stream of a snapshot and its feeds' last numbers, without their read states."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        doc = self._snapshots.find_one(query, {"stream": 1, "rows": 1})
+        if doc is None:
+            return None
+        return StreamRef.parse(doc["stream"]), read_state_packing.lasts(doc["rows"])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Undo:
+    """The read states that a mass action replaced, by feed, with the mass action before it."""
+
+    token: str
+    user_id: int
+    before: Mapping[int, tuple[ReadState, str | None]]
+
+
+class UndoMapper:
+    """Documents ↔ :class:`Undo`. Every query carries ``user_id``.
+
+    An undo is written before its action, in one document; feeds whose state changed before it could be
+    replaced get a further one, and of a feed's states the last written counts.
+    """
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._undos: Collection[Doc] = database["undos"]
+
+    @translated
+    def add(self, undo: Undo, expires: dt.datetime) -> None:
+        """Keep states until ``expires``."""
+        masses = sorted({mass for _, mass in undo.before.values() if mass is not None})
+        places = {mass: place for place, mass in enumerate(masses, 1)}
+        # The mass action before is packed as its place in ``masses``, in a column that is free here.
+        packed = read_state_packing.pack(
+            SourceFeed(f, places.get(mass or "", 0), 0, 0, state, 0)
+            for f, (state, mass) in undo.before.items()
+        )
+        doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}
+        self._undos.insert_one(doc)
+
+    @translated
+    def get(self, user_id: int, token: str, now: dt.datetime) -> Undo | None:
+        """Return a user's undo that has not expired."""
+        before: dict[int, tuple[ReadState, str | None]] = {}
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "rows": {"$exists": True}}
+        docs = list(self._undos.find(query).sort("_id"))
+        for doc in docs:
+            masses = [None, *doc["masses"]]
+            before.update({f.feed_id: (f.state, masses[f.first_seq]) for f in read_state_packing.unpack(doc)})
+        return Undo(token, user_id, before) if docs else None
+
+    @translated
+    def add_found(
+        self, user_id: int, token: str, seqs: Mapping[int, Sequence[int]], expires: dt.datetime
+    ) -> None:
+        """Keep single entries, by feed, that an action marked as read."""
+        found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
+        self._undos.insert_one({"token": token, "user_id": user_id, "expires": expires, "found": found})
+
+    @translated
+    def found(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
+        """Return what :meth:`add_found` kept, empty when the token is of another kind."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        doc = self._undos.find_one(query, {"found": 1}) or {}
+        return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
+
+    @translated
+    def note(self, user_id: int, token: str, action: MassAction) -> None:
+        """Say of a kept undo what was done: it is in the history from now on."""
+        said = {**dataclasses.asdict(action), "kind": action.kind.value}
+        self._undos.update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
+
+    @translated
+    def actions(
+        self, user_id: int, now: dt.datetime, limit: int, after: HistoryPlace | None
+    ) -> list[MassAction]:
+        """Return what a user did to many entries at once, the newest first; ``after``: the one before."""
+        query: Doc = {"user_id": user_id, "expires": {"$gt": now}, "action": {"$exists": True}}
+        if after is not None:
+            same = {"action.at": after.at, "token": {"$lt": after.token}}
+            query["$or"] = [{"action.at": {"$lt": after.at}}, same]
+        found = self._undos.find(query, {"_id": 0, "action": 1})
+        said = [doc["action"] for doc in found.sort([("action.at", -1), ("token", -1)]).limit(limit)]
+        return [MassAction(**{**one, "kind": ActionKind(one["kind"])}) for one in said]
+
+    @translated
+    def remove(self, user_id: int, token: str) -> None:
+        """Delete an undo."""
+        self._undos.delete_many({"user_id": user_id, "token": token})
+
+
+def _snapshot(doc: Doc) -> Snapshot:
+    return Snapshot(
+        token=doc["token"],
+        user_id=doc["user_id"],
+        ref=StreamRef.parse(doc["stream"]),
+        sort=Sort(doc["sort"]),
+        at=doc["at"],
+        feeds={f.feed_id: f for f in read_state_packing.unpack(doc)},
+        show=Show(doc.get("show", Show.ALL)),
+    )

@@ -1,0 +1,43 @@
+"""How people look at their streams: the collection ``streamviews``, one document per user and stream."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.models.reading.stream import StreamRef
+from app.models.reading.stream_view import FIELDS
+
+
+class StreamViewMapper:
+    """Document ↔ what differs from the person's settings. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._views: Collection[Doc] = database["streamviews"]
+
+    @translated
+    def get(self, user_id: int, ref: StreamRef) -> Mapping[str, str]:
+        """Return what is kept of a stream."""
+        found = self._views.find_one({"user_id": user_id, "stream": str(ref)}) or {}
+        return {name: found[name] for name in FIELDS if name in found}
+
+    @translated
+    def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:
+        """Keep changes; return whether the stream is one more."""
+        result = self._views.update_one(
+            {"user_id": user_id, "stream": str(ref)}, {"$set": {**changes, "at": now}}, upsert=True
+        )
+        return result.upserted_id is not None
+
+    @translated
+    def trim(self, user_id: int, most: int) -> None:
+        """Forget what was changed longest ago, above ``most`` streams."""
+        old = self._views.find({"user_id": user_id}, {"_id": 0, "stream": 1}).sort("at", -1).skip(most)
+        streams = [doc["stream"] for doc in old]
+        if streams:
+            self._views.delete_many({"user_id": user_id, "stream": {"$in": streams}})

@@ -1,0 +1,220 @@
+"""Subscribers of our own hub: the collection ``hubsubs``, and ``hub_at`` of the feeds of what people share.
+
+    {_id, user_id, feed_id, topic, callback, host, expires, secret?, since?, failures?, ask?, verify_at?,
+     owed?, push_at?, heard?}
+
+A share writes ``hub_at`` and nothing here. Whoever pushes first lets all subscribers of the stream be owed
+that change, then takes ``hub_at`` away; from then on each row says what it was not told. So a crash at any
+point leaves somebody a push twice, and nobody without.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+
+from bson.int64 import Int64
+from pymongo import ASCENDING, DeleteOne, UpdateOne
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo import ids
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, is_duplicate
+from app.models.feeds.websub import Mode
+from app.models.sharing.hub import HubAsk, Subscriber
+
+_NAMES = ("user_id", "feed_id", "topic", "callback", "expires", "secret", "since", "owed")
+_ALL = (*_NAMES, "failures", "heard")
+#: Rows looked at for streams that are owed.
+_LOOK = 10
+
+
+class HubMapper:
+    """Document ↔ :class:`Subscriber`. Fields that are None are not there."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._rows: Collection[Doc] = database["hubsubs"]
+        self._feeds: Collection[Doc] = database["feeds"]
+
+    # -- subscribing
+
+    @translated
+    def find(self, topic: str, callback: str) -> Subscriber | None:
+        """Return the subscription of a callback to a topic, also one that is not confirmed."""
+        return _read(self._rows.find_one({"topic": topic, "callback": callback}))
+
+    @translated
+    def get(self, sub_id: int) -> Subscriber | None:
+        """Return a subscription by id."""
+        return _read(self._rows.find_one({"_id": sub_id}))
+
+    @translated
+    def count(self, feed_id: int, host: str, most: tuple[int, int]) -> tuple[int, int]:
+        """Return how many subscriptions a stream has, and a host, each counted up to its ``most``."""
+        of_feed = self._rows.count_documents({"feed_id": feed_id}, limit=most[0], hint="feed_push")
+        return of_feed, self._rows.count_documents({"host": host}, limit=most[1], hint="host")
+
+    @translated
+    def ask(self, new: Subscriber, host: str, ask: HubAsk) -> int:
+        """Note what a callback is to be asked, in the place of what it was to be asked before.
+
+        Args:
+            new: how it begins where there is none yet. Of an older one the rest stays as it is.
+
+        Returns:
+            The id of the subscription.
+        """
+        begun: Doc = {"user_id": Int64(new.user_id), "feed_id": Int64(new.feed_id), "host": host}
+        begun["expires"] = new.expires
+        key = {"topic": new.topic, "callback": new.callback}
+        change = {"ask": {**ask._asdict(), "mode": ask.mode.value}, "verify_at": ask.at}
+        while True:
+            fresh = {"_id": Int64(ids.take()), **begun}
+            try:
+                doc = self._rows.find_one_and_update(
+                    key, {"$set": change, "$setOnInsert": fresh}, upsert=True, return_document=True
+                )
+                return int((doc or fresh)["_id"])
+            except DuplicateKeyError as e:
+                if not is_duplicate(e, "_id") and not is_duplicate(e, "topic"):
+                    raise
+
+    @translated
+    def due(self, now: dt.datetime, limit: int) -> list[int]:
+        """Return ids of subscriptions whose callbacks are to be asked, the longest due first."""
+        found = self._rows.find({"verify_at": {"$lte": now}}, {"_id": 1}).sort("verify_at", ASCENDING)
+        return [d["_id"] for d in found.limit(limit)]
+
+    @translated
+    def claim(self, sub_id: int, at: dt.datetime, now: dt.datetime, until: dt.datetime) -> bool:
+        """Take a request whose callback is to be asked now, due again at ``until``; False: another has."""
+        query = {"_id": sub_id, "ask.at": at, "verify_at": {"$lte": now}}
+        return self._rows.update_one(query, {"$set": {"verify_at": until}}).matched_count == 1
+
+    @translated
+    def put_off(self, sub_id: int, at: dt.datetime, until: dt.datetime, failures: int) -> None:
+        """Let a callback be asked (again) then; ``at`` names the request that this is about."""
+        change = {"verify_at": until, "ask.failures": failures}
+        self._rows.update_one({"_id": sub_id, "ask.at": at}, {"$set": change})
+
+    @translated
+    def confirm(self, sub_id: int, ask: HubAsk, heard: bytes, now: dt.datetime, until: dt.datetime) -> bool:
+        """Note that a callback has confirmed a request; False: there is a newer one.
+
+        Args:
+            heard: hash of what is served at this moment.
+        """
+        change: Doc = {"$set": {"expires": until, "heard": heard}, "$min": {"since": now}}
+        gone = {"ask": "", "verify_at": "", "failures": ""}
+        if ask.secret:
+            change["$set"]["secret"] = ask.secret
+        else:
+            gone["secret"] = ""
+        done = self._rows.update_one({"_id": sub_id, "ask.at": ask.at}, {**change, "$unset": gone})
+        return done.matched_count == 1
+
+    @translated
+    def refuse(self, sub_id: int, at: dt.datetime) -> None:
+        """Forget a request that was not confirmed; a subscription from before it stays."""
+        if not self._rows.delete_one({"_id": sub_id, "ask.at": at, "since": None}).deleted_count:
+            self._rows.update_one({"_id": sub_id, "ask.at": at}, {"$unset": {"ask": "", "verify_at": ""}})
+
+    @translated
+    def remove(self, sub_ids: Sequence[int]) -> None:
+        """Delete subscriptions."""
+        self._rows.delete_many({"_id": {"$in": list(sub_ids)}})
+
+    # -- what is owed
+
+    @translated
+    def has_subscribers(self, feed_id: int) -> bool:
+        """Return whether anybody subscribes to a stream."""
+        return self._rows.find_one({"feed_id": feed_id}, {"_id": 1}) is not None
+
+    @translated
+    def forgive(self, feed_id: int) -> None:
+        """Note that nobody is to hear of what changed in a stream."""
+        self._feeds.update_one({"_id": feed_id}, {"$unset": {"hub_at": ""}})
+
+    @translated
+    def owed(self, now: dt.datetime, limit: int) -> list[int]:
+        """Return streams of which somebody is to be told, the longest waiting first."""
+        changed = self._feeds.find({"hub_at": {"$exists": True}}, {"_id": 1}).sort("hub_at", ASCENDING)
+        found = [d["_id"] for d in changed.limit(limit)]
+        waiting = self._rows.find({"push_at": {"$lte": now}}, {"feed_id": 1}).sort("push_at", ASCENDING)
+        found += [d["feed_id"] for d in waiting.limit(_LOOK * limit)]
+        return list(dict.fromkeys(found))[:limit]
+
+    @translated
+    def spread(self, feed_id: int, now: dt.datetime) -> None:
+        """Let all subscribers of a stream be owed what changed in it, if anything did.
+
+        Those who wait for another try go on waiting for it.
+        """
+        feed = self._feeds.find_one({"_id": feed_id}, {"hub_at": 1}) or {}
+        changed = feed.get("hub_at")
+        if changed is None:
+            return
+        owed = {"owed": changed, "push_at": {"$ifNull": ["$push_at", now]}}
+        self._rows.update_many({"feed_id": feed_id, "since": {"$ne": None}}, [{"$set": owed}])
+        self._feeds.update_one({"_id": feed_id, "hub_at": changed}, {"$unset": {"hub_at": ""}})
+
+    @translated
+    def take(self, feed_id: int, now: dt.datetime, until: dt.datetime, limit: int) -> list[Subscriber]:
+        """Take subscribers of a stream that are to be told now; they are due again at ``until``.
+
+        Those who failed before come last: they may fail slowly, and hold nobody up.
+        """
+        query = {"feed_id": feed_id, "push_at": {"$lte": now}}
+        self._rows.delete_many({**query, "expires": {"$lte": now}})
+        taken: list[Subscriber] = []
+        for failed in (False, True):
+            if left := limit - len(taken):
+                found = self._rows.find({**query, "failures": {"$exists": failed}})
+                taken += [each for d in found.sort("push_at", ASCENDING).limit(left) if (each := _read(d))]
+        if taken:
+            self._rows.update_many({"_id": {"$in": [t.id for t in taken]}}, {"$set": {"push_at": until}})
+        return taken
+
+    @translated
+    def rest(self, feed_id: int, hosts: Sequence[str], now: dt.datetime, until: dt.datetime) -> None:
+        """Let subscribers of a stream that are due wait whose callbacks are on these hosts."""
+        due = {"feed_id": feed_id, "push_at": {"$lte": now}, "host": {"$in": list(hosts)}}
+        self._rows.update_many(due, {"$set": {"push_at": until}})
+
+    @translated
+    def end(
+        self,
+        told: Iterable[tuple[Subscriber, bytes]],
+        later: Mapping[int, tuple[int, dt.datetime]],
+        gone: Iterable[int],
+        now: dt.datetime,
+    ) -> None:
+        """Note how pushes ended.
+
+        Args:
+            told: who got it, with its hash. One who was owed something newer meanwhile is due at once.
+            later: by id, the failures of who did not, and when to try again.
+            gone: ids of those that are dropped.
+        """
+        newer = {"failures": 0, "push_at": now}
+        operations: list[UpdateOne | DeleteOne] = []
+        for each, heard in told:
+            done: Doc = {"$set": {"heard": heard}, "$unset": {"owed": "", "push_at": "", "failures": ""}}
+            operations.append(UpdateOne({"_id": each.id, "owed": {"$ne": each.owed}}, {"$set": newer}))
+            operations.append(UpdateOne({"_id": each.id, "owed": each.owed}, done))
+        for sub_id, (failures, at) in later.items():
+            operations.append(UpdateOne({"_id": sub_id}, {"$set": {"failures": failures, "push_at": at}}))
+        operations += [DeleteOne({"_id": sub_id}) for sub_id in gone]
+        if operations:
+            self._rows.bulk_write(operations)
+
+
+def _read(doc: Doc | None) -> Subscriber | None:
+    if doc is None:
+        return None
+    ask = doc.get("ask")
+    asked = HubAsk(**{**ask, "mode": Mode(ask["mode"])}) if ask else None
+    return Subscriber(id=doc["_id"], ask=asked, **{name: doc[name] for name in _ALL if name in doc})

@@ -1,0 +1,279 @@
+"""Shares: the collection ``shares``. Queries for a chain carry ``of``, its shard key; others name ids.
+
+    {_id, of, of_feed, user_id, feed_id, seq, left?, at, path, note, audience, stream?, edited?, live?,
+     removed?, stars?}
+
+``stream`` is the audience of its sharer's whole stream where that is not everybody: so what may be counted is
+known without his profile.
+
+``path`` holds the ids of the shares on the way from the root to this one, itself last, 14 hexadecimal digits
+each. Sorted as text that is the order of a nested list, older branches first, and all that lies below a
+share is one range: so a tree of any size is read in pages, by one index. (Binary values would be sorted by
+their length first.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+
+from bson.int64 import Int64
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ConflictError, ExistsError
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import BATCH, Doc, Session, each, is_duplicate
+from app.models.sharing.sharing import Audience, Origin, Share
+
+#: Digits of an id in a path: 53 bits.
+WIDTH = 14
+
+
+_PUBLIC: Doc = {"audience": Audience.PUBLIC.value, "stream": None}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sight:
+    """What of a chain a viewer may see, as far as shares tell by themselves.
+
+    Attributes:
+        user_id: of the viewer, None: a stranger. feed_ids: of those he follows.
+        without: people who block him, or whom he blocks.
+    """
+
+    user_id: int | None = None
+    feed_ids: Sequence[int] = ()
+    without: Sequence[int] = ()
+
+    def query(self) -> Doc:
+        seen: list[Doc] = [_PUBLIC]
+        if self.feed_ids:
+            nobody = {"$ne": Audience.PRIVATE.value}
+            seen.append({"audience": nobody, "stream": nobody, "feed_id": {"$in": list(self.feed_ids)}})
+        if self.user_id is not None:
+            seen.append({"user_id": self.user_id})
+        query: Doc = {"live": True, "$or": seen}
+        return {**query, "user_id": {"$nin": list(self.without)}} if self.without else query
+
+
+class ShareMapper:
+    """Document ↔ :class:`Share`."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._shares: Collection[Doc] = database["shares"]
+
+    @translated
+    def add(self, share: Share, stream: Audience, session: Session) -> int:
+        """Store a share; return how many stars its entry had when it was taken back, 0 if it is new.
+
+        Args:
+            stream: for whom its sharer's whole stream is.
+
+        Raises:
+            ExistsError: this person shares this entry already; the transaction is over.
+            ConflictError: the id is taken; the transaction is over.
+        """
+        doc = share_doc(share)
+        if stream is not Audience.PUBLIC:
+            doc["stream"] = stream.value
+        try:
+            # A share that is brought back has left its document behind, for those that came after it.
+            was = self._shares.find_one_and_delete({"_id": share.id, "live": None}, session=session)
+            self._shares.insert_one(doc, session=session)
+        except DuplicateKeyError as e:
+            if is_duplicate(e, "user_id"):
+                raise ExistsError("You shared this already.", entry_id=share.of.entry_id) from e
+            raise ConflictError(share_id=share.id) from e
+        return int((was or {}).get("stars", 0))
+
+    @translated
+    def get(self, share_id: int, session: Session | None = None) -> Share | None:
+        """Return a share, also one that was taken back."""
+        doc = self._shares.find_one({"_id": share_id}, session=session)
+        return share_of(doc) if doc else None
+
+    @translated
+    def some(self, share_ids: Sequence[int]) -> dict[int, Share]:
+        """Return those of these shares that there are, by id."""
+        return {d["_id"]: share_of(d) for d in self._shares.find({"_id": {"$in": list(share_ids)}})}
+
+    @translated
+    def mine(self, user_id: int, origins: Sequence[int]) -> dict[int, Share]:
+        """Return a person's own shares of these entries, by the entry."""
+        query = {"user_id": user_id, "of": {"$in": list(origins)}, "live": True}
+        return {d["of"]: share_of(d) for d in self._shares.find(query)}
+
+    @translated
+    def among(self, origins: Sequence[int], feed_ids: Sequence[int]) -> list[Share]:
+        """Return the shares of these entries in these feeds, the oldest first."""
+        query = {"of": {"$in": list(origins)}, "feed_id": {"$in": list(feed_ids)}, "live": True}
+        found = self._shares.find(query, batch_size=BATCH).hint("of_feed")
+        return sorted((share_of(d) for d in found), key=lambda s: s.id)
+
+    @translated
+    def edit(
+        self, share_id: int, user_id: int, note: str, audience: Audience, now: dt.datetime, session: Session
+    ) -> tuple[Share, Share] | None:
+        """Change what somebody wrote to his share, and who sees it.
+
+        Returns:
+            The share as it was and as it is, None: he has no such share.
+        """
+        query = {"_id": share_id, "user_id": user_id, "live": True}
+        was = self._shares.find_one(query, session=session)
+        if was is None:
+            return None
+        changes: Doc = {"note": note, "audience": audience.value}
+        if was["note"] != note:
+            changes["edited"] = now
+        self._shares.update_one(query, {"$set": changes}, session=session)
+        return share_of(was), share_of({**was, **changes})
+
+    @translated
+    def remove(self, share_id: int, user_id: int, now: dt.datetime, session: Session) -> Share | None:
+        """Take a share back and return it as it was; its place in chains stays. None: there is none."""
+        query = {"_id": share_id, "user_id": user_id, "live": True}
+        gone = {"$set": {"removed": now, "note": ""}, "$unset": {"live": "", "edited": ""}}
+        doc = self._shares.find_one_and_update(query, gone, session=session)
+        return share_of(doc) if doc else None
+
+    @translated
+    def chain(self, of: int, sight: Sight, after: str, limit: int) -> list[tuple[Share, str]]:
+        """Return shares of a root that may be seen, each with its path, in the order of a nested list."""
+        query = {"of": of, **sight.query()}
+        if after:
+            query["path"] = {"$gt": after}
+        found = self._shares.find(query).sort("path").limit(limit).hint("chain")
+        return [(share_of(d), d["path"]) for d in found]
+
+    @translated
+    def last(self, of: int, limit: int) -> list[Share]:
+        """Return the last shares of a root that are for everybody, the last one first."""
+        query = {"of": of, "live": True, **_PUBLIC}
+        return [share_of(d) for d in self._shares.find(query).hint("of_last").sort("_id", -1).limit(limit)]
+
+    @translated
+    def count(self, of: int, sight: Sight, most: int) -> int:
+        """Return how many shares of a root may be seen, counted up to ``most``."""
+        return self._shares.count_documents({"of": of, **sight.query()}, limit=most, hint="chain")
+
+    @translated
+    def stream(
+        self, user_id: int, audiences: Sequence[Audience], before: int | None, limit: int
+    ) -> list[Share]:
+        """Return a person's live shares for one of these audiences, the newest first.
+
+        Args:
+            before: the share after which it goes on.
+        """
+        query = stream_query(user_id, audiences)
+        if before is not None:
+            query["_id"] = {"$lt": before}
+        found = self._shares.find(query).sort("_id", -1).limit(limit).hint("user_stream")
+        return [share_of(d) for d in found] if audiences else []
+
+    @translated
+    def count_stream(self, user_id: int, audiences: Sequence[Audience], most: int) -> int:
+        """Return how many live shares for one of these audiences a person has, up to ``most``."""
+        if not audiences:
+            return 0
+        return self._shares.count_documents(stream_query(user_id, audiences), limit=most, hint="user_stream")
+
+    @translated
+    def below(self, shares: Sequence[Share], limit: int) -> dict[int, list[Share]]:
+        """Return live shares for everybody that came of each of these, by whatever way, up to ``limit``."""
+        parts: list[list[Doc]] = []
+        for share in shares:
+            mark = {"$set": {"below": share.id}}
+            parts.append([{"$match": {**_within(share), "live": True, **_PUBLIC}}, {"$limit": limit}, mark])
+        found: dict[int, list[Share]] = {share.id: [] for share in shares}
+        for doc in each(self._shares, parts, hint="chain"):
+            found[doc["below"]].append(share_of(doc))
+        return found
+
+    @translated
+    def from_here(self, share: Share, limit: int) -> list[Share]:
+        """Return live shares that came of this one, by whatever way and for whomever, up to ``limit``."""
+        found = self._shares.find({**_within(share), "live": True}).sort("path", -1).limit(limit)
+        return [share_of(d) for d in found.hint("chain")]
+
+    @translated
+    def narrow(self, user_id: int, stream: Audience) -> None:
+        """Note for whom a person's whole stream is."""
+        public = stream is Audience.PUBLIC
+        update = {"$unset": {"stream": ""}} if public else {"$set": {"stream": stream.value}}
+        self._shares.update_many({"user_id": user_id, "live": True}, update, hint="user_of")
+
+    @translated
+    def of_user(self, user_id: int, limit: int) -> list[Share]:
+        """Return some live shares of a person."""
+        found = self._shares.find({"user_id": user_id, "live": True}).hint("user_of").limit(limit)
+        return [share_of(d) for d in found]
+
+    @translated
+    def ids_of(self, user_id: int) -> list[int]:
+        """Return all shares of a person, also those that he took back."""
+        return [d["_id"] for d in self._shares.find({"user_id": user_id}, {"_id": 1})]
+
+
+def stream_query(user_id: int, audiences: Sequence[Audience]) -> Doc:
+    """Return which shares of a person are for one of these audiences."""
+    return {"user_id": user_id, "live": True, "audience": {"$in": [a.value for a in audiences]}}
+
+
+def _within(share: Share) -> Doc:
+    """Return which shares came of this one."""
+    path = packed((*share.path, share.id))
+    # Digits follow in all that lies below it, and "g" comes after the last of them.
+    return {"of": share.of.entry_id, "path": {"$gt": path, "$lt": path + "g"}}
+
+
+def packed(ids: Sequence[int]) -> str:
+    """Return ids as the store keeps a path."""
+    return "".join(f"{i:0{WIDTH}x}" for i in ids)
+
+
+def unpacked(path: str) -> tuple[int, ...]:
+    """Return the ids of a path."""
+    return tuple(int(path[i : i + WIDTH], 16) for i in range(0, len(path), WIDTH))
+
+
+def share_doc(share: Share) -> Doc:
+    """Return the document of a live share."""
+    doc: Doc = {
+        "_id": Int64(share.id),
+        "of": Int64(share.of.entry_id),
+        "of_feed": Int64(share.of.feed_id),
+        "user_id": Int64(share.user_id),
+        "feed_id": Int64(share.feed_id),
+        "seq": Int64(share.seq),
+        "at": share.at,
+        "path": packed((*share.path, share.id)),
+        "note": share.note,
+        "audience": share.audience.value,
+        "live": True,
+    }
+    if share.left:
+        doc["left"] = Int64(share.left)
+    return {**doc, "edited": share.edited} if share.edited else doc
+
+
+def share_of(doc: Doc) -> Share:
+    """Return the share of a document."""
+    return Share(
+        id=doc["_id"],
+        of=Origin(doc["of"], doc["of_feed"]),
+        user_id=doc["user_id"],
+        feed_id=doc["feed_id"],
+        seq=doc["seq"],
+        at=doc["at"],
+        path=unpacked(doc["path"])[:-1],
+        note=doc["note"],
+        audience=Audience(doc["audience"]),
+        edited=doc.get("edited"),
+        live=doc.get("live", False),
+        left=doc.get("left", 0),
+    )

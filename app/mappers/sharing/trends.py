@@ -1,0 +1,74 @@
+"""What is shared much at the moment: the collection ``trends``, one document per shared entry.
+
+    {_id: root entry, of_feed, score, at}
+
+Each public share weighs 2^(t / H) at the time t of its making, H being the half-life, so that shares need
+not be weighed anew as they grow old: their order stays right for ever. ``score`` is the binary logarithm of
+the sum, which one update moves when a share comes or goes. (The sum itself would leave the range of a double
+after a thousand half-lives.)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from bson.int64 import Int64
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.clock import UTC
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session
+from app.models.sharing.sharing import Origin
+
+_EPOCH = dt.datetime(2026, 1, 1, tzinfo=UTC)
+#: Of a root that nobody shares any more, or hardly: what rounding leaves of a share is less than this part.
+_NOTHING = 1e-6
+
+
+class TrendMapper:
+    """Moves scores and reads the highest.
+
+    Args:
+        half_life: after so long a share weighs half as much beside a new one.
+    """
+
+    def __init__(self, database: Database[Doc], half_life: dt.timedelta) -> None:
+        self._trends: Collection[Doc] = database["trends"]
+        self._half_life = half_life
+
+    @translated
+    def add(self, of: Origin, at: dt.datetime, expires: dt.datetime, session: Session) -> None:
+        """Count a share that was made at this time."""
+        weight = self._weight(at)
+        known = {"$ifNull": ["$score", None]}
+        high, low = {"$max": ["$score", weight]}, {"$min": ["$score", weight]}
+        both = {"$add": [high, _log(1, {"$pow": [2, {"$subtract": [low, high]}]})]}
+        changes = {
+            "of_feed": Int64(of.feed_id),
+            "score": {"$cond": [{"$eq": [known, None]}, weight, both]},
+            "expires": {"$max": ["$expires", expires]},
+        }
+        self._trends.update_one({"_id": of.entry_id}, [{"$set": changes}], upsert=True, session=session)
+
+    @translated
+    def remove(self, of: Origin, at: dt.datetime, session: Session) -> None:
+        """Count a share no longer."""
+        part = {"$pow": [2, {"$subtract": [self._weight(at), "$score"]}]}
+        rest: Doc = {"$subtract": [1, part]}
+        less = {"$add": ["$score", {"$log": [{"$max": [rest, _NOTHING]}, 2]}]}
+        self._trends.update_one({"_id": of.entry_id}, [{"$set": {"score": less}}], session=session)
+
+    def _weight(self, at: dt.datetime) -> float:
+        return (at - _EPOCH) / self._half_life
+
+    @translated
+    def top(self, limit: int, now: dt.datetime) -> list[Origin]:
+        """Return what is shared most, the first first."""
+        found = self._trends.find({"expires": {"$gt": now}}, {"of_feed": 1}).sort("score", -1)
+        return [Origin(d["_id"], d["of_feed"]) for d in found.hint("score").limit(limit)]
+
+
+def _log(one: float, more: Any) -> Doc:
+    return {"$log": [{"$add": [one, more]}, 2]}

@@ -1,0 +1,3 @@
+"""MongoDB access for subscriptions: folders, order, read states and undo."""
+
+from __future__ import annotations

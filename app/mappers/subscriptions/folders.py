@@ -1,0 +1,101 @@
+"""Folders: the collection ``folders``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymongo import UpdateOne
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo import ids
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session
+from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.sort_key import rank
+
+
+class FolderMapper:
+    """Document ↔ :class:`Folder`. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._folders: Collection[Doc] = database["folders"]
+
+    @translated
+    def add(self, user_id: int, name: str, parent: int | None) -> Folder:
+        """Store a new folder."""
+        while True:
+            doc: Doc = {"_id": ids.take(), "user_id": user_id, "name": name, "parent": parent, "order": ""}
+            try:
+                self._folders.insert_one(doc)
+                return _folder(doc)
+            except DuplicateKeyError:
+                continue  # only _id is unique here; the next id is free
+
+    @translated
+    def of_user(self, user_id: int, session: Session | None = None) -> list[Folder]:
+        """Return a user's folders in their order."""
+        found = [_folder(d) for d in self._folders.find({"user_id": user_id}, session=session)]
+        return sorted(found, key=lambda f: rank(f.order, f.name, f.id))
+
+    @translated
+    def edit(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
+        """Set name, parent or order; False: the user has no such folder."""
+        query = {"_id": folder_id, "user_id": user_id}
+        return bool(self._folders.update_one(query, {"$set": changes}).matched_count)
+
+    @translated
+    def move(
+        self, user_id: int, folder_id: int, parent: int | None, touched: Sequence[int], session: Session
+    ) -> None:
+        """Move a folder, and touch others, so that of two moves that depend on each other one comes first."""
+        self._folders.update_one(
+            {"_id": folder_id, "user_id": user_id}, {"$set": {"parent": parent}}, session=session
+        )
+        query = {"_id": {"$in": list(touched)}, "user_id": user_id}
+        self._folders.update_many(query, {"$inc": {"moves": 1}}, session=session)
+
+    @translated
+    def reorder(self, user_id: int, moves: Sequence[tuple[int, str, str]]) -> None:
+        """Give folders (folder, its place, the new one); one that was moved meanwhile stays."""
+        self._folders.bulk_write(
+            [
+                UpdateOne(
+                    {"_id": f, "user_id": user_id, "order": old or {"$in": ["", 0, None]}},
+                    {"$set": {"order": new}},
+                )
+                for f, old, new in moves
+            ],
+            ordered=False,
+        )
+
+    @translated
+    def lift(self, user_id: int, folder_id: int, parent: int | None) -> None:
+        """Move the folders of a folder to another parent."""
+        self._folders.update_many({"user_id": user_id, "parent": folder_id}, {"$set": {"parent": parent}})
+
+    @translated
+    def restore(self, folder: Folder) -> None:
+        """Store a folder that was deleted, under its own id; nothing is done when it is there."""
+        doc = {"user_id": folder.user_id, "name": folder.name, "parent": folder.parent, "order": folder.order}
+        self._folders.update_one(
+            {"_id": folder.id, "user_id": folder.user_id}, {"$setOnInsert": doc}, upsert=True
+        )
+
+    @translated
+    def take_in(self, user_id: int, folder_ids: Sequence[int], parent: int | None, into: int) -> None:
+        """Move those of these folders that lie in ``parent`` into another one."""
+        query = {"_id": {"$in": list(folder_ids)}, "user_id": user_id, "parent": parent}
+        self._folders.update_many(query, {"$set": {"parent": into}})
+
+    @translated
+    def remove(self, user_id: int, folder_id: int) -> bool:
+        """Delete a folder; False: the user has no such folder."""
+        return bool(self._folders.delete_one({"_id": folder_id, "user_id": user_id}).deleted_count)
+
+
+def _folder(doc: Doc) -> Folder:
+    # Before there were places, order was the number 0.
+    return Folder(doc["_id"], doc["user_id"], doc["name"], doc["parent"], doc["order"] or "")

@@ -1,0 +1,355 @@
+"""Subscriptions with their read states: the collection ``subscriptions``.
+
+``rev`` rises with every write of a read state, so that a whole state is only replaced when nobody
+marked anything since it was read; ``mass`` names the last mass action, which alone can be undone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from bson.codec_options import CodecOptions
+from bson.int64 import Int64
+from bson.raw_bson import RawBSONDocument
+from pymongo import UpdateMany, UpdateOne
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ExistsError
+from app.mappers.mongo import ids, raw_replies
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session, is_duplicate
+from app.mappers.subscriptions import raw_read_states
+from app.models.subscriptions.subscription import ReadState, Subscription, from_words, mask_of
+
+#: Subscriptions per statement of ``replace``, each looks through half as many places; and bits in all,
+#: one word of 64 takes 15 bytes.
+PLACES, BITS = 500, 1 << 23
+#: Statements of one mass action that MongoDB works on at a time.
+SIDE_BY_SIDE = 2
+_RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
+_STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
+
+
+class Replace(NamedTuple):
+    """A read state to put in place of the one of ``was``, by the mass action ``mass``."""
+
+    was: Subscription
+    state: ReadState
+    mass: str | None
+
+
+class SubscriptionMapper:
+    """Document ↔ :class:`Subscription`. Every query of a user's carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._subscriptions: Collection[Doc] = database["subscriptions"]
+        self._raw = self._subscriptions.with_options(codec_options=_RAW)
+
+    @translated
+    def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
+        """Store a new subscription; its id is made here.
+
+        Args:
+            pending: the feed has no entries yet, its first pull sets where reading begins.
+
+        Raises:
+            ExistsError: the user has it already; the transaction is over.
+        """
+        doc: Doc = {
+            # Order and types as app.mappers.subscriptions.raw_read_states reads them.
+            "_id": Int64(ids.take()),
+            "user_id": Int64(subscription.user_id),
+            "feed_id": Int64(subscription.feed_id),
+            "rev": Int64(0),
+            **_state(subscription.state),
+            "title": subscription.title,
+            "folder_ids": list(subscription.folder_ids),
+            "orders": stored_orders(subscription.orders),
+        }
+        for flag in ("paused", "person", "muted"):
+            if getattr(subscription, flag):
+                doc[flag] = True
+        if pending:
+            doc["pending"] = True
+        try:
+            self._subscriptions.insert_one(doc, session=session)
+        except DuplicateKeyError as e:
+            if is_duplicate(e, "_id"):
+                return self.add(subscription, pending=pending, session=session)
+            raise ExistsError("You are subscribed to this feed already.", feed_id=doc["feed_id"]) from e
+        return subscription._replace(id=doc["_id"])
+
+    @translated
+    def get(self, user_id: int, feed_id: int) -> Subscription | None:
+        """Return a user's subscription to a feed."""
+        return next(iter(self._find({"user_id": user_id, "feed_id": feed_id})), None)
+
+    @translated
+    def of_user(self, user_id: int, feed_ids: Sequence[int] | None = None) -> list[Subscription]:
+        """Return a user's subscriptions, all or those to these feeds."""
+        query: Doc = {"user_id": user_id}
+        if feed_ids is not None:
+            query["feed_id"] = {"$in": list(feed_ids)}
+        return self._find(query)
+
+    def _find(self, query: Doc, hint: str | None = None) -> list[Subscription]:
+        return list(
+            map(raw_read_states.subscription, raw_replies.fetch(self._subscriptions, query, hint=hint))
+        )
+
+    @translated
+    def in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
+        """Return a user's subscriptions that lie in one of these folders."""
+        query = {"user_id": user_id, "folder_ids": {"$in": list(folder_ids)}}
+        # By itself MongoDB often takes the index of all of the user's.
+        return self._find(query, "user_folder")
+
+    @translated
+    def of_people(self, user_id: int) -> list[Subscription]:
+        """Return a user's subscriptions to what people share."""
+        return self._find({"user_id": user_id, "person": True}, "user_people")
+
+    @translated
+    def common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return how many of these feeds these users read, those who read none left out."""
+        query = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
+        count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
+        found = self._subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
+        return {d["_id"]: d["count"] for d in found}
+
+    @translated
+    def mute(self, user_id: int, feed_id: int, muted: bool) -> bool:
+        """Leave a person out of those a user follows, or take him in again; False: he does not follow."""
+        update = {"$set": {"muted": True}} if muted else {"$unset": {"muted": ""}}
+        query = {"user_id": user_id, "feed_id": feed_id, "person": True}
+        return bool(self._subscriptions.update_one(query, update).matched_count)
+
+    @translated
+    def readers(self, feed_id: int, after: int, limit: int) -> list[tuple[int, int]]:
+        """Return (subscription, user) of those who follow a person, the last ones first; keyset by id."""
+        query: Doc = {"feed_id": feed_id, "person": True}
+        if after:
+            query["_id"] = {"$lt": after}
+        found = self._subscriptions.find(query, {"user_id": 1}).sort("_id", -1).limit(limit)
+        return [(d["_id"], d["user_id"]) for d in found.hint("people")]
+
+    @translated
+    def of_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
+        """Return some subscribers of a feed."""
+        found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
+        return [raw_read_states.subscription(bytes(doc.raw)) for doc in found]
+
+    @translated
+    def feed_ids(self, user_id: int) -> list[int]:
+        """Return the feeds a user is subscribed to."""
+        found = raw_replies.fetch(self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1})
+        return list(raw_read_states.feed_ids(found))
+
+    @translated
+    def count(self, user_id: int) -> int:
+        """Return how many subscriptions a user has."""
+        return self._subscriptions.count_documents({"user_id": user_id})
+
+    @translated
+    def edit(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
+        """Set title or folder_ids; False: there is no such subscription."""
+        query = {"user_id": user_id, "feed_id": feed_id}
+        return bool(self._subscriptions.update_one(query, {"$set": dict(changes)}).matched_count)
+
+    @translated
+    def leave_folder(self, user_id: int, folder_id: int) -> None:
+        """Take all of a user's subscriptions out of a folder."""
+        self._subscriptions.update_many(
+            {"user_id": user_id, "folder_ids": folder_id}, {"$pull": {"folder_ids": folder_id}}
+        )
+
+    @translated
+    def remove(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
+        """Delete a subscription and return it as it was; None: there was none."""
+        query = {"user_id": user_id, "feed_id": feed_id}
+        doc = self._raw.find_one_and_delete(query, session=session)
+        return raw_read_states.subscription(bytes(doc.raw)) if doc else None
+
+    @translated
+    def enter_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
+        """Put a user's subscriptions to these feeds into a folder."""
+        self._subscriptions.update_many(
+            {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, {"$addToSet": {"folder_ids": folder_id}}
+        )
+
+    @translated
+    def unname(self, user_id: int, feed_id: int, title: str) -> None:
+        """Take a user's own title away where it is still this one."""
+        query = {"user_id": user_id, "feed_id": feed_id, "title": title}
+        self._subscriptions.update_one(query, {"$set": {"title": ""}})
+
+    @translated
+    def place(
+        self,
+        user_id: int,
+        feed_ids: Sequence[int],
+        add: Sequence[int],
+        remove: Sequence[int] | None,
+        key: tuple[int, str] | None = None,
+    ) -> None:
+        """Put subscriptions into folders and take them out of others, each in one write that commutes.
+
+        Args:
+            remove: None: out of all folders but those of ``add``.
+            key: a folder, and the place in it.
+        """
+        mine, new = {"$ifNull": ["$folder_ids", []]}, [Int64(f) for f in add]
+        gone = {"$not": [{"$in": ["$$this", [*map(Int64, remove or ())]]}]}
+        kept: Any = {"$filter": {"input": mine, "cond": gone}} if remove is not None else []
+        added = {"$filter": {"input": new, "cond": {"$not": [{"$in": ["$$this", kept]}]}}}
+        changes: Doc = {"folder_ids": {"$concatArrays": [kept, added]}}
+        if key is not None:
+            changes[f"orders.{key[0]}"] = {"$literal": key[1]}
+        self._subscriptions.update_many(
+            {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, [{"$set": changes}]
+        )
+
+    @translated
+    def reorder(self, user_id: int, folder: int, moves: Sequence[tuple[int, str, str]]) -> None:
+        """Give feeds of a folder (feed, its place, the new one); one that was moved meanwhile stays."""
+        field = f"orders.{folder}"
+        self._subscriptions.bulk_write(
+            [
+                UpdateOne(
+                    {"user_id": user_id, "feed_id": f, field: old or {"$in": ["", None]}},
+                    {"$set": {field: new}},
+                )
+                for f, old, new in moves
+            ],
+            ordered=False,
+        )
+
+    @translated
+    def pause(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
+        """Pause a subscription or let it go on; False: it was so already, or is not there."""
+        query = {"user_id": user_id, "feed_id": feed_id, "paused": None if paused else True}
+        update = {"$set": {"paused": True}} if paused else {"$unset": {"paused": ""}}
+        return bool(self._subscriptions.update_one(query, update, session=session).modified_count)
+
+    @translated
+    def remove_many(self, user_id: int, feed_ids: Sequence[int], session: Session) -> list[Subscription]:
+        """Delete subscriptions and return those that were there."""
+        query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
+        found = [raw_read_states.subscription(bytes(d.raw)) for d in self._raw.find(query, session=session)]
+        self._subscriptions.delete_many(query, session=session)
+        return found
+
+    @translated
+    def start(self, starts: Mapping[int, int]) -> None:
+        """Say where reading begins (feed → upto) to who subscribed before the feed had entries."""
+        operations = [
+            UpdateMany(
+                {"feed_id": feed_id, "pending": True},
+                {"$max": {"upto": Int64(upto)}, "$unset": {"pending": ""}, "$inc": {"rev": Int64(1)}},
+            )
+            for feed_id, upto in starts.items()
+        ]
+        if operations:
+            self._subscriptions.bulk_write(operations, ordered=False)
+
+    @translated
+    def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> ReadState | None:
+        """Mark entries of one feed, atomically, without looking at the state.
+
+        Both places are written whatever ``upto`` is now (see :class:`ReadState`), so this commutes with
+        a mass action on another device.
+
+        Returns:
+            The state before; None: the user is not subscribed.
+        """
+        masks = mask_of(seqs)
+        if read:
+            bits: Doc = {f"words.{n}": {"or": Int64(mask)} for n, mask in masks.items()}
+            update: Doc = {"$bit": bits, "$pull": {"unread": {"$in": list(seqs)}}}
+        else:
+            bits = {f"words.{n}": {"and": Int64(~mask)} for n, mask in masks.items()}
+            update = {"$bit": bits, "$addToSet": {"unread": {"$each": list(seqs)}}}
+        update["$inc"] = {"rev": Int64(1)}
+        doc = self._subscriptions.find_one_and_update(
+            {"user_id": user_id, "feed_id": feed_id}, update, projection=_STATE
+        )
+        return _read_state(doc) if doc else None
+
+    @translated
+    def replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
+        """Replace those read states that are still as they were read; return how many were.
+
+        One statement for many subscriptions: what differs lies in arrays, and each document finds its
+        own place in them. A statement for each would cost MongoDB three times as much. Statements go side
+        by side: no two are about the same subscription, and MongoDB has more than one core.
+        """
+        chunks = list(_chunks(replaces))
+        if len(chunks) < 2:
+            return sum(self._replace(user_id, chunk) for chunk in chunks)
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            return sum(pool.map(functools.partial(self._replace, user_id), chunks))
+
+    def _replace(self, user_id: int, replaces: Sequence[Replace]) -> int:
+        feeds = [Int64(r.was.feed_id) for r in replaces]
+        same = {"$eq": ["$rev", _at_place([Int64(r.was.rev) for r in replaces])]}
+        new = [_new_state(replaces), {"rev": {"$add": ["$rev", Int64(1)]}}]
+        chosen = {"$cond": [same, {"$mergeObjects": ["$$ROOT", *new]}, "$$ROOT"]}
+        place = {"$indexOfArray": [{"$literal": feeds}, "$feed_id"]}
+        result = self._subscriptions.update_many(
+            {"user_id": user_id, "feed_id": {"$in": feeds}},
+            [{"$replaceWith": {"$let": {"vars": {"place": place}, "in": chosen}}}],
+        )
+        return result.modified_count
+
+
+def stored_orders(orders: Mapping[int, str]) -> Doc:
+    """Return places in folders as the store keeps them."""
+    return {str(folder): key for folder, key in orders.items()}
+
+
+def _new_state(replaces: Sequence[Replace]) -> Doc:
+    """Return the expression of what a subscription gets, by its place in ``replaces``."""
+    mass = replaces[0].mass
+    if any(r.state.bits or r.state.unread or r.mass != mass for r in replaces):
+        return _at_place([{**_state(r.state), "mass": r.mass} for r in replaces])
+    # All is read, as mostly: only one number differs, and 500 states need not be sent and taken apart.
+    same: Doc = {"words": {}, "unread": [], "mass": mass}
+    return {
+        "upto": _at_place([Int64(r.state.upto) for r in replaces]),
+        **{name: {"$literal": value} for name, value in same.items()},
+    }
+
+
+def _at_place(values: Sequence[Any]) -> Doc:
+    # A literal: MongoDB would put any other array together again for each document.
+    return {"$arrayElemAt": [{"$literal": values}, "$$place"]}
+
+
+def _chunks(replaces: Sequence[Replace]) -> Iterator[Sequence[Replace]]:
+    """Yield what one statement takes: so many subscriptions, and bitmaps far below 16 MiB."""
+    start = size = 0
+    for end, replace in enumerate(replaces):
+        size += replace.state.bits.bit_length()
+        if end > start and (end - start == PLACES or size > BITS):
+            yield replaces[start:end]
+            start, size = end, replace.state.bits.bit_length()
+    if start < len(replaces):
+        yield replaces[start:]
+
+
+def _state(state: ReadState) -> Doc:
+    return {
+        "upto": Int64(state.upto),
+        "words": {key: Int64(word) for key, word in state.words().items()},
+        "unread": [Int64(seq) for seq in state.unread],
+    }
+
+
+def _read_state(doc: Doc) -> ReadState:
+    bits, start = from_words(doc.get("words") or {})
+    return ReadState(doc["upto"], bits, start, tuple(doc.get("unread", ())))

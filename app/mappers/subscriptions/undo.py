@@ -1,0 +1,200 @@
+"""What was removed or moved and can come back: the collection ``removals``.
+
+Of many subscriptions that went at once each has its own document, with the token ``<token>~<feed id>``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from bson.int64 import Int64
+from pymongo.collection import Collection
+from pymongo.database import Database
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc, Session
+from app.mappers.sharing.shares import share_doc, share_of
+from app.mappers.subscriptions.subscriptions import stored_orders
+from app.models.reading.tag import SavedSearch
+from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.subscription import ReadState, Subscription, from_words
+from app.models.subscriptions.undo import Place, Removal
+
+#: Between the token of many and a feed's id; no token holds it.
+MANY = "~"
+
+
+class RemovalMapper:
+    """Document ↔ :class:`Removal`. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._removals: Collection[Doc] = database["removals"]
+
+    @translated
+    def add(self, removal: Removal, expires: dt.datetime, session: Session | None = None) -> None:
+        """Keep a removal until ``expires``."""
+        self._removals.insert_one(_doc(removal, expires), session=session)
+
+    @translated
+    def add_many(
+        self, token: str, gone: Sequence[Subscription], expires: dt.datetime, session: Session
+    ) -> None:
+        """Keep subscriptions that go together."""
+        docs = [_doc(Removal(f"{token}{MANY}{s.feed_id}", s.user_id, s), expires) for s in gone]
+        self._removals.insert_many(docs, session=session)
+
+    @translated
+    def many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
+        """Return a user's removals of one token of many that have not expired."""
+        prefix = {"$regex": f"^{re.escape(token)}{MANY}"}
+        found = self._removals.find({"user_id": user_id, "token": prefix, "expires": {"$gt": now}})
+        return [_removal(doc) for doc in found]
+
+    @translated
+    def get(self, user_id: int, token: str, now: dt.datetime) -> Removal | None:
+        """Return a user's removal that has not expired."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
+        doc = self._removals.find_one(query)
+        return _removal(doc) if doc else None
+
+    @translated
+    def newest(
+        self, user_id: int, now: dt.datetime, limit: int, after: tuple[dt.datetime, str] | None
+    ) -> list[tuple[Removal, int, dt.datetime]]:
+        """Return what a user removed last and can have back.
+
+        Args:
+            after: (end, token) of the one before the first.
+
+        Returns:
+            Removal, how many went together with it, itself too, and the end of that; latest end first.
+        """
+        token = {"$arrayElemAt": [{"$split": ["$token", MANY]}, 0]}
+        older: Doc = {}
+        if after is not None:
+            end, last = after
+            older = {"$or": [{"expires": {"$lt": end}}, {"expires": end, "_id": {"$lt": last}}]}
+        groups = self._removals.aggregate(
+            [
+                {"$match": {"user_id": user_id, "expires": {"$gt": now}}},
+                {"$project": {"token": 1, "expires": 1, "of": token}},
+                {
+                    "$group": {
+                        "_id": "$of",
+                        "expires": {"$max": "$expires"},
+                        "count": {"$sum": 1},
+                        "first": {"$min": "$token"},
+                    }
+                },
+                {"$match": older},
+                {"$sort": {"expires": -1, "_id": -1}},
+                {"$limit": limit},
+            ]
+        )
+        rows = list(groups)
+        found = self._removals.find({"user_id": user_id, "token": {"$in": [row["first"] for row in rows]}})
+        removals = {doc["token"]: _removal(doc) for doc in found}
+        return [(removals[r["first"]], r["count"], r["expires"]) for r in rows if r["first"] in removals]
+
+    @translated
+    def remove(self, user_id: int, token: str, session: Session | None = None) -> bool:
+        """Forget a removal; False: it is forgotten already."""
+        query = {"user_id": user_id, "token": token}
+        return bool(self._removals.delete_one(query, session=session).deleted_count)
+
+    @translated
+    def forget(self, user_id: int, feed_id: int) -> None:
+        """Forget how a user may come back to a feed, by whatever token."""
+        self._removals.delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
+
+    @translated
+    def settle(self, user_id: int, share_id: int) -> None:
+        """Forget how a user may bring a share back, by whatever token."""
+        self._removals.delete_many({"user_id": user_id, "share._id": share_id})
+
+
+def _doc(removal: Removal, expires: dt.datetime) -> Doc:
+    subscription, folder, moved = removal.subscription, removal.folder, removal.moved
+    search = removal.search
+    return {
+        "token": removal.token,
+        "user_id": removal.user_id,
+        "expires": expires,
+        "subscription": _of_subscription(subscription) if subscription else None,
+        "folder": _of_folder(folder) if folder else None,
+        "feed_ids": list(removal.feed_ids),
+        "inner": list(removal.inner),
+        "moved": _of_folder(moved) if moved else None,
+        **({"goal": Int64(removal.goal)} if moved else {}),
+        "places": [
+            [p.feed_id, list(p.before), list(p.after), stored_orders(p.orders)] for p in removal.places
+        ],
+        **({"instead": Int64(removal.instead)} if removal.instead else {}),
+        **({"search": [search.id, search.name, search.query]} if search else {}),
+        **({"share": share_doc(removal.share), "title": removal.title} if removal.share else {}),
+    }
+
+
+def _of_subscription(subscription: Subscription) -> Doc:
+    state = subscription.state
+    return {
+        "feed_id": subscription.feed_id,
+        "title": subscription.title,
+        "folder_ids": list(subscription.folder_ids),
+        "orders": stored_orders(subscription.orders),
+        "paused": subscription.paused,
+        "person": subscription.person,
+        "muted": subscription.muted,
+        "upto": state.upto,
+        "words": {key: Int64(word) for key, word in state.words().items()},
+        "unread": list(state.unread),
+    }
+
+
+def _of_folder(folder: Folder) -> Doc:
+    return {"id": folder.id, "name": folder.name, "parent": folder.parent, "order": folder.order}
+
+
+def _removal(doc: Doc) -> Removal:
+    user_id, was = doc["user_id"], doc["subscription"]
+    return Removal(
+        token=doc["token"],
+        user_id=user_id,
+        subscription=_subscription(user_id, was) if was else None,
+        instead=doc.get("instead", 0),
+        folder=_folder(user_id, doc["folder"]),
+        feed_ids=tuple(doc["feed_ids"]),
+        inner=tuple(doc["inner"]),
+        moved=_folder(user_id, doc.get("moved")),
+        goal=doc.get("goal", 0),
+        places=tuple(
+            Place(feed_id, tuple(before), tuple(after), _orders(orders))
+            for feed_id, before, after, orders in doc.get("places", ())
+        ),
+        search=_search(user_id, doc.get("search")),
+        share=share_of(doc["share"]) if "share" in doc else None,
+        title=doc.get("title", ""),
+    )
+
+
+def _folder(user_id: int, doc: Doc | None) -> Folder | None:
+    return Folder(doc["id"], user_id, doc["name"], doc["parent"], doc["order"] or "") if doc else None
+
+
+def _search(user_id: int, doc: list[Any] | None) -> SavedSearch | None:
+    return SavedSearch(doc[0], user_id, doc[1], doc[2]) if doc else None
+
+
+def _orders(doc: Doc) -> dict[int, str]:
+    return {int(folder): key for folder, key in doc.items()}
+
+
+def _subscription(user_id: int, doc: Doc) -> Subscription:
+    bits, start = from_words(doc["words"])
+    state = ReadState(doc["upto"], bits, start, tuple(doc["unread"]))
+    folder_ids, orders = tuple(doc["folder_ids"]), _orders(doc.get("orders", {}))
+    flags = {flag: doc.get(flag, False) for flag in ("paused", "person", "muted")}
+    return Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)

@@ -1,0 +1,3 @@
+"""MongoDB access for sync APIs: Google Reader, Fever and REST reading."""
+
+from __future__ import annotations

@@ -1,0 +1,78 @@
+"""Answers to requests that may come again: the collection ``idempotency``.
+
+    {_id, user_id, key, digest, turn, until, expires, status?, headers?, body?}
+
+Without ``status`` the first request is still running; after ``until`` it counts as dead.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from bson.binary import Binary
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.mappers.mongo.errors import translated
+from app.mappers.mongo.store import Doc
+from app.models.sync.idempotency import Answer, Kept
+
+
+class IdempotencyMapper:
+    """Document ↔ :class:`Kept`. Every query carries ``user_id``."""
+
+    def __init__(self, database: Database[Doc]) -> None:
+        self._kept: Collection[Doc] = database["idempotency"]
+
+    @translated
+    def begin(
+        self, user_id: int, key: str, kept: Kept, now: dt.datetime, until: dt.datetime, expires: dt.datetime
+    ) -> bool:
+        """Take a key for a request; False: it is taken."""
+        fresh: Doc = {
+            "digest": Binary(kept.digest),
+            "turn": kept.turn,
+            "until": until,
+            "expires": expires,
+        }
+        try:
+            # MongoDB removes what has expired a minute later; who died in the middle leaves no answer.
+            over = [{"expires": {"$lte": now}}, {"status": {"$exists": False}, "until": {"$lte": now}}]
+            self._kept.update_one(
+                {"user_id": user_id, "key": key, "$or": over},
+                {"$set": fresh, "$unset": {"status": "", "headers": "", "body": ""}},
+                upsert=True,
+            )
+        except DuplicateKeyError:
+            return False
+        return True
+
+    @translated
+    def get(self, user_id: int, key: str) -> Kept | None:
+        """Return what there is of a key."""
+        doc = self._kept.find_one({"user_id": user_id, "key": key})
+        return _kept(doc) if doc else None
+
+    @translated
+    def end(self, user_id: int, key: str, turn: str, answer: Answer) -> None:
+        """Keep the answer of a run, unless another has taken its place."""
+        found = {
+            "status": answer.status,
+            "headers": [list(header) for header in answer.headers],
+            "body": Binary(answer.body),
+        }
+        self._kept.update_one({"user_id": user_id, "key": key, "turn": turn}, {"$set": found})
+
+    @translated
+    def drop(self, user_id: int, key: str, turn: str) -> None:
+        """Let a key go: its run came to nothing, so the same request may run again."""
+        self._kept.delete_one({"user_id": user_id, "key": key, "turn": turn})
+
+
+def _kept(doc: Doc) -> Kept:
+    answer = None
+    if "status" in doc:
+        headers = tuple((name, value) for name, value in doc["headers"])
+        answer = Answer(doc["status"], headers, bytes(doc["body"]))
+    return Kept(bytes(doc["digest"]), doc["turn"], answer)
