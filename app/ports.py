@@ -110,7 +110,8 @@ class EventPort(Protocol):
 
 
 class SearchPort(Protocol):
-    """A search engine; ``app.gateways.textsearch.TextSearch`` on MongoDB until another one takes its place.
+    """A search engine; ``app.gateways.reading.search_engine.TextSearch`` on MongoDB until another one takes
+    its place.
 
     It holds nothing that cannot be made anew from the entries. All methods raise StoreError.
     """

@@ -14,8 +14,8 @@ from typing import Any
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.runtime.gc import settle
-from app.services.pull import PullService
-from app.services.pullbatch import PullResult
+from app.services.feeds.pull import PullService
+from app.services.feeds.pull_batch import PullResult
 
 
 async def pull_all(

@@ -27,12 +27,12 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.feeds.parse import parse
-from app.gateways import bodies
-from app.gateways.digest import Digester
+from app.gateways.feeds import entry_bodies
+from app.gateways.feeds.digest import Digester
 from app.models.feeds.fetched import FetchRequest, Validators
 from app.runtime.gc import settle
-from app.services.pull import PullService
-from app.services.pullbatch import PullResult
+from app.services.feeds.pull import PullService
+from app.services.feeds.pull_batch import PullResult
 from bench import naive
 from bench.bare_curl import bare_curl_loop
 from bench.harness import Bench, Cpu, benchmark, mongod
@@ -254,7 +254,7 @@ def _beside_naive(bench: Bench, found: Rig) -> None:
     free = Digester(
         found.settings,
         parse=functools.cache(parse),
-        sanitize=functools.cache(bodies.sanitizer(found.settings)),
+        sanitize=functools.cache(entry_bodies.sanitizer(found.settings)),
     )
     ratios, most = [], []
     for number in range(min(bench.repeats, 3) + 1):

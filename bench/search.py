@@ -28,7 +28,7 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.tokenizer import words
-from app.services.pull import PullService
+from app.services.feeds.pull import PullService
 from bench.harness import Bench, benchmark
 from bench.reading import USER, Dataset, Doc
 from tests.support import corpus

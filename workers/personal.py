@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.models.jobs.jobs import Task
-from app.services.personal import LONGEST
+from app.services.privacy.export import LONGEST
 from workers.context import Context
 from workers.registry import task
 

@@ -51,7 +51,7 @@ _REPORT_EVERY = 60.0
 
 
 class Pulls(Protocol):
-    """Where due feeds come from; ``app.services.pull.PullService``. All raise StoreError."""
+    """Where due feeds come from; ``app.services.feeds.pull.PullService``. All raise StoreError."""
 
     def due(self, now: dt.datetime, limit: int) -> list[DueFeed]: ...
     def count_due(self, now: dt.datetime, most: int) -> int: ...

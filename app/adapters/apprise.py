@@ -18,7 +18,9 @@ _TALKERS: Final = ("apprise", "urllib3", "requests", "oauthlib", "requests_oauth
 
 
 class AppriseNotifier:
-    """Sends to the addresses of ``report_urls``; fulfils ``app.services.report.Notifier``."""
+    """Sends to the addresses of ``report_urls``; fulfils
+    ``app.services.operations.hourly_report.Notifier``.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._urls = settings.report_urls

@@ -10,50 +10,50 @@ import datetime as dt
 from app.config import Settings
 from app.feeds import hub, websub
 from app.feeds.parse import Limits
-from app.gateways import bodies
-from app.gateways.accounts import AccountGateway
-from app.gateways.belongings import BelongingsGateway
-from app.gateways.chains import ChainGateway
-from app.gateways.changes import ChangeGateway
-from app.gateways.devices import DeviceGateway
-from app.gateways.discoveries import DiscoveryGateway
-from app.gateways.entries import EntryGateway
-from app.gateways.erasing import ErasingGateway
-from app.gateways.exports import ExportGateway
-from app.gateways.feedlists import FeedListGateway
-from app.gateways.feeds import FeedGateway
-from app.gateways.folders import FolderGateway
-from app.gateways.follows import FollowGateway
-from app.gateways.gathering import GatheringGateway
-from app.gateways.idempotency import IdempotencyGateway
-from app.gateways.imports import ImportGateway
-from app.gateways.indexing import IndexingGateway
-from app.gateways.merge import KeyMerger
-from app.gateways.merging import FeedMerger
-from app.gateways.moderation import ModerationGateway
-from app.gateways.notes import NoteGateway
-from app.gateways.numbering import EntryWriter
-from app.gateways.packs import PackGateway
-from app.gateways.people import PeopleGateway
-from app.gateways.personal import PersonalExportGateway
-from app.gateways.places import PlaceGateway
-from app.gateways.profiles import ProfileGateway
-from app.gateways.reads import ReadGateway
-from app.gateways.shared import SharedGateway
-from app.gateways.sharing import SharingGateway
-from app.gateways.sight import SightGateway
-from app.gateways.streams import StreamGateway
-from app.gateways.streamviews import StreamViewGateway
-from app.gateways.subscriptions import SubscriptionGateway
-from app.gateways.syncing import SyncGateway
-from app.gateways.syncitems import SyncItemGateway
-from app.gateways.tags import TagGateway, TagLimits
-from app.gateways.talk import TalkGateway
-from app.gateways.textsearch import TextSearch
-from app.gateways.tokens import TokenGateway
-from app.gateways.trends import TrendGateway
-from app.gateways.undos import UndoGateway
-from app.gateways.websubs import WebsubGateway
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.admin_accounts import PeopleGateway
+from app.gateways.accounts.tokens import TokenGateway
+from app.gateways.discussion.comments import TalkGateway
+from app.gateways.discussion.moderation import ModerationGateway
+from app.gateways.feeds import entry_bodies
+from app.gateways.feeds.discoveries import DiscoveryGateway
+from app.gateways.feeds.entry_writer import EntryWriter
+from app.gateways.feeds.feed_merge import FeedMerger
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.websubs import WebsubGateway
+from app.gateways.imports.exports import ExportGateway
+from app.gateways.imports.imports import ImportGateway
+from app.gateways.imports.packs import PackGateway
+from app.gateways.notifications.devices import DeviceGateway
+from app.gateways.notifications.notifications import NoteGateway
+from app.gateways.operations.feed_lists import FeedListGateway
+from app.gateways.privacy.erasure import ErasingGateway
+from app.gateways.privacy.exports import PersonalExportGateway
+from app.gateways.privacy.personal_data import BelongingsGateway
+from app.gateways.reading.changes import ChangeGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.grouping import GatheringGateway
+from app.gateways.reading.indexing import IndexingGateway
+from app.gateways.reading.read_marks import ReadGateway
+from app.gateways.reading.search_engine import TextSearch
+from app.gateways.reading.stream_merge import KeyMerger
+from app.gateways.reading.stream_views import StreamViewGateway
+from app.gateways.reading.streams import StreamGateway
+from app.gateways.reading.tags import TagGateway, TagLimits
+from app.gateways.reading.undo_history import UndoGateway
+from app.gateways.sharing.chains import ChainGateway
+from app.gateways.sharing.follows import FollowGateway
+from app.gateways.sharing.pages import SharedGateway
+from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.shares import SharingGateway
+from app.gateways.sharing.trends import TrendGateway
+from app.gateways.sharing.visibility import SightGateway
+from app.gateways.subscriptions.folders import FolderGateway
+from app.gateways.subscriptions.ordering import PlaceGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.gateways.sync.idempotency import IdempotencyGateway
+from app.gateways.sync.items import SyncItemGateway
+from app.gateways.sync.streams import SyncGateway
 from app.mappers.accounts.admin_accounts import PeopleMapper
 from app.mappers.accounts.invites import InviteMapper
 from app.mappers.accounts.resets import ResetMapper
@@ -179,7 +179,7 @@ class Gateways:
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
         self.places = PlaceGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
-            store, m.entries, m.keys, m.marks, m.subscriptions, self.sight, bodies.sanitizer(settings)
+            store, m.entries, m.keys, m.marks, m.subscriptions, self.sight, entry_bodies.sanitizer(settings)
         )
         self.profiles = ProfileGateway(
             store,

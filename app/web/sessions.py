@@ -10,7 +10,7 @@ from typing import TypeVar
 from flask import Flask, Response, g, request
 
 from app.errors import AuthRequiredError, InvalidError
-from app.services.sign_in import Client
+from app.services.accounts.sign_in import Client
 from app.web import csrf, hosts, problems
 from app.web.api import programs
 from app.web.context import web

@@ -17,7 +17,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.token import Token, TokenKind
-from app.services.passwords import Hasher
+from app.services.accounts.passwords import Hasher
 from bench.reading import USER, Dataset
 from tests.api.conftest import READ, READING, STARRED, Reader
 from tests.data.test_explain import Recorder, judge, stages, statements

@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways.numbering import EntryWriter
+from app.gateways.feeds.entry_writer import EntryWriter
 from app.models.accounts.actor import Actor
 from tests.api.conftest import READ, READING, STARRED, Connect, Reader
 from tests.support.reader import add_user, pull, rss

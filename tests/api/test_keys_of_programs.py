@@ -9,11 +9,11 @@ import pytest
 
 from app.bootstrap.services import Services
 from app.errors import AuthRequiredError, ForbiddenError, InvalidError
-from app.gateways.tokens import auth_of
+from app.gateways.accounts.tokens import auth_of
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Scope
 from app.models.accounts.user import Session
-from app.services.sign_in import Client
+from app.services.accounts.sign_in import Client
 from tests.support.reader import add_user
 
 HERE = Client("192.0.2.7", "a program")

@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways.sifting import micros
+from app.gateways.sync.filters import micros
 from app.models.accounts.actor import Actor
 from app.web.api.greader import marks
 from tests.api.conftest import API, READ, READING, STARRED, Reader

@@ -16,7 +16,7 @@ from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import PlaceMode
-from app.services.subscriptions import FOLDERS_MAX
+from app.services.subscriptions.subscriptions import FOLDERS_MAX
 from tests.api.conftest import API, READ, READING, STARRED, Reader
 from tests.social.conftest import People
 from tests.support.rawserver import RawServer, Reply

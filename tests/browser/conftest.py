@@ -15,7 +15,7 @@ from werkzeug.serving import make_server
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.services.sign_in import Client
+from app.services.accounts.sign_in import Client
 from app.web.sessions import cookie_name
 from tests.conftest import CHROMIUM_ARGS, launched
 from tests.support.reader import PASSWORD

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.models.operations.proxy_probes import PROBES
-from app.services.sign_in import Client
+from app.services.accounts.sign_in import Client
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_screens import _faults, _unroll
 from tests.support.reader import add_user

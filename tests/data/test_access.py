@@ -15,7 +15,9 @@ from app.errors import ForbiddenError, InvalidError, NotFoundError
 from app.models.accounts import actor as actors
 from app.models.accounts.actor import Actor, Role
 from app.models.reading.stream import Marked, Sort, StreamKind, StreamQuery, StreamRef
-from app.services import folders, imports, packs, reading, subscriptions
+from app.services.imports import imports, packs
+from app.services.reading import reading
+from app.services.subscriptions import folders, subscriptions
 from tests.data.conftest import World
 
 SERVICES = (

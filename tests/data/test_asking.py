@@ -14,7 +14,7 @@ from app.errors import RateLimitedError
 from app.models.accounts.actor import Actor
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
-from app.services.asking import BATCH, BATCHES
+from app.services.feeds.refresh_requests import BATCH, BATCHES
 from tests.data.conftest import World
 
 MONTH = dt.timedelta(days=30)

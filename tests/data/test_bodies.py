@@ -8,7 +8,8 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways import bodies, entries
+from app.gateways.feeds import entry_bodies as bodies
+from app.gateways.reading import entries
 from app.mappers.feeds import entry_bodies
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import FeedUpdate

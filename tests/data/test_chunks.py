@@ -15,7 +15,7 @@ import pytest
 from app.config import Settings
 from app.feeds import news as reading
 from app.feeds.parse import Limits, parse
-from app.gateways.digest import Digest, Digester
+from app.gateways.feeds.digest import Digest, Digester
 from app.models.feeds.feed import UNSET, Feed, FeedFields
 from app.models.feeds.fetched import Fetched, FetchRequest
 from tests.feeds.mutate import mutate

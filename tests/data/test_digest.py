@@ -10,7 +10,7 @@ import pytest
 
 from app.config import Settings
 from app.errors import FetchError
-from app.gateways.digest import MOVES, Digest, Digester
+from app.gateways.feeds.digest import MOVES, Digest, Digester
 from app.models.feeds.feed import UNSET, Feed, FeedFields
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from tests.support import corpus

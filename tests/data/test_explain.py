@@ -16,7 +16,7 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.gateways.websubs import intent_of
+from app.gateways.feeds.websubs import intent_of
 from app.mappers.mongo import indexes
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences

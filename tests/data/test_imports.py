@@ -31,8 +31,8 @@ from app.errors import (
     feed_message,
 )
 from app.feeds import opml
-from app.gateways.erasing import STRAGGLERS
-from app.gateways.imports import TRIES
+from app.gateways.imports.imports import TRIES
+from app.gateways.privacy.erasure import STRAGGLERS
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -42,7 +42,7 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Outcome, Queue, Ticket
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import PlaceMode
-from app.services.pull import PullService
+from app.services.feeds.pull import PullService
 from tests.support import corpus
 from tests.support.reader import Canned, rss
 
@@ -618,7 +618,7 @@ def test_files_per_hour_are_limited(services: Services, alice: Actor) -> None:
 def test_who_has_all_folders_he_may_have_gets_the_feeds(
     services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gateways.folders.MOST", 1)
+    monkeypatch.setattr("app.gateways.subscriptions.folders.MOST", 1)
     body = listed(("a", ("One", "Two")), ("b", ("Three",)))
     one = services.imports.preview(alice, body, "x.opml")
     services.imports.start(alice, one.id)

@@ -11,8 +11,8 @@ from app.adapters.redis.rate_limit import MemoryLimiter, RedisLimiter
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import AuthRequiredError, RateLimitedError
-from app.services.passwords import MAX_LENGTH, Hasher
-from app.services.sign_in import PER_NETWORK, Client
+from app.services.accounts.passwords import MAX_LENGTH, Hasher
+from app.services.accounts.sign_in import PER_NETWORK, Client
 from tests.support.reader import PASSWORD, add_user
 
 HERE = Client("192.0.2.7")

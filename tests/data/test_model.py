@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways import merge
+from app.gateways.reading import stream_merge
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
 from tests.data.conftest import NOW, World
@@ -239,6 +239,6 @@ def test_model(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         "suppress_health_check": list(HealthCheck),
     }
     for few, feeds, examples in ((2000, 20, 12), (0, 20, 12), (0, 1, 16)):
-        monkeypatch.setattr(merge, "FEW", few)
-        monkeypatch.setattr(merge, "FEEDS", feeds)
+        monkeypatch.setattr(stream_merge, "FEW", few)
+        monkeypatch.setattr(stream_merge, "FEEDS", feeds)
         run_state_machine_as_test(Reading, settings=settings(max_examples=examples, **options))

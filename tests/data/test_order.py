@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.gateways.places import room
+from app.gateways.subscriptions.ordering import room
 from app.models.subscriptions.sort_key import LONG, between, spread
 
 

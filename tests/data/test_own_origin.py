@@ -11,8 +11,9 @@ from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.feeds.sanitize import sanitize
-from app.gateways import bodies, entries
-from app.gateways.digest import Digester
+from app.gateways.feeds import entry_bodies
+from app.gateways.feeds.digest import Digester
+from app.gateways.reading import entries
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import Feed, FeedUpdate
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -42,7 +43,7 @@ def test_H05_nor_does_what_is_cleaned_anew(services: Services, monkeypatch: pyte
     gateway, now = services.gateways.feeds, clock.now()
     gateway.claim([feed], "t", now, 60)
     html = HTML.replace("https://reader.example", services.settings.own_origin)
-    body = bodies.clean(html, "", "https://b.example/")
+    body = entry_bodies.clean(html, "", "https://b.example/")
     entry = NewEntry(guid_hash=b"12345678", at=now, arrived=now, title="x", **body._asdict())
     gateway.store([FeedUpdate(feed, "t", now, (entry,))], now)
     (row,) = services.reading.page(actor, StreamQuery(StreamRef.parse("all"))).rows

@@ -15,7 +15,7 @@ from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Tree, TreeFolder
 from app.models.subscriptions.folder import Folder, PlaceMode
-from app.services.tree import build_tree
+from app.services.subscriptions.tree import build_tree
 from tests.data.conftest import World
 
 Lines = dict[int | None, list[int]]
@@ -315,6 +315,6 @@ def test_moves_agree_with_a_model(shelf: Shelf, moves: list[tuple[int, int, int,
 
 def test_a_tree_without_places_is_by_name() -> None:
     folders = [Folder(1, 1, "b"), Folder(2, 1, "A", order="V")]
-    from app.gateways.streams import Sources
+    from app.gateways.reading.streams import Sources
 
     assert [f.id for f in build_tree(folders, Sources({}, {}), {}, 0).folders] == [1, 2]

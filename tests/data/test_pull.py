@@ -18,16 +18,16 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
 from app.feeds.parse import parse
-from app.gateways.digest import Digester
+from app.gateways.feeds.digest import Digester
 from app.mappers.feeds import entry_bodies
 from app.mappers.feeds.entries import Numbered
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, Rest, StoreResult
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.entry import NewEntry
-from app.services import pullbatch
-from app.services.pull import HOST_SHARE, PullService, batches
-from app.services.pullbatch import PullResult
+from app.services.feeds import pull_batch
+from app.services.feeds.pull import HOST_SHARE, PullService, batches
+from app.services.feeds.pull_batch import PullResult
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, file_reply
 
@@ -364,7 +364,7 @@ def test_a_pull_drops_what_is_above_the_limit(settings: Settings, db: Any, redis
 def test_an_answer_that_waited_never_overwrites_a_later_one(
     site: Site, db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pullbatch, "FLUSH_SECONDS", 60)
+    monkeypatch.setattr(pull_batch, "FLUSH_SECONDS", 60)
     site.server.set("/feed", Reply(body=rss(1).replace(b"body 1", b"first")))
     feed = site.follow("/feed")
     site.pull([feed.id])
@@ -393,7 +393,7 @@ def test_an_answer_that_waited_never_overwrites_a_later_one(
 
 
 def test_answers_wait_for_the_store_instead_of_piling_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pullbatch, "FLUSH_BYTES", 1000)
+    monkeypatch.setattr(pull_batch, "FLUSH_BYTES", 1000)
     paths = [f"/{n}" for n in range(12)]
     for path in paths:
         site.server.set(path, file_reply(rss(*range(20))))

@@ -175,7 +175,7 @@ def test_a_folder_comes_back_beside_its_namesake_that_lay_in_it(services: Servic
 def test_a_folder_comes_back_within_the_limits_of_new_ones(
     services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.gateways.folders.MOST", 3)
+    monkeypatch.setattr("app.gateways.subscriptions.folders.MOST", 3)
     folders = services.folders
     lost, deep = folders.create(alice, "Lost"), folders.create(alice, "Deep")
     token = folders.delete(alice, lost.id)

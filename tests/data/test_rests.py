@@ -9,7 +9,7 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.gateways.digest import Digester
+from app.gateways.feeds.digest import Digester
 from app.mappers.feeds.feed_states import ALIKE
 from app.models.feeds.feed import FetchRecord, Rest
 from app.models.feeds.fetched import Fetched, FetchRequest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from app import clock
-from app.gateways import textsearch
+from app.gateways.reading import search_engine
 from app.models.accounts.actor import Actor
 from app.models.reading.entry import EntryChange, EntryKey, NewEntry
 from app.models.reading.search import Searchable, Term, Wanted, Where
@@ -311,9 +311,9 @@ def test_the_engine_finds_what_a_naive_search_finds(
     services: Any, monkeypatch: pytest.MonkeyPatch, data: st.DataObject, rows: list[Any], limit: int
 ) -> None:
     """Rare words and windows of time, both orders, page by page; each example replaces the last one."""
-    monkeypatch.setattr(textsearch, "FEW", data.draw(st.sampled_from([0, 2, 2000])))
-    monkeypatch.setattr(textsearch, "BUSY", data.draw(st.sampled_from([3, 16, 4000])))
-    monkeypatch.setattr(textsearch, "FIRST_MS", data.draw(st.sampled_from([1, 10, 86_400_000])))
+    monkeypatch.setattr(search_engine, "FEW", data.draw(st.sampled_from([0, 2, 2000])))
+    monkeypatch.setattr(search_engine, "BUSY", data.draw(st.sampled_from([3, 16, 4000])))
+    monkeypatch.setattr(search_engine, "FIRST_MS", data.draw(st.sampled_from([1, 10, 86_400_000])))
     engine = services.gateways.search
     for feed in FEEDS:
         engine.remove(feed, 1 << 40)

@@ -12,7 +12,8 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import NotFoundError, TooLargeError
-from app.gateways import merge, merging
+from app.gateways.feeds import feed_merge
+from app.gateways.reading import stream_merge
 from app.mappers.subscriptions import subscriptions
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
@@ -54,7 +55,7 @@ def expected(db: Db, reverse: bool = True) -> list[int]:
 def test_more_feeds_than_one_merge_takes_page_in_one_order(
     world: World, alice: Actor, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge, "CHUNK", 8)
+    monkeypatch.setattr(stream_merge, "CHUNK", 8)
     # Feeds of unlike rhythm: some post every minute, most once in hours, some never.
     follow(world, alice, *([n % 7 * 60 + n, n * 3 + 500] if n % 9 else [] for n in range(40)))
     for sort in Sort:
@@ -72,9 +73,9 @@ def test_entries_of_one_moment_are_neither_doubled_nor_lost(world: World, alice:
 def test_a_burst_that_fills_a_window_is_merged_by_the_server(
     world: World, alice: Actor, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge, "BUSY", 50)
-    monkeypatch.setattr(merge, "FEW", 0)
-    monkeypatch.setattr(merge, "CHUNK", 10)
+    monkeypatch.setattr(stream_merge, "BUSY", 50)
+    monkeypatch.setattr(stream_merge, "FEW", 0)
+    monkeypatch.setattr(stream_merge, "CHUNK", 10)
     follow(world, alice, *([1, 1, 1, 2, 900 + n] for n in range(30)))
     rows = everything(world.services, alice, ALL, Sort.UNREAD_ON_TOP, limit=40)
     assert [r.id for r in rows] == expected(db)
@@ -370,7 +371,7 @@ def test_an_unread_entry_from_before_a_twin_began_makes_nothing_unread_there(
     world: World, alice: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch, oldest: int, unread: set[str]
 ) -> None:
     """What may be there under another name is, but not more than is looked for."""
-    monkeypatch.setattr(merging, "CARRIED", 2)
+    monkeypatch.setattr(feed_merge, "CARRIED", 2)
     services, feeds = world.services, world.feeds
     old, new = _old_and_new(world, alice, bob)
     shared = [new_entry(n, NOW - dt.timedelta(hours=n)) for n in (0, 5, 7)]

@@ -227,7 +227,7 @@ def test_two_devices_that_take_a_merge_back_count_once(
 def test_a_large_tag_goes_piece_by_piece(
     services: Services, alice: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch, db: Database[Any]
 ) -> None:
-    monkeypatch.setattr("app.gateways.tags.PURGED", 2)
+    monkeypatch.setattr("app.gateways.reading.tags.PURGED", 2)
     for entry in entries:
         [tag] = services.tags.change(alice, entry, add=["a"])
     services.tags.delete(alice, tag.id)

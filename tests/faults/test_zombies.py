@@ -17,7 +17,7 @@ import pytest
 
 from app import clock
 from app.embedded.child import poll
-from app.gateways.digest import crashed
+from app.gateways.feeds.digest import crashed
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from tests.faults import faulty

@@ -18,7 +18,7 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import Feed, FeedPoll
-from app.services.pullbatch import PullResult
+from app.services.feeds.pull_batch import PullResult
 from tests.support.rawserver import RawServer, Reply, file_reply
 
 ITEM = b"<item><guid>g1</guid><title>One</title></item>"

@@ -14,7 +14,7 @@ from app.feeds import schedule
 from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.feeds.schedule import Hints
-from app.services.pull import HOST_SHARE, batches
+from app.services.feeds.pull import HOST_SHARE, batches
 from workers import herd
 from workers.herd import Choice, Host, Look, Pace
 

@@ -17,7 +17,7 @@ from app import clock
 from app.adapters.redis.jobs import RedisJobs, job_id
 from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.gateways.erasing import STRAGGLERS
+from app.gateways.privacy.erasure import STRAGGLERS
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager.dead import Dead

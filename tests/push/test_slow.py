@@ -11,7 +11,7 @@ import pytest
 
 from app.config import Settings
 from app.models.accounts.actor import Actor
-from app.services.patience import Patience
+from app.services.notifications.push_backoff import Patience
 from tests.hub.conftest import Now
 from tests.push.conftest import Browser, Crew, Post, PushService
 from tests.social.conftest import People

@@ -17,17 +17,17 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError, RateLimitedError
 from app.feeds import opml
-from app.gateways import archive, belongings
-from app.gateways import personal as gateway
-from app.gateways.erasing import STRAGGLERS
-from app.gateways.personal import LostError
+from app.gateways.privacy import exports as gateway
+from app.gateways.privacy import personal_data, zip_writer
+from app.gateways.privacy.erasure import STRAGGLERS
+from app.gateways.privacy.exports import LostError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Token, TokenKind
 from app.models.discussion.moderation import Reason
 from app.models.jobs.jobs import State, Task
 from app.models.privacy.export import ExportState, PersonalExport
 from app.models.sharing.sharing import Audience
-from app.services.personal import job_of
+from app.services.privacy.export import job_of
 from tests.social.conftest import People
 from tests.social.visiting import Doors
 from tests.support.reader import PASSWORD
@@ -299,8 +299,8 @@ def test_G01_many_entries_go_through_in_batches(
     entries = people.blog([ann], 7)
     for entry in entries:
         people.services.reading.star(ann, entry, True)
-    monkeypatch.setattr(belongings, "ENTRIES", 2)
-    monkeypatch.setattr(archive, "PIECE", 500)
+    monkeypatch.setattr(personal_data, "ENTRIES", 2)
+    monkeypatch.setattr(zip_writer, "PIECE", 500)
     monkeypatch.setattr(gateway, "SIGN", 1)
     made = _make(people.services, ann)
     parts = list(people.services.gateways.personal.parts(made))
@@ -318,7 +318,7 @@ def test_G01_a_run_that_is_killed_is_begun_again_and_its_rest_never_served(
     people.blog([ann])
     exports, db = services.mappers.personal_exports, services.store.database
     assert services.gateways.personal.ask(ann.user_id, clock.now())
-    monkeypatch.setattr(archive, "PIECE", 300)
+    monkeypatch.setattr(zip_writer, "PIECE", 300)
     real, calls = exports.add_part, 0
 
     def killed(*args: Any) -> None:
@@ -404,7 +404,7 @@ def test_G01_erasure_takes_it_along_made_or_being_made(
         assert {d["user_id"] for d in db[name].find()} == {bob.user_id}, name
     # In the midst of it: whoever makes it finds out and clears up after himself.
     assert services.gateways.personal.ask(bob.user_id, clock.now())
-    monkeypatch.setattr(archive, "PIECE", 300)
+    monkeypatch.setattr(zip_writer, "PIECE", 300)
     exports = services.mappers.personal_exports
     real = exports.add_part
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.gateways import gathering
+from app.gateways.reading import grouping
 from app.mappers.reading import entry_keys
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import Show, StreamQuery
@@ -115,7 +115,7 @@ def test_it_is_the_same_however_it_is_read(
 def test_of_very_many_the_shares_are_counted(
     people: People, reader: Actor, crowd: list[Actor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "EXACT", 3)
+    monkeypatch.setattr(grouping, "EXACT", 3)
     (entry,) = people.blog(crowd)
     for one in crowd:
         people.services.sharing.share(one, entry)

@@ -147,7 +147,7 @@ def test_looking_at_people_and_settings_makes_no_profile(people: People, doors: 
 def test_lists_of_people_are_paged_and_open_only_where_somebody_wants_it(
     people: People, doors: Doors, monkeypatch: pytest.MonkeyPatch, ann: Actor, bob: Actor
 ) -> None:
-    monkeypatch.setattr("app.services.contacts.ROWS", 2)
+    monkeypatch.setattr("app.services.sharing.people_lists.ROWS", 2)
     fans = [people.join(f"fan{n}") for n in range(5)]
     _edit(people, ann, display="Ann")
     for fan in fans:

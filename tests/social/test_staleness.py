@@ -10,7 +10,7 @@ import pytest
 
 from app import clock
 from app.errors import EventrError, NotFoundError
-from app.gateways.sharing import SharingGateway
+from app.gateways.sharing.shares import SharingGateway
 from app.models.accounts.actor import Actor
 from app.models.reading.entry import NewEntry
 from app.models.reading.stream import StreamQuery

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor, Role
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.services.pull import PullService
+from app.services.feeds.pull import PullService
 from tests.support import corpus
 
 T = TypeVar("T")

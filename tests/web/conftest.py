@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.services.sign_in import Client
+from app.services.accounts.sign_in import Client
 from app.web.sessions import cookie_name
 from tests.support.reader import PASSWORD, add_user
 

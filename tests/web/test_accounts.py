@@ -29,9 +29,9 @@ from app.errors import (
     SettingsError,
 )
 from app.models.accounts.actor import Actor, Role
-from app.services import passwords
-from app.services.passwords import Hasher
-from app.services.sign_in import Client, SignUp
+from app.services.accounts import passwords
+from app.services.accounts.passwords import Hasher
+from app.services.accounts.sign_in import Client, SignUp
 from app.web.keyfile import secret_key
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor

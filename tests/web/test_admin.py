@@ -120,7 +120,7 @@ def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: V
 
 
 def test_feeds_are_paged_by_key(services: Services, root: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.feedlists.PAGE", 2)
+    monkeypatch.setattr("app.services.operations.feed_lists.PAGE", 2)
     eve = add_user(services, "eve")
     for number in range(5):
         services.subscriptions.subscribe(eve, f"https://n{number}.example/feed")
@@ -245,7 +245,7 @@ def test_J06_texts_among_arguments_are_not_shown(services: Services, root: Visit
 def test_users_are_found_by_name_and_address_and_paged(
     services: Services, root: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.people.PAGE", 2)
+    monkeypatch.setattr("app.services.accounts.admin_accounts.PAGE", 2)
     for name in ("Zoe", "anna", "Bert"):
         add_user(services, name)
     seen, address = [], "/admin/users"

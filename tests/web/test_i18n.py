@@ -8,7 +8,7 @@ import pytest
 from babel.support import Translations
 
 from app.runtime import translations
-from app.services.sign_in import WRONG
+from app.services.accounts.sign_in import WRONG
 from app.web import i18n, present
 from tests.support.reader import follow
 

@@ -15,7 +15,7 @@ from app import create_app
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.errors import StoreError
-from app.services.readiness import KEPT, Readiness
+from app.services.operations.readiness import KEPT, Readiness
 
 
 def test_ready_when_both_stores_answer(app: Flask, redis_client: redis.Redis) -> None:

@@ -19,7 +19,7 @@ from app.models.accounts.actor import Actor, Role
 from app.models.accounts.user import Session
 from app.models.jobs import redis_keys
 from app.models.notifications.events import ENDS
-from app.services.sign_in import Client
+from app.services.accounts.sign_in import Client
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 

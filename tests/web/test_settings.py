@@ -13,13 +13,13 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import ConflictError
-from app.gateways.erasing import STRAGGLERS
+from app.gateways.privacy.erasure import STRAGGLERS
 from app.mappers.privacy.erasure import owned
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.preferences import Preferences
 from app.models.jobs.jobs import State
 from app.models.reading.stream import StreamRef
-from app.services.erasing import job_of
+from app.services.privacy.erasure import job_of
 from tests.support.importing import previewed
 from tests.support.reader import PASSWORD, add_user, follow
 from tests.web.conftest import Visitor

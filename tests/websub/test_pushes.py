@@ -14,7 +14,7 @@ import redis
 
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.gateways.digest import Digester
+from app.gateways.feeds.digest import Digester
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.websub import PushPull
 from app.models.jobs import redis_keys

@@ -12,7 +12,7 @@ from app import create_app
 from app.bootstrap.services import Services
 from app.errors import FetchError
 from app.feeds import websub
-from app.gateways.websubs import WebsubGateway
+from app.gateways.feeds.websubs import WebsubGateway
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import Fetched
 from app.models.feeds.websub import HubState, Mode

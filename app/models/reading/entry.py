@@ -22,7 +22,8 @@ class NewEntry(NamedTuple):
         at: sort time; published, updated: as the feed says; arrived: when it was first seen.
         title, author: plain text; content, summary: sanitised HTML with absolute addresses.
         excerpt: plain text for lists.
-        raw: content and summary as published (:mod:`app.gateways.bodies`); empty when cleaning changed
+        raw: content and summary as published (:mod:`app.gateways.feeds.entry_bodies`); empty when cleaning
+        changed
             nothing.
         cleaned_by: version of the sanitiser.
         remote: its way over other servers, as they say; None: it begins here, or is no share.

@@ -6,12 +6,12 @@ import datetime as dt
 
 from app import clock
 from app.errors import InvalidError
-from app.gateways.notes import NoteGateway
+from app.gateways.notifications.notifications import NoteGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.discussion.comments import Note, NoteKind, NotePage
 from app.ports import EventPort
 from app.services.access import require
-from app.services.checks import a_text, a_time
+from app.services.validation import a_text, a_time
 
 CURSOR_MAX = 64
 _DIGITS = 16

@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from app.errors import N_, EventrError, InvalidError, RateLimitedError, TooLargeError
 from app.models.accounts.token import Scope, Token
 from app.models.accounts.user import Notice
-from app.services.tokens import DAYS
+from app.services.accounts.tokens import DAYS
 from app.web import schemas
 from app.web.clients import APPS, BY_SLUG, Protocol
 from app.web.context import actor, services, session, web

@@ -15,7 +15,7 @@ from app import clock
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
 from app.models.accounts.user import Notice
 from app.models.imports.imports import Brought, Import, ImportItem, ImportState
-from app.services.imports import PAGE
+from app.services.imports.imports import PAGE
 from app.web import importview, schemas
 from app.web.context import actor, services, session
 from app.web.render import fragment_for, template

@@ -10,7 +10,7 @@ from app.errors import InvalidError
 from app.models.accounts.actor import Permission
 from app.models.accounts.preferences import Preferences
 from app.models.sharing.sharing import Audience, Profile
-from app.services.following import LINKS_MAX
+from app.services.sharing.following import LINKS_MAX
 from app.web import i18n, schemas, zones
 from app.web.context import actor, services, session, user, web
 from app.web.redirects import safe_next

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, make_response, redirect, request
 
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import ChainNode, Profile
-from app.services.sharing import CURSOR_MAX
+from app.services.sharing.sharing import CURSOR_MAX
 from app.web import schemas
 from app.web.context import services, user, web
 from app.web.render import template

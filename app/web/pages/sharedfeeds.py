@@ -7,7 +7,7 @@ from urllib.parse import quote
 from flask import Blueprint, Response, g, make_response, redirect, request
 
 from app.models.sharing.pages import FeedFormat
-from app.services.shared import FILES, TYPES
+from app.services.sharing.pages import FILES, TYPES
 from app.web.context import services, web
 from app.web.sessions import for_programs
 

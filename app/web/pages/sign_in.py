@@ -7,7 +7,7 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError
-from app.services.sign_in import SignUp
+from app.services.accounts.sign_in import SignUp
 from app.web import schemas, sessions
 from app.web.context import services, session, user
 from app.web.redirects import safe_next

@@ -9,7 +9,7 @@ from flask import Response, request
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, NotFoundError, SearchError
 from app.models.accounts.actor import Actor
 from app.models.sync.sync import PartKind, called
-from app.services.checks import a_text
+from app.services.validation import a_text
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
 from app.web.context import services

@@ -11,7 +11,7 @@ from flask import Response
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.sync.sync import PartKind, called
-from app.services.reading import MARKS_MAX
+from app.services.reading.reading import MARKS_MAX
 from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, actor, many, one, text
 from app.web.context import services

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 
 from app.errors import AuthRequiredError, InvalidError, NotFoundError, RateLimitedError
-from app.services.contacts import Contact
+from app.services.sharing.people_lists import Contact
 from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, actor, caller, data, one, post_token, stranger, text
 from app.web.context import services

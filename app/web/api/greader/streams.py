@@ -12,7 +12,7 @@ from flask import Response, request
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.sync.sync import Part, PartKind, SyncQuery
-from app.services.syncing import ITEMS_MAX, KEYS_MAX
+from app.services.sync.reading import ITEMS_MAX, KEYS_MAX
 from app.web.api.greader import atom, names, shapes
 from app.web.api.greader.wire import (
     JSON,

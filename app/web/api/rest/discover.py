@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
-from app.services.packs import PackView
+from app.services.imports.packs import PackView
 from app.web.api.rest.imports import Import, import_shape
 from app.web.api.rest.shapes import ENTRY, FEED_URL, PACK, PERSON, UNSET, Body, Id, Shape, UnsetType
 from app.web.api.rest.streams import Sharer, sharer

@@ -10,8 +10,8 @@ from app.errors import NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.sharing.sharing import Audience, Tie
-from app.services.contacts import Contact as Stored
-from app.services.contacts import Contacts
+from app.services.sharing.people_lists import Contact as Stored
+from app.services.sharing.people_lists import Contacts
 from app.web.api.rest.shapes import PERSON, Body, Id0, Query, Shape
 from app.web.api.rest.table import example, operation
 from app.web.context import services

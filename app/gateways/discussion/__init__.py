@@ -1,0 +1,3 @@
+"""Storage operations of discussion: comments, likes and moderation."""
+
+from __future__ import annotations

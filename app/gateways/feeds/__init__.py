@@ -1,0 +1,3 @@
+"""Storage operations of feeds: their documents, polling, discovery, entries as fetched and WebSub."""
+
+from __future__ import annotations

@@ -1,0 +1,431 @@
+"""What one fetch means for one feed: a pure function from (feed, answer, now) to what is to be stored.
+
+fetch → unchanged? → parse → identify → only what is new: sanitise → plan. Nothing here does I/O, so
+every outcome of a pull can be tested as data, and a benchmark can time it alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import functools
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from app import logs
+from app.config import Settings
+from app.errors import FeedError
+from app.feeds import freshness, schedule, websub
+from app.feeds.dates import clamp
+from app.feeds.identity import ROW, Diff
+from app.feeds.news import Known, News, compare, news
+from app.feeds.parse import Limits
+from app.gateways.feeds import entry_bodies
+from app.models.feeds.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
+from app.models.feeds.fetched import Fetched, Validators
+from app.models.feeds.parsed import ParsedEntry, ParsedFeed
+from app.models.feeds.schedule import Hints, Plan
+from app.models.feeds.websub import Heard
+from app.models.reading.entry import EntryChange, NewEntry
+
+log = logs.get(__name__)
+
+#: Characters of an error's detail that are kept.
+DETAIL: Final = 300
+#: Equal permanent redirects, each with an answer that parsed, until the new address is stored (S09).
+MOVES: Final = 3
+#: The error of a feed whose document ends in the middle (X04); what is whole of it is stored.
+CUT: Final = "cut_off"
+#: Entries behind such an end that are remembered; of the others the store knows.
+BEHIND: Final = 500
+_GUID: Final = ROW // 2  #: where the identity begins in a row of ``seen``
+_TICK: Final = dt.timedelta(milliseconds=1)
+_DAY_MS: Final = 86_400_000
+
+Parse = Callable[..., ParsedFeed]
+Sanitize = Callable[[str, str], str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Digest:
+    """What is to be stored of one fetch, and what goes into the fetch log.
+
+    ``moved_to`` is set once a permanent redirect has been seen :data:`MOVES` times.
+    """
+
+    update: FeedUpdate
+    record: FetchRecord
+    plan: Plan
+    moved_to: str | None = None
+
+
+class _Fixed(random.Random):
+    """Chance that always falls on the same side; ``at`` in [0, 1)."""
+
+    def __init__(self, at: float) -> None:
+        super().__init__(0)
+        self._at = at
+
+    def random(self) -> float:
+        return self._at
+
+
+class Digester:
+    """Digests fetches under one set of limits.
+
+    Args:
+        settings: limits of entries, schedule and parser.
+        rng: draws the jitter of the schedule.
+        parse, sanitize: replaced by the benchmark that compares parsers; nowhere else. Without a
+            parser of its own, entries that are known by their bytes are not parsed at all.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        rng: random.Random | None = None,
+        *,
+        parse: Parse | None = None,
+        sanitize: Sanitize | None = None,
+    ) -> None:
+        self._limits = Limits.of(settings)
+        self._bounds = schedule.Limits.of(settings)
+        self._max_html = settings.entry_max_html
+        self._hubs = websub.is_on(settings)
+        self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
+        self._parse = parse
+        self._sanitize = sanitize or entry_bodies.sanitizer(settings)
+
+    def luck(self) -> random.Random:
+        """Return the chance of one batch: all its feeds draw the same jitter, and each batch another.
+
+        So those that rest equally long stay together: one statement writes them, and those of a host
+        meet on its open connection again. Batches are spread as feeds are.
+        """
+        return _Fixed(self._rng.random())
+
+    def rest(
+        self, poll: FeedPoll, fetched: Fetched, now: dt.datetime, luck: random.Random | None = None
+    ) -> dt.timedelta | None:
+        """Return how long a feed may rest when this answer changes nothing else; None: digest it."""
+        if poll.claim_token is not None or poll.torn:
+            return None  # its writer died or came late: whoever claims it next puts it in order
+        if not fetched.unchanged or fetched.error or poll.error or fetched.permanent_url or poll.moved_to:
+            return None
+        # The fetcher hands the very same validators back when an answer repeats them.
+        if fetched.validators is not poll.validators and _kept(poll, fetched) != poll.validators:
+            return None
+        now_ms = int(now.timestamp() * 1000)
+        days = max(0, now_ms - poll.read_ms) // _DAY_MS
+        hints = _hints(fetched, days, poll.ttl_minutes, poll.skip_hours, self._hubs and poll.push_ms > now_ms)
+        late = (now_ms - poll.due_ms) / 1000 if poll.due_ms is not None else 0.0
+        history = schedule.History.from_doc(poll.history)
+        plan = schedule.plan(history, now, hints, self._bounds, rng=luck or self._rng, late=late)
+        return plan.next_check_at - now
+
+    def digest(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
+        """Return what a fetch of ``feed`` means; never raises, whatever the document does to the parser.
+
+        Args:
+            feed: as it was claimed; ``feed.claim_token`` goes into the update.
+            fetched: the answer to the request that was made from ``feed``.
+            now: aware time at which the answer came.
+        """
+        try:
+            if fetched.error:
+                raise fetched.error
+            if fetched.unchanged:
+                return self._unchanged(feed, fetched, now)
+            return self._changed(feed, fetched, now)
+        except FeedError as error:
+            return self._failed(feed, fetched, now, error)
+        except Exception as error:  # noqa: BLE001 — a fault of ours; the feeds beside it must not pay for it
+            return self.unreadable(feed, fetched, now, error)
+
+    def unreadable(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: Exception) -> Digest:
+        """Return the digest of an answer that we could not read, or not store, for a fault of ours."""
+        log.error("feed_unreadable", exc_info=True, feed_id=feed.id)
+        return self._failed(feed, fetched, now, FeedError("unreadable", type(error).__name__))
+
+    def _unchanged(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
+        skip, pushed = frozenset(feed.skip_hours), self._is_pushed(feed, now)
+        hints = _hints(fetched, _unread_days(feed, now), feed.ttl_minutes, skip, pushed)
+        plan = self._plan(schedule.History.from_doc(feed.history), now, hints, _late(feed, now))
+        fields = FeedFields(
+            next_check_at=plan.next_check_at, checked_at=now, **_recovered(feed), **_moved(feed, fetched)
+        )
+        validators = _kept(feed, fetched)
+        if validators != feed.validators:
+            fields = dataclasses.replace(fields, validators=validators)
+        return _digest(feed, fetched, now, plan, fields)
+
+    def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
+        found = self._news(feed, fetched)
+        parsed, diff = found.parsed, found.diff
+        cut = parsed.cut
+        new = tuple(
+            self._entry(entry, diff.hash_of(entry), at, now)
+            for entry, at in zip(diff.new, sort_times(feed, diff.new, now), strict=True)
+        )
+        changed = tuple(self._change(entry, diff.hash_of(entry), now) for entry in diff.changed)
+        pushed = self._is_pushed(feed, now)
+        hints = _hints(fetched, _unread_days(feed, now), parsed.ttl_minutes, parsed.skip_hours, pushed)
+        hub, topic = websub.announced(fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url)
+        says = {
+            **_described(feed, found, hub, topic, cut),
+            **(_cut_off(feed, now) if cut else _recovered(feed)),
+            **_moved(feed, fetched),
+        }
+        if not cut:  # else nothing is kept that would let the site leave the end out again
+            says["validators"] = fetched.validators
+        # What the end of a first document held keeps its dates; where no end ever comes, what is new is new.
+        if not cut or feed.error == CUT:
+            says["checked_at"] = now
+        timed = functools.partial(self._timed, feed, says, hints, now)
+        plan, fields = timed(new)
+        heard = Heard(feed.id, hub, topic) if hub or (feed.hub and not cut) else None
+        error = CUT if cut else None
+        digest = _digest(feed, fetched, now, plan, fields, new, changed, error=error, heard=heard)
+        if not new:
+            return digest
+        # Some may be listed again only, which the store finds out as it stores them.
+        update = dataclasses.replace(digest.update, fields_of=lambda added: timed(added)[1])
+        return dataclasses.replace(digest, update=update)
+
+    def _timed(
+        self, feed: Feed, says: dict[str, Any], hints: Hints, now: dt.datetime, new: Sequence[NewEntry]
+    ) -> tuple[Plan, FeedFields]:
+        """Return when to ask again after these new entries, and all that is to be stored of the feed."""
+        history = _history(feed, new, now)
+        plan = self._plan(history, now, hints, _late(feed, now))
+        news: dict[str, Any] = {"changed_at": now, "history": history.pack()} if new else {}
+        return plan, FeedFields(**says, **news, next_check_at=plan.next_check_at)
+
+    def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
+        return self._hubs and feed.push_until is not None and feed.push_until > now
+
+    def _news(self, feed: Feed, fetched: Fetched) -> News:
+        body = fetched.body or b""
+        known = Known(feed.seen, feed.volatile_guids, feed.chunks, feed.checked_at)
+        how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
+        if self._parse is None:
+            return news(body, known, limits=self._limits, **how)
+        return compare(self._parse(body, limits=self._limits, **how), known)
+
+    def _failed(self, feed: Feed, fetched: Fetched, now: dt.datetime, error: FeedError) -> Digest:
+        errors = feed.errors + 1
+        history = schedule.History.from_doc(feed.history)
+        plan = self._plan(history, now, Hints(errors=errors, retry_after=fetched.retry_after))
+        if _is_overtaken(feed, fetched, now):
+            return _digest(feed, fetched, now, plan, FeedFields(), error=error.word)
+        fields = FeedFields(
+            # "Gone" is the one word that ends polling: the server says it will never come back.
+            next_check_at=None if error.word == "gone" else plan.next_check_at,
+            errors=errors,
+            error=error.word,
+            error_detail=error.detail[:DETAIL],
+            error_since=feed.error_since or now,
+        )
+        return _digest(feed, fetched, now, plan, fields, error=error.word)
+
+    def _plan(self, history: schedule.History, now: dt.datetime, hints: Hints, late: float = 0.0) -> Plan:
+        return schedule.plan(history, now, hints, self._bounds, rng=self._rng, late=late)
+
+    def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
+        published = _published(entry, now)
+        return NewEntry(
+            guid_hash=guid_hash, at=at, arrived=now, published=published, **self._body(entry, now)
+        )
+
+    def _change(self, entry: ParsedEntry, guid_hash: bytes, now: dt.datetime) -> EntryChange:
+        return EntryChange(guid_hash=guid_hash, **self._body(entry, now))
+
+    def _body(self, entry: ParsedEntry, now: dt.datetime) -> dict[str, Any]:
+        longest = self._max_html
+        body = entry_bodies.clean(
+            entry.content[:longest], entry.summary[:longest], entry.base_url, self._sanitize
+        )
+        return {
+            "title": entry.title,
+            "author": entry.author,
+            "url": entry.url,
+            "updated": clamp(entry.updated, now),
+            "content": body.content,
+            "summary": body.summary,
+            "excerpt": body.excerpt,
+            "raw": body.raw,
+            "cleaned_by": body.cleaned_by,
+            "categories": entry.categories,
+            "enclosures": entry.enclosures,
+            "image": entry.image,
+            "remote": entry.chain,
+        }
+
+
+def record_of(fetched: Fetched, now: dt.datetime, new: int = 0, error: str | None = None) -> FetchRecord:
+    """Return the line of the fetch log for an answer; its request's key is the feed."""
+    key = fetched.request.key
+    return FetchRecord(key, now, fetched.status, fetched.ms, fetched.wire_bytes, new, error)
+
+
+def _is_overtaken(feed: Feed, fetched: Fetched, now: dt.datetime) -> bool:
+    """Whether a feed answered somebody else after a fetch began that failed, and so is well again.
+
+    As when a process wakes up that was frozen while it asked. What tells of the time to come counts still.
+    """
+    telling = fetched.retry_after is not None or (fetched.error is not None and fetched.error.word == "gone")
+    begun = now - dt.timedelta(milliseconds=fetched.ms)
+    return not telling and feed.checked_at is not None and feed.checked_at > begun
+
+
+def crashed(feed: Feed, now: dt.datetime, rest: float) -> FeedUpdate:
+    """Return the update of a feed whose reading crashed a worker; it is left alone for ``rest`` seconds."""
+    fields = FeedFields(
+        errors=feed.errors + 1,
+        error="crashed",
+        error_detail="",
+        error_since=feed.error_since or now,
+        next_check_at=now + dt.timedelta(seconds=rest),
+    )
+    return FeedUpdate(feed.id, feed.claim_token or "", now, fields=fields)
+
+
+def _published(entry: ParsedEntry, now: dt.datetime) -> dt.datetime | None:
+    """Return when a new entry was published, by its own word.
+
+    Atom asks for the time of the last change alone (RFC 4287, 4.1.2), and many feeds tell no other.
+    """
+    return clamp(entry.published or entry.updated, now)
+
+
+def sort_times(feed: Feed, new: tuple[ParsedEntry, ...], now: dt.datetime) -> list[dt.datetime]:
+    """Return the sort time of each new entry, in the order given (design: "sort time").
+
+    First fetch: the published date, clamped to the past, else arrival in feed order. Later: not
+    before the previous successful fetch, so that what is new since you last looked is on top, and
+    never after arrival.
+    """
+    arrivals = [now - _TICK * i for i in range(len(new))]
+    if feed.checked_at is None:
+        return [
+            min(_published(entry, now) or arrival, now) for entry, arrival in zip(new, arrivals, strict=True)
+        ]
+    floor = min(feed.checked_at, now)
+    return [
+        min(max(_published(entry, now) or arrival, floor), now)
+        for entry, arrival in zip(new, arrivals, strict=True)
+    ]
+
+
+def _history(feed: Feed, new: Sequence[NewEntry], now: dt.datetime) -> schedule.History:
+    if feed.checked_at is None and not feed.history:
+        return schedule.seed((entry.published for entry in new if entry.published), now)
+    return schedule.record(schedule.History.from_doc(feed.history), (entry.at for entry in new), now)
+
+
+def _late(feed: Feed, now: dt.datetime) -> float:
+    """Return for how many seconds a feed has been due; 0 at its first poll, which has no rhythm yet."""
+    due = feed.next_check_at if feed.checked_at else None
+    return (now - due).total_seconds() if due else 0.0
+
+
+def _hints(
+    fetched: Fetched, unread_days: int, ttl_minutes: int | None, skip_hours: frozenset[int], pushed: bool
+) -> Hints:
+    return Hints(
+        max_age=freshness.max_age(fetched.headers),
+        ttl_minutes=ttl_minutes,
+        skip_hours=skip_hours,
+        retry_after=fetched.retry_after,
+        pushed=pushed,
+        unread_days=unread_days,
+    )
+
+
+def _unread_days(feed: Feed, now: dt.datetime) -> int:
+    return (now - (feed.read_at or feed.created)).days
+
+
+def _kept(feed: Feed | FeedPoll, fetched: Fetched) -> Validators:
+    """Return the validators after an unchanged answer: a 304 may leave out what it does not change."""
+    old, new = feed.validators, fetched.validators
+    return old._replace(
+        etag=new.etag or old.etag,
+        last_modified=new.last_modified or old.last_modified,
+        body_hash=new.body_hash or old.body_hash,
+    )
+
+
+def _recovered(feed: Feed) -> dict[str, Any]:
+    clear = {"errors": 0, "error": None, "error_detail": "", "error_since": None}
+    return clear if feed.errors or feed.error else {}
+
+
+def _cut_off(feed: Feed, now: dt.datetime) -> dict[str, Any]:
+    # One error however often it comes: entries come with it, so it is asked again in its own rhythm.
+    return {"errors": 1, "error": CUT, "error_detail": "", "error_since": feed.error_since or now}
+
+
+def _seen(feed: Feed, diff: Diff) -> bytes:
+    """Return the rows of what is known; what lay behind a cut will be back, and is not new then."""
+    seen = diff.seen
+    if diff.volatile:
+        return seen
+    guids = {seen[at + _GUID : at + ROW] for at in range(0, len(seen), ROW)}
+    before = [feed.seen[at : at + ROW] for at in range(0, len(feed.seen), ROW)]
+    return seen + b"".join([row for row in before if row[_GUID:] not in guids][:BEHIND])
+
+
+def _moved(feed: Feed, fetched: Fetched) -> dict[str, Any]:
+    """Count equal permanent redirects in a row; an unchanged body has parsed before, so it counts too."""
+    target = fetched.permanent_url
+    if target is None:
+        return {"moved_to": None, "moved_times": 0} if feed.moved_to else {}
+    return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}
+
+
+def _described(feed: Feed, found: News, hub: str | None, topic: str | None, cut: bool) -> dict[str, Any]:
+    """Return only what the feed says differently now: most polls change little of it.
+
+    What a document without its end leaves out, it may have said there.
+    """
+    parsed, diff = found.parsed, found.diff
+    says: dict[str, Any] = {
+        "title": parsed.title,
+        "site_url": parsed.site_url,
+        "description": parsed.description,
+        "language": parsed.language,
+        "icon": parsed.icon,
+        "hub": hub,
+        "topic": topic,
+        "ttl_minutes": parsed.ttl_minutes,
+        "skip_hours": tuple(sorted(parsed.skip_hours)),
+    }
+    if cut:
+        says = {name: value for name, value in says.items() if value}
+    says |= {
+        "seen": _seen(feed, diff) if cut else diff.seen,
+        "chunks": found.chunks,
+        "volatile_guids": diff.volatile,
+    }
+    return {name: value for name, value in says.items() if value != getattr(feed, name)}
+
+
+def _digest(
+    feed: Feed,
+    fetched: Fetched,
+    now: dt.datetime,
+    plan: Plan,
+    fields: FeedFields,
+    new: tuple[NewEntry, ...] = (),
+    changed: tuple[EntryChange, ...] = (),
+    *,
+    error: str | None = None,
+    heard: Heard | None = None,
+) -> Digest:
+    update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields, heard)
+    record = record_of(fetched, now, len(new), error)
+    times = fields.moved_times
+    moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None
+    return Digest(update, record, plan, moved_to)

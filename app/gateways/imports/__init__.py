@@ -1,0 +1,3 @@
+"""Storage operations of OPML import and export, and starter packs."""
+
+from __future__ import annotations

@@ -1,0 +1,75 @@
+"""Subscriptions as OPML files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+from app.feeds import opml
+from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.subscriptions.folders import FolderGateway
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.models.feeds.feed import FeedCard
+from app.models.imports.imports import Import, ImportItem, paths
+from app.models.imports.opml import Outline
+from app.models.sharing.sharing import STRANGER, Audience
+from app.models.subscriptions.folder import folder_paths
+from app.models.subscriptions.sort_key import rank
+from app.models.subscriptions.subscription import TOP
+
+
+class ExportGateway:
+    """What leaves as a file, in the order of the tree."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionMapper,
+        feeds: FeedMapper,
+        folders: FolderGateway,
+        profiles: ProfileGateway,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._profiles = profiles
+        self._feeds = feeds
+        self._folders = folders
+
+    def subscriptions(self, user_id: int) -> bytes:
+        """Return all of a user's subscriptions, by the names that he gave them.
+
+        A feed in several folders is in each of them; empty folders are there too. A person is there by his
+        Atom feed; who does not share with everybody has none, and is left out.
+        """
+        mine = self._subscriptions.of_user(user_id)
+        cards = self._open(self._feeds.cards([one.feed_id for one in mine]))
+        places = folder_paths(self._folders.of_user(user_id))
+        ranked = []
+        for one in mine:
+            if (card := cards.get(one.feed_id)) is not None:
+                title, site = one.title or card.title, card.site_url
+                for folder in [f for f in one.folder_ids if f in places] or [TOP]:
+                    outline = Outline(card.url, title, site, places.get(folder, ()))
+                    ranked.append((rank(one.orders.get(folder, ""), title or card.url, one.feed_id), outline))
+        ranked.sort(key=itemgetter(0))
+        return opml.write("Subscriptions in Eventr", [outline for _, outline in ranked], places.values())
+
+    def _open(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
+        """Put the Atom feeds of people in the place of their streams; leave out who has none."""
+        people = self._profiles.some([c.owner for c in cards.values() if c.owner is not None])
+        found = {}
+        for feed_id, card in cards.items():
+            if card.owner is None:
+                found[feed_id] = card
+            elif card.owner in people and people[card.owner].lets_see(Audience.PUBLIC, STRANGER):
+                found[feed_id] = card._replace(url=f"{card.url}/atom.xml", site_url=card.url)
+        return found
+
+
+def list_of(one: Import, items: Sequence[ImportItem]) -> bytes:
+    """Return some outlines of an import as a file that can be imported again."""
+    places = paths(one.folders)
+    outlines = []
+    for item in items:
+        inside = [places[f] for f in item.folders] or [()]
+        outlines += [Outline(item.url, item.title, None, place) for place in inside]
+    return opml.write(one.title or one.name or "Subscriptions", outlines)

@@ -1,0 +1,3 @@
+"""Storage operations of notifications and push devices."""
+
+from __future__ import annotations

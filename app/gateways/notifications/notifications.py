@@ -1,0 +1,307 @@
+"""What people are told of: written for few, decided when it is read.
+
+Whether somebody may know of something can change at any time: a share is taken back, a person suspended or
+blocked. So a row is checked by sight when it is written and each time it is read, and holds ids alone.
+Feeds that do not work any more are not written at all: one has a hundred thousand readers, so each of them
+finds his own by his subscriptions when he looks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
+
+from app.errors import NotFoundError
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.sharing.visibility import SightGateway
+from app.mappers.accounts.users import UserMapper
+from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.notifications.notifications import KEPT, NoteMapper
+from app.mappers.operations.feed_lists import FeedListMapper
+from app.mappers.reading.entry_keys import millis
+from app.mappers.sharing.profiles import TieMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.models.discussion.comments import Comment, Face, Note, NoteKind, NotePage
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share, TieKind
+
+#: Rows that a badge counts; nobody reads a higher number.
+BADGE = 99
+#: Reads of the store for one page, where much is no longer to be seen.
+LOOKS = 5
+#: Feeds that fail of which somebody is told at once; the others follow when he knows of these.
+BROKEN_MOST = 100
+#: Characters of what is told of something without a title.
+EXCERPT = 80
+_SAID = (NoteKind.COMMENT, NoteKind.REPLY, NoteKind.MENTION)
+#: Kinds of which each subject is told of once.
+_ONCE = (NoteKind.MENTION, NoteKind.IMPORT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Known:
+    """What rows are about, as far as their reader may see it; ``likers`` and ``asking`` by newness."""
+
+    seen: Mapping[int, Share]
+    comments: Mapping[int, Comment]
+    likers: Mapping[int, Sequence[int]]
+    asking: Sequence[int]
+    faces: Mapping[int, Face]
+
+
+class NoteGateway:
+    """Writes and reads what people are told of.
+
+    Args:
+        keep: how long a row is kept after it was last written. most: rows of one user. rows: of a page.
+        broken: after so long without success a feed is told of. likes: up to how many are counted.
+    """
+
+    def __init__(
+        self,
+        notes: NoteMapper,
+        likes: LikeMapper,
+        comments: CommentMapper,
+        shares: ShareMapper,
+        ties: TieMapper,
+        users: UserMapper,
+        subscriptions: SubscriptionMapper,
+        feeds: FeedMapper,
+        lists: FeedListMapper,
+        entries: EntryGateway,
+        sight: SightGateway,
+        *,
+        keep: dt.timedelta,
+        most: int,
+        rows: int,
+        broken: dt.timedelta,
+        likes_most: int,
+    ) -> None:
+        self._notes, self._likes, self._comments = notes, likes, comments
+        self._shares, self._ties, self._users = shares, ties, users
+        self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
+        self._entries, self._sight = entries, sight
+        self._keep, self._most, self._rows = keep, most, rows
+        self._broken, self._likes_most = broken, likes_most
+
+    # -- writing
+    def tell(
+        self,
+        user_id: int,
+        kind: NoteKind,
+        subject: int,
+        by: int,
+        now: dt.datetime,
+        *,
+        share: Share | None = None,
+        what: int = 0,
+        also: Share | None = None,
+    ) -> bool:
+        """Tell somebody of something, unless he did it, does not want to know, or may not.
+
+        Args:
+            by: who did it, 0: nobody. share: what it is about. what: the comment or share that was made.
+            also: another share that he must see to know of it.
+
+        Returns:
+            Whether he is told.
+        """
+        if by == user_id or not self._wants(user_id, kind):
+            return False
+        if by and by not in self._sight.heard(user_id, [by]):
+            return False
+        if any(s is not None and not self._sight.sees(user_id, s) for s in (share, also)):
+            return False
+        note = Note(user_id=user_id, kind=kind, subject=subject, at=now, share_id=share.id if share else 0)
+        expires = now + self._keep
+        if kind in _ONCE:
+            new = told = self._notes.tell_once(note, by, what, expires)
+        else:
+            people, once = kind not in _SAID, kind is NoteKind.LIKE
+            new, told = self._notes.tell(note, by, what, expires, people=people, once=once), True
+        if new:
+            self._notes.cut(user_id, self._most)
+        return told
+
+    def _wants(self, user_id: int, kind: NoteKind) -> bool:
+        user = self._users.get(user_id)
+        return user is not None and bool(getattr(user.preferences, kind.setting))
+
+    def addressed(self, share: Share, names: Sequence[str]) -> list[int]:
+        """Return the people whom these names mean and who may see a share."""
+        return [face.user_id for face in self._sight.addressed(names, share).values()]
+
+    def author(self, comment_id: int | None) -> int:
+        """Return who wrote a comment, 0: there is none, or nobody's any more."""
+        found = None if comment_id is None else self._comments.get(comment_id)
+        return (found.user_id or 0) if found else 0
+
+    def sees(self, user_id: int, share: Share) -> bool:
+        """Return whether somebody may see a share."""
+        return self._sight.sees(user_id, share)
+
+    def owner(self, share_id: int) -> Share | None:
+        """Return a share by whose person is to be told."""
+        return self._shares.get(share_id)
+
+    # -- reading
+    def page(self, user_id: int, cursor: str) -> NotePage:
+        """Return a page of rows that the user may see, the newest first."""
+        shown: list[Note] = []
+        after = cursor
+        for _ in range(LOOKS):
+            limit = self._rows + 1 - len(shown)
+            found = self._notes.page(user_id, after, limit)
+            shown += self._visible(user_id, found, self._likes_most)
+            if len(shown) > self._rows:
+                return NotePage(self._titled(user_id, shown[:-1]), shown[-2].place)
+            if len(found) < limit:
+                return NotePage(self._titled(user_id, shown))
+            after = found[-1].place
+        return NotePage(self._titled(user_id, shown), after)
+
+    def unread(self, user_id: int) -> int:
+        """Return how many unread rows a user would see, up to :data:`BADGE`; feeds are not among them."""
+        found = self._notes.unread(user_id, BADGE)
+        shown = self._visible(user_id, found, KEPT) if found else []
+        # Where he hears none of the last who like something, those before them tell, as on the page.
+        seen = {note.ref for note in shown}
+        rest = [note for note in found if note.kind is NoteKind.LIKE and note.ref not in seen]
+        return len(shown) + (len(self._visible(user_id, rest, self._likes_most)) if rest else 0)
+
+    def _visible(self, user_id: int, notes: Sequence[Note], likes: int) -> list[Note]:
+        known = self._known(user_id, notes, likes)
+        return [shown for note in notes if (shown := _seen(note, known)) is not None]
+
+    def _known(self, user_id: int, notes: Sequence[Note], likes: int) -> _Known:
+        about = {n.share_id for n in notes if n.share_id}
+        about |= {what for n in notes if n.kind is NoteKind.RESHARE for _, what in n.last}
+        shares = self._shares.some(list(about)) if about else {}
+        allowed = self._sight.seen(user_id, list(shares.values())) if shares else {}
+        seen = {i: share for i, share in shares.items() if i in allowed}
+        said = {what for n in notes if n.kind in _SAID for _, what in n.last if what}
+        liked = {n.subject for n in notes if n.kind is NoteKind.LIKE} & seen.keys()
+        likers = {s: [i for _, i in self._likes.people(s, likes) if i != user_id] for s in liked}
+        asks = any(n.kind is NoteKind.REQUEST for n in notes)
+        asking = self._ties.about(user_id, TieKind.REQUEST, BADGE) if asks else []
+        # Who likes something is asked of the likes: what a row remembers of them is who was told of.
+        rows = [n for n in notes if n.kind is not NoteKind.LIKE]
+        people = {by for n in rows for by, _ in n.last} | {i for some in likers.values() for i in some}
+        faces = self._sight.heard(user_id, people | set(asking))
+        return _Known(seen, self._comments.some(list(said)) if said else {}, likers, asking, faces)
+
+    def _titled(self, user_id: int, notes: Sequence[Note]) -> tuple[Note, ...]:
+        shares = self._shares.some(list({n.share_id for n in notes if n.share_id}))
+        keys = [EntryKey(s.id, s.feed_id, s.seq, millis(s.at)) for s in shares.values()]
+        rows = self._entries.rows(user_id, keys)
+        titles = {i: e.title or e.excerpt[:EXCERPT] for i, e in rows.items()}
+        return tuple(dataclasses.replace(n, title=titles.get(n.share_id, "")) for n in notes)
+
+    def one(self, user_id: int, kind: NoteKind, subject: int) -> Note | None:
+        """Return a row as the user sees it, None: there is none, or not for him."""
+        found = self._notes.of_kind(user_id, kind, [subject])
+        shown = self._visible(user_id, list(found.values()), self._likes_most)
+        return self._titled(user_id, shown)[0] if shown else None
+
+    def ring(self, note: Note, now: dt.datetime, pause: dt.timedelta) -> bool:
+        """Return whether devices are to be told of a row that changed ``now``: not again within a pause."""
+        return self._notes.ring(note, now, now - pause)
+
+    def broken(self, user_id: int, now: dt.datetime) -> list[Note]:
+        """Return the user's feeds that have failed for long, and about which he does not know yet."""
+        if not self._wants(user_id, NoteKind.FEED):
+            return []
+        mine = {s.feed_id: s for s in self._subscriptions.of_user(user_id) if not (s.paused or s.person)}
+        failed = [i for i, card in self._feeds.cards(list(mine)).items() if card.error]
+        feeds = self._lists.some(failed) if failed else {}
+        known = self._notes.of_kind(user_id, NoteKind.FEED, failed) if failed else {}
+        notes = [
+            Note(
+                user_id=user_id,
+                kind=NoteKind.FEED,
+                subject=feed.id,
+                at=feed.error_since,
+                title=mine[feed.id].title or feed.title or feed.url,
+                detail=feed.error,
+            )
+            for feed in feeds.values()
+            if feed.error and feed.error_since and feed.error_since < now - self._broken
+            if feed.id not in known or known[feed.id].at < feed.error_since
+        ]
+        return sorted(notes, key=lambda note: note.at, reverse=True)[:BROKEN_MOST]
+
+    # -- marking
+    def read(
+        self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime, until: dt.datetime | None = None
+    ) -> None:
+        """Mark a row as read; again, or one that is not there, changes nothing.
+
+        Args:
+            until: what came into it after this is not read yet.
+
+        Raises:
+            NotFoundError: it is about a feed that he does not follow.
+        """
+        if kind is not NoteKind.FEED:
+            self._notes.read(user_id, kind, subject, until=until)
+            return
+        if self._subscriptions.get(user_id, subject) is None:
+            raise NotFoundError(feed_id=subject)
+        note = Note(user_id=user_id, kind=kind, subject=subject, at=now, read=True)
+        if not self._notes.tell_once(note, 0, 0, now + self._keep):
+            self._notes.read(user_id, kind, subject, now)
+
+    def read_all(self, user_id: int, now: dt.datetime, until: dt.datetime | None = None) -> None:
+        """Mark all as read, ``until``: without what came after it."""
+        self._notes.read_all(user_id, until)
+        for note in self.broken(user_id, now):
+            self.read(user_id, NoteKind.FEED, note.subject, now)
+
+    def unliked(self, by: int, share: Share) -> None:
+        """Tell of somebody's like no more.
+
+        The row stays, and is not seen where nobody else is in it: it knows when devices rang, and what was
+        read, when he likes the share again.
+        """
+        self._notes.leave(share.user_id, NoteKind.LIKE, share.id, by)
+
+
+def _seen(note: Note, known: _Known) -> Note | None:
+    """Return a row with the people whom its reader sees, None: he does not see it."""
+    match note.kind:
+        case NoteKind.FEED:
+            return None  # that he knows of it
+        case NoteKind.IMPORT | NoteKind.EXPORT:
+            return note
+        case kind if kind.of_share and note.share_id not in known.seen:
+            return None
+        case NoteKind.LIKE:
+            people = [i for i in known.likers.get(note.subject, ()) if i in known.faces]
+            return _with(note, people, len(people), known)
+        case NoteKind.REQUEST:
+            people = [i for i in known.asking if i in known.faces]
+            return _with(note, people, len(people), known)
+    last = [(by, what) for by, what in note.last if by in known.faces and _is_there(note.kind, what, known)]
+    if note.kind in _SAID:
+        last.sort(key=lambda one: one[1])  # they are kept by person, and the newest may be gone
+    shown = dataclasses.replace(note, last=tuple(last))
+    people = list(dict.fromkeys(by for by, _ in reversed(last)))
+    return _with(shown, people, note.count - len(note.last) + len(last), known)
+
+
+def _is_there(kind: NoteKind, what: int, known: _Known) -> bool:
+    if kind is NoteKind.RESHARE:
+        return what in known.seen
+    if kind in _SAID and what:
+        return what in known.comments and known.comments[what].removed is None
+    return True
+
+
+def _with(note: Note, people: Sequence[int], count: int, known: _Known) -> Note | None:
+    if not people:
+        return None
+    faces = tuple(known.faces[i] for i in people[:KEPT])
+    return dataclasses.replace(note, faces=faces, count=max(count, len(faces)))

@@ -1,0 +1,3 @@
+"""Storage operations of operations: figures, reports and lists for admins."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Storage operations of privacy: export and erasure of personal data."""
+
+from __future__ import annotations

@@ -1,0 +1,186 @@
+"""Files of all that is somebody's own: asked for, made, kept for some time, served."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from app import clock
+from app.config import Settings
+from app.errors import ConflictError
+from app.gateways.privacy.personal_data import BelongingsGateway
+from app.gateways.privacy.zip_writer import Archive
+from app.mappers.privacy.exports import PersonalExportMapper
+from app.models.accounts.user import User
+from app.models.privacy.export import ExportState, PersonalExport
+
+#: Rows between two signs of life.
+SIGN = 200
+#: A file on which nobody has worked for so long waits for another one, seconds.
+SILENT = 60
+#: Begun so often without an end it is given up: it takes its workers down.
+TRIES = 5
+#: No run takes longer, seconds; so long do parts outlive what they are made for.
+LONGEST = 3600.0
+
+README = """\
+All that is yours on this Eventr server. Times are UTC, addresses and texts as they are stored.
+
+account.json         name, e-mail address, settings, where you are logged in, your page, your open reports
+subscriptions.opml   your feeds with their folders, for any reader
+subscriptions.json   the same with people, your own titles, what is paused, how far each is read
+folders.json         folders, empty ones too
+starred.json         entries that you starred, with their texts
+tagged.json          entries that you tagged, with their texts
+searches.json        saved searches
+shares.json          shares and posts, your notes, for whom, and the way it came as far as you see it
+comments.json        what you wrote to shares
+likes.json           what you like
+people.json          whom you follow, asked to follow, mute and block
+notifications.json   what you were told, without the names of who did it
+
+What belongs to others is left out: who follows you (there is a number), what others commented, liked and
+shared, and whatever you starred, liked or commented that its owner does not show you any more. The password
+and the keys of sessions are kept as fingerprints alone and are of no use. The server keeps no other list of
+what you did; when you logged in stands in its logs, which are not kept by account.
+"""
+
+
+class LostError(Exception):
+    """Somebody else makes the file, or it is not wanted any more."""
+
+
+class PersonalExportGateway:
+    """One file per user; a new one takes the place of the one before."""
+
+    def __init__(
+        self, exports: PersonalExportMapper, belongings: BelongingsGateway, settings: Settings
+    ) -> None:
+        self._exports, self._belongings = exports, belongings
+        self._most, self._life = settings.export_max, dt.timedelta(seconds=settings.export_ttl)
+
+    def of_user(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
+        """Return a user's file, None: he has asked for none, or its time is over."""
+        found = self._exports.of_user(user_id)
+        return found if found and (found.expires > now or found.state is ExportState.MAKING) else None
+
+    def ask(self, user_id: int, now: dt.datetime) -> bool:
+        """Note that a user wants a file; False: one is being made."""
+        made = PersonalExport(
+            id=secrets.token_hex(16),
+            user_id=user_id,
+            state=ExportState.MAKING,
+            asked=now,
+            # A job that waits long is no reason to forget what was asked.
+            expires=now + self._life + dt.timedelta(days=1),
+        )
+        return self._exports.put(made)
+
+    def silent(self, now: dt.datetime, limit: int) -> list[int]:
+        """Return whose files are to be made and that nobody works on."""
+        return self._exports.silent(now - dt.timedelta(seconds=SILENT), limit)
+
+    def begin(self, user_id: int, now: dt.datetime) -> PersonalExport | None:
+        """Take a file over; None: none is wanted, or it cannot be made."""
+        begun = self._exports.begin(user_id, now)
+        if begun is None:
+            return None
+        self._exports.drop_parts(begun, before=True)
+        if begun.tries > TRIES:
+            self.fail(begun, now, too_large=False)
+            return None
+        return begun
+
+    def make(self, begun: PersonalExport, user: User) -> PersonalExport:
+        """Write the file; what this attempt writes is seen by nobody before all of it is there.
+
+        Raises:
+            LostError: it is not this attempt's any more.
+            TooLargeError: there is more than fits.
+        """
+        count = 0
+
+        def keep(piece: bytes) -> None:
+            nonlocal count
+            self._sign(begun)
+            until = clock.now() + self._life + dt.timedelta(seconds=LONGEST)
+            self._exports.add_part(begun, count, piece, until)
+            count += 1
+
+        archive = Archive(keep, most=self._most, now=clock.now())
+        try:
+            self._write(archive, begun, user)
+            archive.close()
+        except BaseException:
+            archive.abandon()
+            raise
+        now = clock.now()
+        made = dataclasses.replace(
+            begun,
+            state=ExportState.READY,
+            ready=now,
+            expires=now + self._life,
+            size=archive.size,
+            parts=count,
+        )
+        if not self._exports.end(made):
+            raise LostError
+        return made
+
+    def _write(self, archive: Archive, begun: PersonalExport, user: User) -> None:
+        mine = self._belongings
+        archive.add("README.txt", [README.encode()])
+        archive.add_json("account.json", mine.account(user))
+        archive.add("subscriptions.opml", [mine.opml(user.id)])
+        members: dict[str, Callable[[int], Iterable[Any]]] = {
+            "subscriptions": mine.subscriptions,
+            "folders": mine.folders,
+            "starred": mine.starred,
+            "tagged": mine.tagged,
+            "searches": mine.searches,
+            "shares": mine.shares,
+            "comments": mine.comments,
+            "likes": mine.likes,
+            "people": mine.people,
+            "notifications": mine.notifications,
+        }
+        for name, rows in members.items():
+            archive.add_rows(f"{name}.json", self._signing(begun, rows(user.id)))
+
+    def _signing(self, begun: PersonalExport, rows: Iterable[Any]) -> Iterator[Any]:
+        self._sign(begun)
+        for number, row in enumerate(rows, 1):
+            if not number % SIGN:
+                self._sign(begun)
+            yield row
+
+    def _sign(self, begun: PersonalExport) -> None:
+        if not self._exports.touch(begun, clock.now()):
+            raise LostError
+
+    def fail(self, begun: PersonalExport, now: dt.datetime, *, too_large: bool) -> None:
+        """Note that a file cannot be made."""
+        failed = dataclasses.replace(
+            begun, state=ExportState.FAILED, expires=now + self._life, too_large=too_large
+        )
+        self._exports.end(failed)
+        self.drop(begun)
+
+    def drop(self, begun: PersonalExport) -> None:
+        """Delete what an attempt has written."""
+        self._exports.drop_parts(begun)
+
+    def parts(self, made: PersonalExport) -> Iterator[bytes]:
+        """Yield a file, part by part.
+
+        Raises:
+            ConflictError: a part went meanwhile; whoever reads gets less than was announced.
+        """
+        for number in range(made.parts):
+            part = self._exports.part(made, number)
+            if part is None:
+                raise ConflictError(export_id=made.id)
+            yield part

@@ -1,0 +1,309 @@
+"""All that is somebody's own, as rows that can be written to a file one by one (security.md G01).
+
+Of others there is what he may see at that moment and no more: the names of those whom he follows, mutes or
+blocks, since he chose them, and of those from whom a share of his came, as far as he sees theirs. Who follows
+him is counted. What others say, like and share is theirs, and not here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.imports.exports import ExportGateway
+from app.gateways.notifications.notifications import NoteGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.tags import TagGateway
+from app.gateways.sharing.follows import FollowGateway
+from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.visibility import SightGateway
+from app.gateways.subscriptions.folders import FolderGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.mappers.privacy.personal_data import BelongingsMapper, Kept, Liked, Said
+from app.mappers.sharing.shares import ShareMapper
+from app.models.accounts.user import User
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share, TieKind
+from app.models.subscriptions.folder import folder_paths
+from app.models.subscriptions.subscription import Subscription
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+#: Rows read at once; entries come with their texts, each of which may be a megabyte.
+BATCH, ENTRIES = 500, 50
+
+
+class BelongingsGateway:
+    """Reads what belongs to a person."""
+
+    def __init__(
+        self,
+        belongings: BelongingsMapper,
+        shares: ShareMapper,
+        accounts: AccountGateway,
+        profiles: ProfileGateway,
+        exports: ExportGateway,
+        subscriptions: SubscriptionGateway,
+        feeds: FeedGateway,
+        folders: FolderGateway,
+        entries: EntryGateway,
+        tags: TagGateway,
+        follows: FollowGateway,
+        sight: SightGateway,
+        notes: NoteGateway,
+    ) -> None:
+        self._belongings, self._shares = belongings, shares
+        self._accounts, self._profiles, self._exports = accounts, profiles, exports
+        self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
+        self._entries, self._tags, self._follows = entries, tags, follows
+        self._sight, self._notes = sight, notes
+
+    def account(self, user: User) -> Row:
+        """Return name, address, settings, sessions and profile; no secret is among it."""
+        sessions = self._accounts.sessions_of(user.id)
+        return {
+            "name": user.name,
+            "former_names": self._belongings.former_names(user.id),
+            "email": user.email,
+            "role": user.role.value,
+            "created": user.created,
+            "settings": {
+                f.name: getattr(user.preferences, f.name) for f in dataclasses.fields(user.preferences)
+            },
+            "streams": self._belongings.views(user.id),
+            "sessions": [
+                {"network": s.address, "agent": s.agent, "created": s.created, "seen": s.seen}
+                for s in sessions
+            ],
+            "devices": self._belongings.devices(user.id),
+            "apps": self._belongings.programs(user.id),
+            "profile": self._profile(user.id),
+            "reports": self._belongings.reports(user.id),
+        }
+
+    def _profile(self, user_id: int) -> Row | None:
+        profile = self._profiles.get(user_id)
+        if profile is None:
+            return None
+        return {
+            "page": self._profiles.address(profile.handle),
+            "display": profile.display,
+            "bio": profile.bio,
+            "links": list(profile.links),
+            "audience": profile.audience.value,
+            "listed": profile.listed,
+            "open_lists": profile.open_lists,
+            "similar": profile.similar,
+            "suspended": profile.hidden,
+            "followers": self._follows.counts([profile]).get(user_id, 0),
+        }
+
+    def opml(self, user_id: int) -> bytes:
+        """Return the subscriptions as any reader takes them."""
+        return self._exports.subscriptions(user_id)
+
+    def subscriptions(self, user_id: int) -> Iterator[Row]:
+        """Yield feeds and people, with the folders they are in and how far they are read."""
+        paths = folder_paths(self._folders.of_user(user_id))
+        mine = self._subscriptions.of_user(user_id)
+        for batch in _cut(mine):
+            cards = self._feeds.cards([one.feed_id for one in batch])
+            names = self._handles([c.owner for c in cards.values() if c.owner is not None])
+            for one in batch:
+                if (card := cards.get(one.feed_id)) is not None:
+                    yield _subscription(
+                        one, card, [list(paths[f]) for f in one.folder_ids if f in paths], names
+                    )
+
+    def folders(self, user_id: int) -> Iterator[Row]:
+        """Yield folders by the names on the way to them."""
+        for path in folder_paths(self._folders.of_user(user_id)).values():
+            yield {"name": path[-1], "path": list(path)}
+
+    def starred(self, user_id: int) -> Iterator[Row]:
+        """Yield starred entries with their texts."""
+        return self._kept(user_id, "starred_at", lambda mark: {"starred": mark.starred})
+
+    def tagged(self, user_id: int) -> Iterator[Row]:
+        """Yield tagged entries with their texts."""
+        return self._kept(user_id, "tagged_at", lambda mark: {"tagged": mark.tagged})
+
+    def _kept(self, user_id: int, time: str, also: Callable[[Kept], Row]) -> Iterator[Row]:
+        names = {tag.id: tag.name for tag in self._tags.of_user(user_id)}
+        mine = set(self._subscriptions.feed_ids(user_id))
+        for marks in self._marks(user_id, time):
+            entries = self._entries.whole(user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks])
+            cards = self._feeds.cards(list({m.feed_id for m in marks}))
+            for mark in marks:
+                # What is gone, or was taken from his sight since, is not his to take along.
+                if (entry := entries.get(mark.entry_id)) is None:
+                    continue
+                yield {
+                    "title": entry.title,
+                    "link": entry.url,
+                    "author": entry.author,
+                    "date": entry.published or entry.at,
+                    **also(mark),
+                    "tags": [names[t] for t in mark.tags if t in names],
+                    "feed": _feed(cards.get(mark.feed_id), mark.feed_id in mine),
+                    "html": entry.content or entry.summary,
+                }
+
+    def _marks(self, user_id: int, time: str) -> Iterator[list[Kept]]:
+        return _batches(
+            lambda after: self._belongings.marks(user_id, time, after, ENTRIES), lambda m: m.entry_id
+        )
+
+    def searches(self, user_id: int) -> Iterator[Row]:
+        """Yield saved searches."""
+        for one in self._tags.searches(user_id):
+            yield {"name": one.name, "query": one.query}
+
+    def shares(self, user_id: int) -> Iterator[Row]:
+        """Yield shares and posts, each with the way it came as far as he sees it."""
+        for batch in _batches(
+            lambda after: self._belongings.shares(user_id, after, BATCH), lambda s: s.of.entry_id
+        ):
+            shown = self._entries.whole(
+                user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in batch if s.is_post]
+            )
+            shown |= self._entries.rows(
+                user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in batch if not s.is_post]
+            )
+            above = self._shares.some(list({i for s in batch for i in s.path}))
+            seen = self._sight.seen(user_id, list(above.values()))
+            for share in batch:
+                entry = shown.get(share.id)
+                yield {
+                    "id": share.id,
+                    "kind": "post" if share.is_post else "share",
+                    "at": share.at,
+                    "edited": share.edited,
+                    "audience": share.audience.value,
+                    "note": share.note,
+                    "title": entry.title if entry and not entry.lost else None,
+                    "link": entry.url if entry else None,
+                    **({"html": entry.content if entry else ""} if share.is_post else {}),
+                    "way": [seen[i].handle if i in seen else None for i in share.path],
+                }
+
+    def comments(self, user_id: int) -> Iterator[Row]:
+        """Yield his comments, and to what they were said where he may still see it."""
+        found: Iterator[list[Said]] = _batches(
+            lambda after: self._belongings.comments(user_id, after, BATCH), lambda c: c.id
+        )
+        for batch in found:
+            about = self._about(user_id, [c.share_id for c in batch])
+            for one in batch:
+                yield {
+                    "at": one.at,
+                    "edited": one.edited,
+                    "text": one.text,
+                    "answer": one.answer,
+                    "on": about.get(one.share_id),
+                }
+
+    def likes(self, user_id: int) -> Iterator[Row]:
+        """Yield what he likes, entries and shares, where he may still see it."""
+        for marks in self._marks(user_id, "liked_at"):
+            rows = self._entries.rows(user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks])
+            for mark in marks:
+                if entry := rows.get(mark.entry_id):
+                    yield {"kind": "entry", "at": mark.liked, "title": entry.title, "link": entry.url}
+        found: Iterator[list[Liked]] = _batches(
+            lambda after: self._belongings.likes(user_id, after, BATCH), lambda one: one.share_id
+        )
+        for batch in found:
+            about = self._about(user_id, [one.share_id for one in batch])
+            for one in batch:
+                yield {"kind": "share", "at": one.at, "on": about.get(one.share_id)}
+
+    def _about(self, user_id: int, share_ids: Sequence[int]) -> dict[int, Row]:
+        """Return whose shares these are and of what, those that he may see."""
+        shares = self._shares.some(share_ids)
+        seen = self._sight.seen(user_id, list(shares.values()))
+        found: list[Share] = [shares[i] for i in seen]
+        rows = self._entries.rows(user_id, [EntryKey(s.id, s.feed_id, 0, 0) for s in found])
+        return {
+            s.id: {"by": seen[s.id].handle, "title": rows[s.id].title, "link": rows[s.id].url}
+            for s in found
+            if s.id in rows
+        }
+
+    def people(self, user_id: int) -> Iterator[Row]:
+        """Yield those whom he follows, has asked to follow, mutes and blocks."""
+        owners = self._profiles.owners([s.feed_id for s in self._follows.followed(user_id)])
+        for ids in _cut(list(owners.values())):
+            names = self._handles(ids)
+            yield from ({"kind": "follows", "name": names[i], "at": None} for i in ids if i in names)
+        for kind in TieKind:
+            found: Iterator[list[tuple[int, dt.datetime]]] = _batches(
+                lambda after, kind=kind: self._belongings.ties(user_id, kind, after, BATCH),  # type: ignore[misc]
+                lambda tie: tie[0],
+            )
+            for ties in found:
+                names = self._handles([whom for whom, _ in ties])
+                yield from ({"kind": kind.value, "name": names[i], "at": at} for i, at in ties if i in names)
+
+    def _handles(self, user_ids: Sequence[int]) -> dict[int, str]:
+        return {i: face.handle for i, face in self._sight.heard(None, user_ids).items()}
+
+    def notifications(self, user_id: int) -> Iterator[Row]:
+        """Yield what he was told, as he reads it at this moment, without the names of who did it."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self._notes.page(user_id, cursor)
+            for note in page.notes:
+                yield {
+                    "kind": note.kind.value,
+                    "at": note.at,
+                    "count": note.count,
+                    "read": note.read,
+                    "title": note.title,
+                }
+            cursor = page.cursor
+
+
+def _cut(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (things[i : i + BATCH] for i in range(0, len(things), BATCH))
+
+
+def _batches(read: Callable[[int | None], list[T]], place: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield batches until there are no more; ``read`` takes the place of the last one before."""
+    after: int | None = None
+    while batch := read(after):
+        yield batch
+        after = place(batch[-1])
+
+
+def _subscription(
+    one: Subscription, card: FeedCard, folders: Sequence[Sequence[str]], names: dict[int, str]
+) -> Row:
+    state = one.state.without(card.gone)
+    row: Row = {
+        "title": one.title or card.title,
+        "own_title": one.title,
+        "folders": folders,
+        "paused": one.paused,
+        "unread": state.count_unread(card.first_seq, card.last_seq),
+        "entries": max(0, card.last_seq - card.first_seq + 1 - card.missing),
+        "read_upto": one.state.upto,
+    }
+    if card.owner is None:
+        return {"kind": "feed", "address": card.url, "site": card.site_url, **row}
+    # Somebody who is suspended or shares with nobody any more goes by no name but the one given to him.
+    name = None if card.hidden else names.get(card.owner)
+    return {"kind": "person", "name": name, "muted": one.muted, **row, "title": one.title or name}
+
+
+def _feed(card: FeedCard | None, mine: bool) -> Row | None:
+    """Return a feed; its address only to who reads it: there are feeds whose address is a secret."""
+    if card is None:
+        return None
+    return {"title": card.title, "address": card.url if mine and card.owner is None else None}

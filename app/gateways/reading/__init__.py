@@ -1,0 +1,3 @@
+"""Storage operations of reading: entries, streams, read marks, tags, search."""
+
+from __future__ import annotations

@@ -1,0 +1,224 @@
+"""One row for one article: shares of the same entry, and the entry itself, come together in a list.
+
+Which of them stands for all is decided without anything kept: the one that comes first in the list's own
+order. So it is the same on each page of a list, however far it is read, and its others are left out there.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from app.gateways.reading.streams import Sources
+from app.gateways.sharing.visibility import Known, SightGateway, sharer
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.reading.entry_keys import EntryKeyMapper, millis
+from app.mappers.sharing.profiles import ProfileMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.stream import Show, Snapshot, Sort
+from app.models.sharing.sharing import Origin, Share, Sharer
+from app.models.subscriptions.subscription import ReadState, Subscription
+
+#: Unread shares up to which articles are counted; above that it is the shares, which costs nothing.
+EXACT = 1000
+#: More than any feed has entries: all of one's own shares are read.
+ALL_READ = ReadState(upto=1 << 53)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a page's shares are.
+
+    Attributes:
+        left: keys that another row stands for.
+        sharers: by key, who of those whom the reader follows shared it; the oldest share first.
+        origins: by key of a share, what it shares.
+    """
+
+    left: Collection[int] = frozenset()
+    sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
+    origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
+
+    def and_then(self, more: Gathered) -> Gathered:
+        """Return what two pages' shares are."""
+        return Gathered(
+            {*self.left, *more.left}, {**self.sharers, **more.sharers}, {**self.origins, **more.origins}
+        )
+
+
+NOTHING = Gathered()
+
+
+class GatheringGateway:
+    """Finds who shared what a list shows."""
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionMapper,
+        profiles: ProfileMapper,
+        shares: ShareMapper,
+        entries: EntryMapper,
+        keys: EntryKeyMapper,
+        sight: SightGateway,
+    ) -> None:
+        self._subscriptions, self._profiles, self._shares = subscriptions, profiles, shares
+        self._entries, self._keys, self._sight = entries, keys, sight
+
+    def people(self, user_id: int) -> list[Subscription]:
+        """Return a user's subscriptions to people."""
+        return self._subscriptions.of_people(user_id)
+
+    def unread(self, sources: Sources, counts: Mapping[int, int]) -> int:
+        """Return how many rows are unread in the list of what people share: each article is one.
+
+        Args:
+            sources: subscriptions, those to sites and muted people are left out. counts: unread, by feed.
+        """
+        some = {
+            f: counts[f]
+            for f, mine in sources.subscriptions.items()
+            if mine.person and not mine.muted and counts.get(f)
+        }
+        total = sum(some.values())
+        # One person shares an article once.
+        if len(some) < 2 or total > EXACT:
+            return total
+        cards, mine = sources.cards, sources.subscriptions
+        wanted = {f: mine[f].state.seqs(cards[f].first_seq, cards[f].last_seq) for f in some}
+        return len(self._keys.roots(wanted))
+
+    def own(self, user_id: int) -> list[Subscription]:
+        """Return what stands for subscriptions to one's own shares; none without a profile."""
+        profile = self._profiles.get(user_id)
+        feeds = (profile.feed_id, profile.closet_id) if profile else ()
+        return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
+
+    def look(
+        self, snapshot: Snapshot, stored: Mapping[int, Entry], people: Iterable[Subscription], known: Known
+    ) -> list[Share]:
+        """Read all shares that a page needs at once: its own, posts that they share, who shared the same.
+
+        Args:
+            stored: the page's entries, not joined yet.
+            people: the user's subscriptions to people.
+
+        Returns:
+            The shares that the user may see, by whom he follows and does not mute, the oldest first.
+        """
+        feeds = {s.feed_id for s in people if not s.muted}
+        if snapshot.ref.is_own:
+            feeds |= set(snapshot.feeds)
+        shares = [e for e in stored.values() if e.of is not None]
+        if not feeds and not shares:
+            return []
+        origins = {e.of.entry_id if e.of else e.id for e in stored.values()}
+        # A post lies in the feed that its shares name; a site's feed has no shares in it.
+        places = {feed for e in shares if e.of for feed in (e.feed_id, e.of.feed_id)}
+        found = self._sight.among(origins, feeds | places, known)
+        seen = self._sight.seen(snapshot.user_id, found, known)
+        return [s for s in found if s.id in seen and s.feed_id in feeds]
+
+    def gather(
+        self,
+        snapshot: Snapshot,
+        keys: Sequence[EntryKey],
+        found: Mapping[int, Entry],
+        shares: Sequence[Share],
+        known: Known,
+    ) -> Gathered:
+        """Return what the shares on a page are; nothing for who follows nobody and shows none of his own.
+
+        Args:
+            found: the rows of the page.
+            shares: what :meth:`look` has returned, with the same ``known``.
+        """
+        if not keys:
+            return NOTHING
+        origins = {i: entry.of for i, entry in found.items() if entry.of is not None}
+        roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
+        profiles = self._sight.seen(snapshot.user_id, shares, known)
+        by_root: dict[int, list[Share]] = collections.defaultdict(list)
+        for share in shares:
+            by_root[share.of.entry_id].append(share)
+        sharers = {
+            key: tuple(sharer(s, profiles[s.id]) for s in by_root[root])
+            for key, root in roots.items()
+            if root in by_root
+        }
+        first = self._first(snapshot, keys, roots, origins.values(), by_root)
+        left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
+        return Gathered(left, sharers, origins)
+
+    def _first(
+        self,
+        snapshot: Snapshot,
+        keys: Sequence[EntryKey],
+        roots: Mapping[int, int],
+        origins: Iterable[Origin],
+        by_root: Mapping[int, Sequence[Share]],
+    ) -> dict[int, int]:
+        """Return root → the key that stands for it in this list."""
+        groups: dict[int, dict[int, EntryKey]] = collections.defaultdict(dict)
+        for key in keys:
+            if roots[key.id] in by_root:
+                groups[roots[key.id]][key.id] = key
+        elsewhere = {o.entry_id: o.feed_id for o in origins if o.feed_id in snapshot.feeds}
+        missing = [i for i in elsewhere if i in groups and i not in groups[i]]
+        if missing:
+            for key in self._keys.locate(missing, [elsewhere[i] for i in missing]):
+                groups[key.id][key.id] = key
+        for root, members in groups.items():
+            for s in by_root[root]:
+                members.setdefault(s.id, EntryKey(s.id, s.feed_id, s.seq, millis(s.at)))
+        firsts = {}
+        for root, members in groups.items():
+            listed = [place for k in members.values() if (place := _place(snapshot, k)) is not None]
+            if listed:
+                firsts[root] = min(listed)[-1]
+        return firsts
+
+    def siblings(self, user_id: int, keys: Sequence[EntryKey]) -> list[EntryKey]:
+        """Return the keys of what is the same article in others of a user's feeds."""
+        people = [s.feed_id for s in self.people(user_id)]
+        if not people:
+            return []
+        origins = self._entries.origins(keys)
+        roots = {origins[k.id].entry_id if k.id in origins else k.id for k in keys}
+        known = {k.id for k in keys}
+        shares = self._shares.among(list(roots), people)
+        found = [EntryKey(s.id, s.feed_id, s.seq, millis(s.at)) for s in shares if s.id not in known]
+        missing = {o.entry_id: o.feed_id for o in origins.values() if o.entry_id not in known}
+        if missing:
+            mine = self._subscriptions.of_user(user_id, list(set(missing.values())))
+            found += self._keys.locate(list(missing), [s.feed_id for s in mine])
+        return found
+
+    def of_entry(
+        self, user_id: int, entry_id: int, origin: Origin | None
+    ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
+        """Return who of those whom a user follows, and he himself, shared an entry, and these shares."""
+        people = [s.feed_id for s in self.people(user_id) if not s.muted]
+        people += [s.feed_id for s in self.own(user_id)]
+        root = origin.entry_id if origin else entry_id
+        known = Known()
+        shares = self._sight.among([root], people, known)
+        found = self._sight.sharers(user_id, shares, known)
+        shown = tuple(s for s in shares if s.id in found)
+        return tuple(found[s.id] for s in shown), shown
+
+
+def _place(snapshot: Snapshot, key: EntryKey) -> tuple[int, int, int, int] | None:
+    """Return where a key stands in a list, itself last; None: it is not in it."""
+    feed = snapshot.feeds.get(key.feed_id)
+    if feed is None or not feed.first_seq <= key.seq <= feed.last_seq:
+        return None
+    read = feed.state.is_read(key.seq)
+    if read and snapshot.show is Show.UNREAD:
+        return None
+    segment = int(read) if snapshot.sort is Sort.UNREAD_ON_TOP and snapshot.show is Show.ALL else 0
+    if snapshot.sort is Sort.OLDEST:
+        return segment, key.at, key.id, key.id
+    return segment, -key.at, -key.id, key.id

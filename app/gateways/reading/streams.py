@@ -1,0 +1,261 @@
+"""Streams: snapshots of a set of subscriptions, and their pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from app.errors import NotFoundError
+from app.gateways.reading import snippets
+from app.gateways.reading.stream_merge import KeyMerger, Wanted
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.reading.entry_keys import Range
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.reading.snapshots import SnapshotMapper
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.search import Term
+from app.models.reading.stream import (
+    MARKED,
+    Cursor,
+    Segment,
+    Show,
+    Snapshot,
+    Sort,
+    SourceFeed,
+    StreamRef,
+)
+from app.models.reading.tag import Mark
+from app.models.subscriptions.subscription import Subscription
+
+EXPIRED = "This list is older than a day. Reload it."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sources:
+    """Subscriptions with their feeds' names, by feed."""
+
+    subscriptions: Mapping[int, Subscription]
+    cards: Mapping[int, FeedCard]
+
+    def title(self, feed_id: int) -> str:
+        """Return what this user calls a feed."""
+        card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
+        return (mine.title if mine else "") or (card.title or card.url if card else "")
+
+    def is_read(self, entry: Entry) -> bool:
+        """Return whether the reader has read an entry; what is older than his feeds reach is."""
+        mine, card = self.subscriptions.get(entry.feed_id), self.cards.get(entry.feed_id)
+        if mine is None or card is None or entry.seq < card.first_seq:
+            return True
+        return mine.state.is_read(entry.seq)
+
+    def marks(self, feed_id: int) -> bool:
+        """Return whether what he reads in a feed is kept: not of his own shares, nor of what he has left."""
+        mine = self.subscriptions.get(feed_id)
+        return mine is not None and mine.id != 0
+
+    def language(self, feed_id: int) -> str | None:
+        """Return what language a feed says it is in."""
+        card = self.cards.get(feed_id)
+        return card.language if card else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KeyPage:
+    """One page of keys; ``split`` as in :class:`app.models.reading.stream.Page`.
+
+    Attributes:
+        before, read_from: as :func:`cut` was told.
+    """
+
+    keys: list[EntryKey]
+    cursor: Cursor | None
+    split: int | None
+    before: Cursor | None = None
+    read_from: int | None = None
+
+    def first(self, count: int) -> KeyPage:
+        """Return the beginning of this page, as a page of its own."""
+        if count >= len(self.keys):
+            return self
+        return cut(self.keys, count, self.before, self.read_from)
+
+
+class StreamGateway:
+    """Opens snapshots and pages through them."""
+
+    def __init__(
+        self,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        marks: MarkMapper,
+        snapshots: SnapshotMapper,
+        merger: KeyMerger,
+    ) -> None:
+        self._feeds = feeds
+        self._entries = entries
+        self._marks = marks
+        self._snapshots = snapshots
+        self._merger = merger
+
+    def sources(self, subscriptions: Iterable[Subscription], also: Iterable[int] = ()) -> Sources:
+        """Join subscriptions with their feeds' names, and with those of some more feeds."""
+        mine = {s.feed_id: s for s in subscriptions}
+        cards = self._feeds.cards([*mine, *(f for f in also if f not in mine)])
+        for card in [c for c in cards.values() if c.owner is not None]:
+            _seen(card, mine, cards)
+        return Sources(mine, cards)
+
+    def counts(self, sources: Sources) -> dict[int, int]:
+        """Return how many entries of each feed are unread."""
+        cards = sources.cards.get
+        return {
+            f: mine.state.count_unread(card.first_seq, card.last_seq)
+            for f, mine in sources.subscriptions.items()
+            if (card := cards(f)) is not None
+        }
+
+    def feeds(self, sources: Sources) -> dict[int, SourceFeed]:
+        """Return what a snapshot keeps of the subscriptions and their feeds' numbers."""
+        mine = sources.subscriptions
+        return {
+            f: SourceFeed.of(f, card.first_seq, card.last_seq, card.newest, mine[f].state, card.missing)
+            for f, card in sources.cards.items()
+            if f in mine
+        }
+
+    def open(
+        self,
+        user_id: int,
+        ref: StreamRef,
+        sort: Sort,
+        feeds: Mapping[int, SourceFeed],
+        *,
+        expires: dt.datetime,
+        now: dt.datetime,
+        show: Show = Show.ALL,
+    ) -> Snapshot:
+        """Keep a stream as it is now, for its pages."""
+        snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show)
+        self._snapshots.add(snapshot, expires)
+        return snapshot
+
+    def snapshot(self, user_id: int, token: str, now: dt.datetime) -> Snapshot:
+        """Return a user's snapshot.
+
+        Raises:
+            NotFoundError: expired, or never his.
+        """
+        snapshot = self._snapshots.get(user_id, token, now)
+        if snapshot is None:
+            raise NotFoundError(EXPIRED, snapshot=token)
+        return snapshot
+
+    def lasts(self, user_id: int, token: str, now: dt.datetime) -> tuple[StreamRef, dict[int, int]]:
+        """Return the stream of a snapshot and its feeds' last numbers then.
+
+        Raises:
+            NotFoundError: expired, or never his.
+        """
+        found = self._snapshots.lasts(user_id, token, now)
+        if found is None:
+            raise NotFoundError(EXPIRED, snapshot=token)
+        return found
+
+    def newer(self, lasts: Mapping[int, int], feed_ids: Collection[int]) -> int:
+        """Return how many entries these feeds have got since a snapshot."""
+        wanted = [f for f in lasts if f in feed_ids]
+        cards = self._feeds.cards(wanted)
+        shown = [card for card in cards.values() if not card.hidden]
+        gone = sum(card.gone.within(lasts[card.id] + 1, card.last_seq) for card in shown)
+        return sum(max(0, card.last_seq - lasts[card.id]) for card in shown) - gone
+
+    def keys(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        """Return the page after ``cursor``."""
+        if snapshot.ref.kind in MARKED:
+            return self._marked(snapshot, cursor, limit)
+        feeds = snapshot.feeds.values()
+        wanted = Wanted(limit + 1, snapshot.sort is not Sort.OLDEST)
+        if cursor:
+            top = max((f.newest for f in feeds), default=0)
+            pace = abs(top - cursor.at) / cursor.seen if cursor.seen else None
+            wanted = dataclasses.replace(wanted, after=(cursor.at, cursor.id), pace=pace)
+        if snapshot.show is Show.UNREAD:
+            return cut(self._merger.take(feeds, dataclasses.replace(wanted, read=False)), limit, cursor)
+        if snapshot.sort is not Sort.UNREAD_ON_TOP:
+            return cut(self._merger.take(feeds, wanted), limit, cursor)
+        if cursor and cursor.segment is Segment.READ:
+            keys = self._merger.take(feeds, dataclasses.replace(wanted, read=True))
+            return cut(keys, limit, cursor, read_from=0)
+        unread = self._merger.take(feeds, dataclasses.replace(wanted, read=False))
+        if len(unread) > limit:
+            return cut(unread, limit, cursor)
+        read = self._merger.take(feeds, Wanted(limit + 1 - len(unread), read=True))
+        return cut(unread + read, limit, cursor, read_from=len(unread))
+
+    def _marked(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
+        newest_first = snapshot.sort is not Sort.OLDEST
+        wanted = Wanted(limit + 1, newest_first, None, (cursor.at, cursor.id) if cursor else None)
+        size = limit + 1
+        while True:
+            found = self._marks.page(
+                snapshot.user_id,
+                wanted.within(None),
+                newest_first=newest_first,
+                limit=size,
+                tag=snapshot.ref.id,
+            )
+            keys = [k for k in found if wanted.is_after(k)]
+            if len(keys) > limit or len(found) < size:
+                return cut(keys[: limit + 1], limit, cursor)
+            size *= 2  # more than a page of stars in one millisecond: an import
+
+    def passages(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
+        """Return the place of each entry's text at which one of these terms stands, where there is one."""
+        found = self._entries.whole(keys) if keys and terms else []
+        places = {e.id: snippets.around(e.content or e.summary, terms) for e in found}
+        return {entry_id: place for entry_id, place in places.items() if place}
+
+    def marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:
+        """Return the user's marks of those entries that have any."""
+        return self._marks.of(user_id, [k.id for k in keys]) if keys else {}
+
+    def marked_ids(self, user_id: int, tag: int | None, limit: int) -> set[int]:
+        """Return the entries that the user starred, or gave a tag, the last ones first up to ``limit``."""
+        found = self._marks.page(user_id, Range(), newest_first=True, limit=limit, tag=tag)
+        return {key.id for key in found}
+
+
+def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCard]) -> None:
+    """Leave out what a person's stream no longer shows: shares that he took back, or all of it."""
+    own = card.id in mine and mine[card.id].user_id == card.owner
+    if card.hidden and not own:
+        cards.pop(card.id)
+        mine.pop(card.id, None)
+    elif card.gone.bits and card.id in mine:
+        was = mine[card.id]
+        mine[card.id] = was._replace(state=was.state.without(card.gone))
+
+
+def cut(keys: list[EntryKey], limit: int, cursor: Cursor | None, read_from: int | None = None) -> KeyPage:
+    """Cut a page and say where it ends.
+
+    Args:
+        keys: one more than ``limit`` when there is a next page.
+        cursor: of the page before.
+        read_from: where segment B begins in ``keys``.
+    """
+    shown = keys[:limit]
+    before = cursor.segment if cursor else Segment.FIRST
+    starts = read_from is not None and read_from < len(shown)
+    split = read_from if starts and before is Segment.FIRST else None
+    if len(keys) <= limit:
+        return KeyPage(shown, None, split, cursor, read_from)
+    segment = Segment.READ if starts else Segment.FIRST
+    carried = cursor.seen if cursor and before is segment else 0
+    seen = carried + len(shown) - (read_from or 0 if starts else 0)
+    return KeyPage(shown, Cursor(segment, shown[-1].at, shown[-1].id, seen), split, cursor, read_from)

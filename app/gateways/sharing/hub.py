@@ -1,0 +1,272 @@
+"""Our own hub: who may subscribe to what, what is owed to whom, and who is dropped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from urllib.parse import quote, unquote
+
+from app import logs
+from app.config import Settings
+from app.errors import FetchError, InvalidError, NotFoundError, TooLargeError
+from app.feeds import hub
+from app.feeds.net import Policy
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.sharing.profiles import ProfileGateway
+from app.mappers.sharing.hubs import HubMapper
+from app.models.feeds.fetched import Fetched
+from app.models.feeds.websub import Mode
+from app.models.sharing.hub import Delivery, Document, HubAsk, HubForm, Question, Subscriber
+from app.models.sharing.sharing import STRANGER, Audience, Profile
+
+log = logs.get(__name__)
+
+#: The feeds of somebody's stream, by the ends of their addresses.
+FEEDS = ("/atom.xml", "/feed.json")
+_CHALLENGE_BYTES = 32
+
+
+class HubGateway:
+    """Business rules of the hub.
+
+    Args:
+        served: returns what anybody is served at the address of one of our feeds, None: nothing.
+        rng: draws the jitter of further tries.
+    """
+
+    def __init__(
+        self,
+        hubs: HubMapper,
+        profiles: ProfileGateway,
+        accounts: AccountGateway,
+        served: Callable[[str], Document | None],
+        settings: Settings,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._hubs, self._profiles, self._accounts = hubs, profiles, accounts
+        self._served, self._settings = served, settings
+        self._policy = Policy(settings)
+        self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
+        #: Where requests to the hub go, and what feeds name.
+        self.address = f"{settings.own_origin}/hub"
+
+    # -- being asked
+
+    def request(self, form: HubForm, now: dt.datetime) -> int | None:
+        """Note a request, so that its callback is asked; None: there is nothing to be asked.
+
+        Raises:
+            InvalidError: a field is missing, too long, or an address that may not be fetched.
+            NotFoundError: the topic is no public feed of this server.
+            TooLargeError: the stream or the callback's host has as many subscriptions as may be.
+        """
+        mode = self._check(form)
+        known = self._hubs.find(form.topic, form.callback)
+        if mode is Mode.UNSUBSCRIBE:
+            return None if known is None else self._note(known, form, mode, now)
+        if known is not None and form.topic in self._current([known]):
+            return self._note(known, form, mode, now)
+        profile = self._owner(form.topic)
+        if profile is None:
+            raise NotFoundError(field="hub.topic")
+        if known is not None:
+            # Asked for when this name was another one's.
+            self._hubs.remove([known.id])
+        self._check_room(profile.feed_id, hub.host(form.callback))
+        new = Subscriber(
+            id=0,
+            user_id=profile.user_id,
+            feed_id=profile.feed_id,
+            topic=form.topic,
+            callback=form.callback,
+            expires=now + hub.PENDING,
+        )
+        return self._note(new, form, mode, now)
+
+    def _note(self, known: Subscriber, form: HubForm, mode: Mode, now: dt.datetime) -> int:
+        ask = HubAsk(mode, hub.lease(form.lease, self._settings), form.secret, now)
+        return self._hubs.ask(known, hub.host(known.callback), ask)
+
+    def _check(self, form: HubForm) -> Mode:
+        settings = self._settings
+        if form.mode not in (Mode.SUBSCRIBE, Mode.UNSUBSCRIBE):
+            raise InvalidError(field="hub.mode")
+        if len(form.secret.encode("utf-8", "replace")) > settings.hub_secret_length:
+            raise InvalidError(field="hub.secret")
+        if not hub.is_callback(form.callback, settings.hub_callback_length):
+            raise InvalidError(field="hub.callback")
+        try:
+            self._policy.check_url(form.callback)
+        except FetchError as e:
+            raise InvalidError(field="hub.callback") from e
+        return Mode(form.mode)
+
+    def _check_room(self, feed_id: int, host: str) -> None:
+        # Requests at the same moment may go beyond it by their number: that is no matter.
+        most = self._settings.hub_stream_max, self._settings.hub_host_max
+        of_feed, of_host = self._hubs.count(feed_id, host, most)
+        if of_feed >= most[0] or of_host >= most[1]:
+            log.warning("hub_full", feed_id=feed_id, host=host)
+            raise TooLargeError(field="hub.topic" if of_feed >= most[0] else "hub.callback")
+
+    def _owner(self, topic: str) -> Profile | None:
+        """Return whose public feed a topic is, None: nobody's, or not for everybody."""
+        handle, end = self._parts(topic)
+        if not end:
+            return None
+        try:
+            profile = self._profiles.named(handle)
+        except NotFoundError:
+            return None
+        # One address per feed: else a stream could be subscribed in all spellings of its owner's name.
+        fits = topic == self._topic(profile, end)
+        return profile if fits and profile.lets_see(Audience.PUBLIC, STRANGER) else None
+
+    def _parts(self, topic: str) -> tuple[str, str]:
+        """Return name and end of a topic, both empty: it is none."""
+        end = next((e for e in FEEDS if topic.endswith(e)), "")
+        start = self._profiles.address("")
+        return (unquote(topic[len(start) : -len(end)]), end) if end and topic.startswith(start) else ("", "")
+
+    def _topic(self, profile: Profile, end: str) -> str:
+        return self._profiles.address("") + quote(profile.handle) + end
+
+    def _current(self, known: Sequence[Subscriber]) -> dict[str, str]:
+        """Return where the feeds are now that subscribers to one stream asked for, by their topics.
+
+        A name leads to a stream as long as it is kept for its owner; then a topic is left out here, as are
+        all of a stream that is not for everybody.
+        """
+        profile = self._profiles.get(known[0].user_id) if known else None
+        if profile is None or not profile.lets_see(Audience.PUBLIC, STRANGER):
+            return {}
+        parts = {topic: self._parts(topic) for topic in {each.topic for each in known}}
+        led = self._accounts.leading(profile.user_id, {handle for handle, _ in parts.values()})
+        return {t: self._topic(profile, end) for t, (handle, end) in parts.items() if end and handle in led}
+
+    # -- asking whether it was meant
+
+    def due(self, now: dt.datetime, limit: int) -> tuple[list[int], list[int]]:
+        """Return at most ``limit`` each: subscriptions to be verified, streams of which somebody is owed."""
+        return self._hubs.due(now, limit), self._hubs.owed(now, limit)
+
+    def questions(self, sub_id: int, now: dt.datetime) -> list[Question]:
+        """Return what a callback is to be asked now, and others that are due with it; empty: nothing."""
+        due = [i for i in self._hubs.due(now, self._settings.hub_batch) if i != sub_id]
+        return [question for i in (sub_id, *due) if (question := self._begin(i, now))]
+
+    def _begin(self, sub_id: int, now: dt.datetime) -> Question | None:
+        known = self._hubs.get(sub_id)
+        if known is None or known.ask is None:
+            return None
+        ask = known.ask
+        if not self._hubs.claim(sub_id, ask.at, now, now + hub.CLAIM):
+            return None
+        within = self._settings.hub_timeout
+        if ask.mode is Mode.SUBSCRIBE and not self._current([known]):
+            return Question(known, ask, "", hub.denial(known, within))
+        challenge = secrets.token_urlsafe(_CHALLENGE_BYTES)
+        return Question(known, ask, challenge, hub.verification(known, ask, challenge, within))
+
+    def end(self, question: Question, fetched: Fetched | None, now: dt.datetime) -> bool:
+        """Note what a callback has answered, None: nothing; return whether it meant the request."""
+        known, ask, failures = question.subscriber, question.ask, question.ask.failures + 1
+        confirmed = hub.confirms(fetched, question.challenge) if fetched and question.challenge else False
+        if confirmed and ask.mode is Mode.UNSUBSCRIBE:
+            self._hubs.remove([known.id])
+        elif confirmed:
+            until = now + dt.timedelta(seconds=ask.lease)
+            topic = self._current([known]).get(known.topic)
+            document = self._document(topic)[0] if topic else None
+            heard = document.digest if document else b""
+            confirmed = self._hubs.confirm(known.id, ask, heard, now, until)
+        elif question.challenge and hub.is_away(fetched) and failures < self._settings.hub_asks:
+            pause = hub.retry_in(failures, self._settings, self._rng)
+            self._hubs.put_off(known.id, ask.at, now + pause, failures)
+        else:
+            self._hubs.refuse(known.id, ask.at)
+        error = fetched.error if fetched else None
+        word = error.word if error else ""
+        log.info("hub_verified", id=known.id, mode=ask.mode.value, confirmed=confirmed, error=word)
+        return confirmed
+
+    # -- pushing
+
+    def is_heard(self, feed_id: int) -> bool:
+        """Return whether somebody is to be told of what changed in a stream; if not, nobody is owed it."""
+        if self._hubs.has_subscribers(feed_id):
+            return True
+        self._hubs.forgive(feed_id)
+        return False
+
+    def take(self, feed_id: int, now: dt.datetime) -> list[Delivery]:
+        """Take what is to be sent now to subscribers of a stream; empty: nothing.
+
+        Who has what is served already is told nothing: that a share was for fewer people is not his to know.
+        """
+        self._hubs.spread(feed_id, now)
+        taken = self._hubs.take(feed_id, now, now + hub.CLAIM, self._settings.hub_batch)
+        # After they were taken: so what they get holds all that they are owed.
+        current = self._current(taken)
+        served = {topic: self._document(topic) for topic in set(current.values())}
+        made: list[Delivery] = []
+        rest: list[tuple[Subscriber, bytes]] = []
+        within = self._settings.hub_timeout
+        for each in taken:
+            document, public = served.get(current.get(each.topic, ""), (None, False))
+            if not public:
+                made.append(Delivery(each, hub.denial(each, within)))
+            elif document is None or document.digest == each.heard:
+                rest.append((each, each.heard))
+            else:
+                pushed = hub.push(each, document, self.address, within)
+                made.append(Delivery(each, pushed, document.digest))
+        self._hubs.end(rest, {}, (), now)
+        return made
+
+    def _document(self, topic: str) -> tuple[Document | None, bool]:
+        """Return what is pushed of a feed that is there now, and whether it is for everybody still."""
+        document = self._served(topic)
+        if document is None:
+            return None, False
+        if len(document.body) > self._settings.hub_push_max:
+            log.warning("feed_too_long_to_push", topic=topic, bytes=len(document.body))
+            return None, True
+        return document, True
+
+    def told(
+        self, deliveries: Sequence[Delivery], answers: Iterable[Fetched], now: dt.datetime
+    ) -> tuple[int, int]:
+        """Note how deliveries ended; one without an answer failed. Return how many arrived and were dropped.
+
+        410 ends a subscription, and so do too many failures in a row. Hosts of which nothing was heard are
+        left alone with all their callbacks of this stream: so few of them hold the others up.
+        """
+        by_id = {fetched.request.key: fetched for fetched in answers}
+        got: list[tuple[Subscriber, bytes]] = []
+        later: dict[int, tuple[int, dt.datetime]] = {}
+        gone: list[int] = []
+        heard, silent = set[str](), dict[str, dt.datetime]()
+        for delivery in deliveries:
+            known, fetched = delivery.subscriber, by_id.get(delivery.subscriber.id)
+            failures, host = known.failures + 1, hub.host(known.callback)
+            if fetched is not None and not hub.is_silent(fetched):
+                heard.add(host)
+            if not delivery.digest or (fetched is not None and fetched.status == 410):
+                gone.append(known.id)
+            elif fetched is not None and fetched.error is None:
+                got.append((known, delivery.digest))
+            elif failures >= self._settings.hub_failures:
+                gone.append(known.id)
+            else:
+                pause = hub.retry_in(failures, self._settings, self._rng)
+                asked = dt.timedelta(seconds=(fetched.retry_after if fetched else None) or 0)
+                later[known.id] = failures, now + max(pause, asked)
+                silent[host] = max(silent.get(host, now), now + pause)
+        self._hubs.end(got, later, gone, now)
+        if hosts := silent.keys() - heard:
+            feed_id = deliveries[0].subscriber.feed_id
+            self._hubs.rest(feed_id, sorted(hosts), now, max(silent[host] for host in hosts))
+        return len(got), len(gone)

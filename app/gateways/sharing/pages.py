@@ -1,0 +1,253 @@
+"""Shared streams as others see them: pages, single shares, and feeds for strangers."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+import hashlib
+import json
+import re
+from collections.abc import Collection, Sequence
+
+from app.errors import NotFoundError
+from app.feeds import publish, typed
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.sharing.visibility import Known, SightGateway, sharer
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.models.feeds.feed import FeedCard
+from app.models.reading.entry import Entry, EntryKey
+from app.models.sharing.pages import (
+    Blog,
+    FeedDocument,
+    FeedFormat,
+    Hop,
+    Publication,
+    SharedItem,
+    SharedPart,
+    Tally,
+)
+from app.models.sharing.sharing import Audience, Link, Profile, Share, Sharer
+
+#: Characters of a note in lists, and in chains: the whole is on the share's own page.
+SHOWN, CHAINED = 600, 160
+
+
+class Text(enum.Enum):
+    """How much is read of what was shared and said: the whole, what lists show, or nothing."""
+
+    WHOLE = enum.auto()
+    BEGINNING = enum.auto()
+    NONE = enum.auto()
+
+
+class SharedGateway:
+    """Reads what somebody shares.
+
+    Args:
+        rows: shares on a page, and in a feed. passed_most: up to how many re-shares are counted.
+        counted: up to how many shares of a stream are.
+        origin: this server's own address, without a slash at its end. hub: that of its hub, if it has one.
+    """
+
+    def __init__(
+        self,
+        shares: ShareMapper,
+        mapper: EntryMapper,
+        feeds: FeedMapper,
+        entries: EntryGateway,
+        sight: SightGateway,
+        *,
+        rows: int,
+        passed_most: int,
+        counted: int,
+        origin: str,
+        hub: str | None,
+    ) -> None:
+        self._shares, self._mapper, self._feeds = shares, mapper, feeds
+        self._entries, self._sight = entries, sight
+        self._rows, self._passed_most, self._counted = rows, passed_most, counted
+        self._origin, self.hub = origin, hub
+
+    def page(self, viewer: int | None, profile: Profile, before: int | None, known: Known) -> SharedPart:
+        """Return the shares of a stream that a viewer may see, the newest first, without their texts.
+
+        Args:
+            before: the share after which it goes on.
+        """
+        part = self._part(viewer, profile, before, known)
+        return part._replace(items=tuple(self._counting(part.items)))
+
+    def _part(
+        self,
+        viewer: int | None,
+        profile: Profile,
+        before: int | None,
+        known: Known,
+        *,
+        text: Text = Text.BEGINNING,
+    ) -> SharedPart:
+        seen = self._seen(viewer, profile, known)
+        found = self._shares.stream(profile.user_id, seen, before, self._rows + 1)
+        shown = found[: self._rows]
+        known.shares.update({share.id: share for share in shown})
+        items = self._items(viewer, [(share, profile) for share in shown], text, known)
+        return SharedPart(tuple(items), shown[-1].id if len(found) > len(shown) else None)
+
+    def _seen(self, viewer: int | None, profile: Profile, known: Known) -> list[Audience]:
+        """Return for whom a share must be that this viewer may see it."""
+        tie = self._sight.tie(viewer, profile, known)
+        return [audience for audience in Audience if profile.lets_see(audience, tie)]
+
+    def count(self, viewer: int | None, profile: Profile, known: Known) -> Tally:
+        """Return how many shares of a stream a viewer may see."""
+        seen = self._seen(viewer, profile, known)
+        found = self._shares.count_stream(profile.user_id, seen, self._counted + 1)
+        return Tally(min(found, self._counted), found > self._counted)
+
+    def one(self, viewer: int | None, profile: Profile, share_id: int, known: Known) -> SharedItem:
+        """Return one share of a person with its text.
+
+        Raises:
+            NotFoundError: there is none, it was taken back, or it is not for this viewer.
+        """
+        share = self._sight.shares([share_id], known).get(share_id)
+        if share is None or share.user_id != profile.user_id or not self._sight.sees(viewer, share, known):
+            raise NotFoundError(share_id=share_id)
+        items = self._items(viewer, [(share, profile)], Text.WHOLE, known)
+        if not items:
+            raise NotFoundError(share_id=share_id)
+        return self._counting(items)[0]
+
+    def _items(
+        self, viewer: int | None, shares: Sequence[tuple[Share, Profile]], text: Text, known: Known
+    ) -> list[SharedItem]:
+        """Return what is shown of shares that a viewer may see; without those whose root he may not."""
+        keys = [EntryKey(s.id, s.feed_id, s.seq, 0) for s, _ in shares]
+        entries = (self._entries.whole if text is Text.WHOLE else self._entries.rows)(viewer, keys, known)
+        shares = [(s, p) for s, p in shares if s.id in entries]
+        cards = self._feeds.cards(list({s.of.feed_id for s, _ in shares}))
+        hops = self._hops(viewer, [s for s, _ in shares], known)
+        return [
+            SharedItem(
+                share=share,
+                by=sharer(share, profile),
+                entry=entries[share.id],
+                note=_said(share.note, text),
+                cut=text is not Text.WHOLE and len(share.note) > SHOWN,
+                way=tuple(hops[i] for i in reversed(share.path)),
+                blog=_blog(cards.get(share.of.feed_id), entries[share.id]),
+                language=cards[share.of.feed_id].language if share.of.feed_id in cards else None,
+            )
+            for share, profile in shares
+        ]
+
+    def _hops(self, viewer: int | None, shares: Sequence[Share], known: Known) -> dict[int, Hop]:
+        ids = {i for share in shares for i in share.path}
+        found = self._sight.shares(ids, known)
+        names = self._sight.sharers(viewer, list(found.values()), known)
+        return {i: _hop(found.get(i), names.get(i)) for i in ids}
+
+    def _counting(self, items: Sequence[SharedItem]) -> list[SharedItem]:
+        """Count the shares that came of each: those that everybody may see, whoever looks."""
+        below = self._shares.below([item.share for item in items], self._passed_most + 1)
+        seen = self._sight.seen(None, [share for found in below.values() for share in found])
+        counts = {i: sum(share.id in seen for share in found) for i, found in below.items()}
+        most = self._passed_most
+        passed = {i: Tally(min(count, most), count > most) for i, count in counts.items()}
+        return [dataclasses.replace(item, passed=passed[item.share.id]) for item in items]
+
+    def notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
+        """Return what each of these said as HTML, cut where it is long, by share."""
+        return {s.share_id: typed.html(clipped(s.note, CHAINED)) for s in sharers if s.note}
+
+    def bio(self, profile: Profile) -> str:
+        """Return what somebody says of himself as HTML."""
+        return typed.html(profile.bio)
+
+    def document(
+        self, profile: Profile, form: FeedFormat, known: Collection[str], since: dt.datetime | None
+    ) -> FeedDocument:
+        """Return the feed of what everybody may see of a stream.
+
+        Args:
+            known: tags of documents that the one who asks has. since: how old his is, if he knows no tag.
+                No text is read where one of them fits.
+
+        Raises:
+            NotFoundError: the stream is for fewer than everybody.
+        """
+        read = Known()
+        if Audience.PUBLIC not in self._seen(None, profile, read):
+            raise NotFoundError(handle=profile.handle)
+        if known or since:
+            light = self._stamped(self._part(None, profile, None, read, text=Text.NONE).items)
+            tag, modified = self._tag(profile, form, light), publish.modified(profile, light)
+            if tag in known or (not known and since and modified <= since):
+                return FeedDocument(profile=profile, tag=tag, modified=modified)
+        items = self._part(None, profile, None, read, text=Text.WHOLE).items
+        write = publish.atom if form is FeedFormat.ATOM else publish.json_feed
+        return FeedDocument(
+            profile=profile,
+            tag=self._tag(profile, form, items),
+            modified=publish.modified(profile, items),
+            body=write(Publication(origin=self._origin, profile=profile, items=items, hub=self.hub)),
+        )
+
+    def _stamped(self, items: Sequence[SharedItem]) -> list[SharedItem]:
+        """Return items that know how often what they share has changed."""
+        of = [i.share.of for i in items]
+        stamps = self._mapper.stamps([EntryKey(o.entry_id, o.feed_id, 0, 0) for o in of]) if of else {}
+        return [
+            item
+            if item.entry.lost
+            else dataclasses.replace(
+                item, entry=dataclasses.replace(item.entry, revision=revision, cleaned_by=cleaned_by)
+            )
+            for item in items
+            for revision, cleaned_by in [stamps.get(item.share.of.entry_id, (0, 0))]
+        ]
+
+    def _tag(self, profile: Profile, form: FeedFormat, items: Sequence[SharedItem]) -> str:
+        """Return what changes with all that is in a feed, told by what is cheap to read."""
+        said = [publish.VERSION, form, self._origin, profile.handle, profile.display, profile.bio]
+        of_items = [
+            [
+                *(i.id, str(i.share.edited), i.share.note, i.entry.title, i.entry.url, i.entry.author),
+                *(i.entry.revision, i.entry.cleaned_by, *i.blog, i.language, i.entry.lost),
+                [[h.link, h.by and [h.by.share_id, h.by.handle, h.by.name]] for h in i.way],
+            ]
+            for i in items
+        ]
+        return hashlib.sha256(json.dumps([said, of_items]).encode()).hexdigest()[:32]
+
+
+def _said(note: str, text: Text) -> str:
+    if text is Text.NONE:
+        return ""
+    return typed.html(note if text is Text.WHOLE else clipped(note, SHOWN))
+
+
+def _hop(share: Share | None, by: Sharer | None) -> Hop:
+    if by is not None:
+        return Hop(Link.SEEN, by)
+    return Hop(Link.PRIVATE if share is not None and share.live else Link.REMOVED)
+
+
+def _blog(card: FeedCard | None, entry: Entry) -> Blog:
+    """Return where something was published; the address of its feed may be a key, so it is not told."""
+    if card is None or card.owner is not None:
+        return Blog()
+    return Blog(card.title, card.site_url or entry.url or "")
+
+
+_BREAK = re.compile(r"\s+\S*\Z")
+
+
+def clipped(words: str, most: int) -> str:
+    """Return the beginning of typed words, ended between two of them."""
+    if len(words) <= most:
+        return words
+    return _BREAK.sub("", words[:most]).rstrip() + "…"

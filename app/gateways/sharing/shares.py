@@ -1,0 +1,431 @@
+"""Shares and posts: written in one transaction each, whatever number of people follow.
+
+A share is an entry of its sharer's feed and a document of its own, under one id. Its entry is what streams,
+counts and marks know; the document says where it came from and who may see it, and stays when the share is
+taken back, so that what others made of it keeps its way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+import secrets
+from functools import partial
+
+from app.errors import ConflictError, InvalidError, NotFoundError
+from app.feeds import text, typed
+from app.feeds.sanitize import SANITIZER_VERSION
+from app.gateways.feeds.entry_bodies import EXCERPT
+from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.visibility import SightGateway
+from app.mappers.feeds.entries import EntryMapper, Numbered
+from app.mappers.mongo import ids
+from app.mappers.mongo.store import Session, Store
+from app.mappers.reading.search_index import SearchableMapper
+from app.mappers.sharing.shared_feeds import SharedFeedMapper
+from app.mappers.sharing.shares import ShareMapper
+from app.mappers.sharing.trends import TrendMapper
+from app.mappers.subscriptions.undo import RemovalMapper
+from app.models.reading.entry import Entry, NewEntry
+from app.models.sharing.sharing import Audience, Origin, Profile, Share
+from app.models.subscriptions.undo import Removal
+
+#: Tries of a share whose place or id another one took at the same moment.
+ROUNDS = 8
+#: Shares further down whose readers are told that one on their way comes or goes, at most.
+TOLD = 1000
+
+
+class _OvertakenError(ConflictError):
+    """A share is no longer as it was when an edit of it was thought out."""
+
+
+class SharingGateway:
+    """Shares, posts, edits, and takes back.
+
+    Args:
+        depth: shares on one way from the root, at most.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        profiles: ProfileGateway,
+        sight: SightGateway,
+        feeds: SharedFeedMapper,
+        shares: ShareMapper,
+        entries: EntryMapper,
+        searchables: SearchableMapper,
+        removals: RemovalMapper,
+        trends: TrendMapper,
+        *,
+        depth: int,
+        trend_age: dt.timedelta,
+    ) -> None:
+        self._store, self._profiles, self._sight = store, profiles, sight
+        self._feeds, self._shares, self._entries = feeds, shares, entries
+        self._searchables, self._removals, self._trends = searchables, removals, trends
+        self._trend_age = trend_age
+        self._depth = depth
+
+    def share(self, profile: Profile, entry: Entry, note: str, audience: Audience, now: dt.datetime) -> Share:
+        """Share an entry that the sharer may see; one that is a share itself is taken from there.
+
+        Raises:
+            ExistsError: he shares it already.
+            InvalidError: it is somebody's post for fewer people, or came through too many hands.
+            NotFoundError: it was taken back, or its entry is gone.
+        """
+        source = self._shares.get(entry.id) if entry.of else None
+        if entry.of and (source is None or not source.live):
+            raise NotFoundError(entry_id=entry.id)
+        if source is not None:
+            audience = self._allowed(source, profile, audience)
+        elif entry.remote:
+            self._check_hands(len(entry.remote.hops))
+        share = Share(
+            id=ids.take(),
+            of=source.of if source else Origin(entry.id, entry.feed_id),
+            user_id=profile.user_id,
+            feed_id=0,
+            seq=0,
+            at=now,
+            path=(*source.path, source.id) if source and source.user_id != profile.user_id else (),
+            note=note,
+            audience=audience,
+        )
+        return self._put(profile, share, self._body(profile, share, "", now), now)
+
+    def _allowed(self, source: Share, profile: Profile, audience: Audience) -> Audience:
+        """Return for whom a share may be passed on, at most for those that it is for."""
+        owner = self._profiles.get(source.user_id)
+        whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
+        if source.is_post and whole is not Audience.PUBLIC and source.user_id != profile.user_id:
+            raise InvalidError("This was written for followers alone, so it cannot be passed on.")
+        remote = self._entries.remote(source.of)
+        self._check_hands(len(source.path) + 1 + len(remote.hops if remote else ()))
+        return audience.within(whole)
+
+    def passable(self, viewer: int, entry: Entry) -> tuple[bool, Audience]:
+        """Return whether somebody may pass an entry on that he sees, and for whom at most."""
+        source = self._shares.get(entry.id) if entry.of else None
+        if source is None or source.user_id == viewer:
+            return True, Audience.PUBLIC
+        owner = self._profiles.get(source.user_id)
+        whole = source.audience.within(owner.audience) if owner else Audience.PRIVATE
+        closed = source.is_post and whole is not Audience.PUBLIC
+        return not closed and len(source.path) + 1 < self._depth, whole
+
+    def _check_hands(self, hands: int) -> None:
+        """Refuse to pass on what came through too many hands, on whichever servers."""
+        if hands >= self._depth:
+            raise InvalidError("This came through %(most)s hands, and that is the most.", most=self._depth)
+
+    def post(self, profile: Profile, title: str, words: str, audience: Audience, now: dt.datetime) -> Share:
+        """Publish what somebody wrote himself; it is an entry of its own."""
+        share_id = ids.take()
+        share = Share(
+            id=share_id,
+            of=Origin(share_id, 0),
+            user_id=profile.user_id,
+            feed_id=0,
+            seq=0,
+            at=now,
+            note=words,
+            audience=audience,
+        )
+        return self._put(profile, share, _entry_of_post(title, share, profile, now), now)
+
+    def _put(self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime) -> Share:
+        for _ in range(ROUNDS):
+            try:
+                done = self._store.transaction(partial(self._write, profile, share, entry, now))
+            except ConflictError:
+                fresh = ids.take()
+                of = Origin(fresh, 0) if share.is_post else share.of
+                share = dataclasses.replace(share, id=fresh, of=of)
+            else:
+                self._profiles.settle(profile)
+                return done
+        raise ConflictError(user_id=profile.user_id)
+
+    def _write(
+        self, profile: Profile, share: Share, entry: NewEntry, now: dt.datetime, session: Session
+    ) -> Share:
+        private = share.audience is Audience.PRIVATE
+        feed_id = profile.closet_id if private else profile.feed_id
+        known, other = (share.seq, share.left) if share.feed_id == feed_id else (share.left, share.seq)
+        revised = now if share.seq else None  # it was somewhere before
+        seq = self._number(profile, feed_id, known, share.at, now, session)
+        of = Origin(share.id, feed_id) if share.is_post else share.of
+        share = dataclasses.replace(share, feed_id=feed_id, seq=seq, left=other, of=of)
+        # Before the root is counted: who shares it for the second time changes nothing.
+        stars = self._shares.add(share, profile.shown_to, session)
+        numbered = Numbered(feed_id, seq, entry._replace(guid_hash=share.id.to_bytes(8, "big"), at=share.at))
+        self._entries.share(numbered, share.id, of, session, stars=stars, revised=revised)
+        # A root is counted like a starred entry: retention keeps it.
+        if not share.is_post and not self._entries.star(of.feed_id, of.entry_id, 1, session):
+            raise NotFoundError(entry_id=of.entry_id)
+        self._count(share, 1, session)
+        return share
+
+    def _number(
+        self, profile: Profile, feed_id: int, known: int, at: dt.datetime, now: dt.datetime, session: Session
+    ) -> int:
+        """Return the number that a share had in a feed (0: none), by which it stays read, or the next one."""
+        if known and self._feeds.back(feed_id, known, at, now, session):
+            return known
+        seq = self._feeds.number(feed_id, at, now, session)
+        if seq is None:
+            raise NotFoundError(user_id=profile.user_id)
+        return seq
+
+    def _count(self, share: Share, by: int, session: Session) -> None:
+        """Count a share among what is shared at the moment, if everybody sees it."""
+        if share.audience is not Audience.PUBLIC:
+            return
+        if by > 0:
+            self._trends.add(share.of, share.at, share.at + self._trend_age, session)
+        else:
+            self._trends.remove(share.of, share.at, session)
+
+    def edit(
+        self,
+        profile: Profile,
+        share_id: int,
+        now: dt.datetime,
+        *,
+        note: str | None = None,
+        audience: Audience | None = None,
+    ) -> tuple[Share, Share]:
+        """Change what somebody wrote to a share, or for whom it is.
+
+        Args:
+            note, audience: None: they stay as they are.
+
+        Returns:
+            The share as it was and as it is.
+
+        Raises:
+            NotFoundError: he has no such share.
+            InvalidError: as for :meth:`share`.
+            ConflictError: it was changed by others again and again.
+        """
+        for _ in range(ROUNDS):
+            was = self._shares.get(share_id)
+            if was is None or not was.live or was.user_id != profile.user_id:
+                raise NotFoundError(share_id=share_id)
+            with contextlib.suppress(_OvertakenError):
+                return was, self._edit(profile, was, self._wanted(was, note, audience, now), now)
+        raise ConflictError(share_id=share_id)
+
+    def _wanted(self, was: Share, note: str | None, audience: Audience | None, now: dt.datetime) -> Share:
+        """Return what an edit is to make of a share."""
+        note = was.note if note is None else note
+        audience = was.audience if audience is None else self._widened(was, audience)
+        edited = was.edited if note == was.note else now
+        return dataclasses.replace(was, note=note, audience=audience, edited=edited)
+
+    def _edit(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
+        if (was.audience is Audience.PRIVATE) != (new.audience is Audience.PRIVATE):
+            return self._move(profile, was, new, now)
+        edited = self._store.transaction(partial(self._reword, was, new, now))
+        if edited.audience is not was.audience:
+            self._pass_on(edited, now)
+        return edited
+
+    def _widened(self, was: Share, audience: Audience) -> Audience:
+        """Return for whom a share may be that is to be for these; what it came from, even when that is gone,
+        bounds how it is widened, and never narrows what somebody has shared already.
+        """
+        if was.source is None or audience.width <= was.audience.width:
+            return audience
+        source = self._shares.get(was.source)
+        if source is None:
+            return was.audience
+        owner = self._profiles.get(source.user_id)
+        whole = source.audience.within(owner.audience) if owner else source.audience
+        most = max(whole, was.audience, key=lambda a: a.width)
+        return audience.within(most)
+
+    def _reword(self, was: Share, new: Share, now: dt.datetime, session: Session) -> Share:
+        found = self._shares.edit(was.id, was.user_id, new.note, new.audience, now, session)
+        # What the edit leaves as it is was read before: it must not undo what another one has made of it.
+        if found is None or found[0] != was:
+            raise _OvertakenError(share_id=was.id)
+        before, edited = found
+        if before.audience is not edited.audience:
+            self._count(before, -1, session)
+            self._count(edited, 1, session)
+        html = typed.html(new.note)
+        excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
+        self._entries.note(was.feed_id, was.id, html, excerpt, now, session)
+        self._feeds.stir(was.feed_id, now, session)
+        return edited
+
+    def _move(self, profile: Profile, was: Share, new: Share, now: dt.datetime) -> Share:
+        """Let a share be seen that was private, or the other way round: it goes to the other feed."""
+        body = self._body(profile, new, self._title(was), now)
+
+        def work(session: Session) -> Share:
+            if self._gone(was, now, session) != was:
+                raise _OvertakenError(share_id=was.id)
+            return self._write(profile, new, body, now, session)
+
+        moved = self._store.transaction(work)
+        self._profiles.settle(profile)
+        self._searchables.drop(was.feed_id, was.id)
+        self._pass_on(moved, now)
+        return moved
+
+    def remove(
+        self, user_id: int, share_id: int, expires: dt.datetime, now: dt.datetime
+    ) -> tuple[Share, str]:
+        """Take a share back; what others made of it stays, and keeps its way.
+
+        Returns:
+            The share as it was, and a token for :meth:`restore`, good until ``expires``.
+
+        Raises:
+            NotFoundError: he has no such share.
+        """
+        was = self._shares.get(share_id)
+        if was is None or was.user_id != user_id or not was.live:
+            raise NotFoundError(share_id=share_id)
+        token, title = secrets.token_urlsafe(16), self._title(was)
+
+        def work(session: Session) -> Share:
+            gone = self._gone(was, now, session)
+            self._removals.add(Removal(token, user_id, share=gone, title=title), expires, session)
+            return gone
+
+        gone = self._store.transaction(work)
+        self._searchables.drop(gone.feed_id, gone.id)
+        self._pass_on(gone, now)
+        return gone, token
+
+    def _pass_on(self, share: Share, now: dt.datetime) -> None:
+        """Let what came of a share be told as changed: on its way somebody is named, or no longer."""
+        if further := self._shares.from_here(share, TOLD):
+            self._entries.revise(further, now)
+
+    def _title(self, share: Share) -> str:
+        """Return what was shared is called."""
+        entry = self._entries.find(share.of.entry_id, [share.of.feed_id])
+        return entry.title if entry else ""
+
+    def _body(self, profile: Profile, share: Share, title: str, now: dt.datetime) -> NewEntry:
+        """Return the entry of a share that is stored once more.
+
+        Raises:
+            NotFoundError: what was shared is gone.
+        """
+        if share.is_post:
+            return _entry_of_post(title, share, profile, now)
+        root = self._entries.find(share.of.entry_id, [share.of.feed_id])
+        if root is None:
+            raise NotFoundError(entry_id=share.of.entry_id)
+        return _entry_of(root, share.note, now)
+
+    def _gone(self, known: Share, now: dt.datetime, session: Session) -> Share:
+        """Take a share back and return it as it was: it may have been moved since it was read."""
+        was = self._shares.remove(known.id, known.user_id, now, session)
+        if was is None:
+            raise NotFoundError(share_id=known.id)
+        self._entries.remove(was.feed_id, was.id, session)
+        self._feeds.leave(was.feed_id, was.seq, session)
+        self._count(was, -1, session)
+        if not was.is_post:
+            self._entries.star(was.of.feed_id, was.of.entry_id, -1, session)
+        return was
+
+    def settle(self, user_id: int, share_id: int) -> None:
+        """Let a share of somebody that was taken back stay so."""
+        self._removals.settle(user_id, share_id)
+
+    def restore(self, profile: Profile, token: str, now: dt.datetime) -> Share:
+        """Bring back a share that was taken back, with its note and its place in chains.
+
+        Raises:
+            NotFoundError: the token expired, was used, or was never his; or the entry is gone.
+            ExistsError: he has shared it again.
+        """
+        removal = self._removals.get(profile.user_id, token, now)
+        share = removal.share if removal else None
+        if removal is None or share is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        body = self._body(profile, share, removal.title, now)
+
+        def work(session: Session) -> Share:
+            # Used just now, or settled by an administrator.
+            if not self._removals.remove(profile.user_id, token, session):
+                raise NotFoundError("This can no longer be undone.", undo=token)
+            return self._write(profile, share, body, now, session)
+
+        try:
+            back = self._store.transaction(work)
+        except ConflictError as e:
+            raise NotFoundError("This can no longer be undone.", undo=token) from e
+        self._profiles.settle(profile)
+        self._pass_on(back, now)
+        return back
+
+    def of(self, user_id: int, origin: int) -> Share | None:
+        """Return a person's own share of an entry."""
+        return self._shares.mine(user_id, [origin]).get(origin)
+
+    def get(self, viewer: int | None, share_id: int) -> Share:
+        """Return a share that a viewer may see.
+
+        Raises:
+            NotFoundError: there is none, it was taken back, or he may not.
+        """
+        share = self._shares.get(share_id)
+        if share is None or not self._sight.sees(viewer, share):
+            raise NotFoundError(share_id=share_id)
+        return share
+
+    def erase(self, user_id: int, now: dt.datetime) -> None:
+        """Take back all that somebody shared, for good; safe to run again."""
+        while shares := self._shares.of_user(user_id, 100):
+            for share in shares:
+                try:
+                    self._store.transaction(partial(self._gone, share, now))
+                except NotFoundError:
+                    continue  # taken back by another run
+                self._pass_on(share, now)
+
+
+def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
+    """Return the entry of a share: what its sharer says, and how a search finds it.
+
+    What is shown of the root is read from there. Of a post nothing is copied: it may be taken back.
+    """
+    entry = NewEntry(
+        guid_hash=b"",
+        at=now,
+        arrived=now,
+        title="",
+        content=typed.html(note),
+        cleaned_by=SANITIZER_VERSION,
+    )
+    if root.of is not None:
+        return entry
+    return entry._replace(title=root.title, author=root.author, excerpt=root.excerpt)
+
+
+def _entry_of_post(title: str, share: Share, profile: Profile, now: dt.datetime) -> NewEntry:
+    """Return the entry of a post; however late it comes (back), it was published when it was written."""
+    html = typed.html(share.note)
+    return NewEntry(
+        guid_hash=b"",
+        at=now,
+        arrived=now,
+        title=title,
+        published=share.at,
+        author=profile.name,
+        content=html,
+        excerpt=text.excerpt(html, EXCERPT),
+        cleaned_by=SANITIZER_VERSION,
+    )

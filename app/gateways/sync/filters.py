@@ -1,0 +1,251 @@
+"""What programs sift streams by: which feeds and marks a question is about, and which keys fit it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from app.gateways.reading.streams import Sources
+from app.gateways.sharing.visibility import SightGateway
+from app.mappers.discussion.comments import CommentMapper, LikeMapper
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.reading.marks import MarkMapper
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import SourceFeed
+from app.models.reading.tag import Mark, Tag
+from app.models.subscriptions.folder import Folder
+from app.models.sync.sync import Part, PartKind, SyncQuery, called
+
+Test = Callable[[EntryKey], bool]
+_MICRO = 1_000_000
+_MARKS = frozenset({PartKind.STARRED, PartKind.LIKED})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shelf:
+    """What a user reads, as far as a request needs it: subscriptions with names and counts, folders, tags.
+
+    Attributes:
+        visited: streams of people whom he does not follow: what he may see there is looked at one by one.
+    """
+
+    user_id: int
+    sources: Sources
+    feeds: Mapping[int, SourceFeed]
+    folders: Sequence[Folder]
+    tags: Sequence[Tag]
+    visited: Collection[int] = ()
+
+    def labelled(self, name: str) -> list[int]:
+        """Return the feeds that lie in a folder of this name."""
+        wanted = set(called(self.folders, name))
+        if not wanted:
+            return []
+        return [f for f, s in self.sources.subscriptions.items() if not wanted.isdisjoint(s.folder_ids)]
+
+    def is_own(self, feed_id: int) -> bool:
+        """Return whether the user himself shares there."""
+        mine = self.sources.subscriptions.get(feed_id)
+        return mine is not None and mine.id == 0 and feed_id not in self.visited
+
+    def tag(self, name: str) -> int | None:
+        """Return the tag of this name."""
+        return next(iter(called(self.tags, name)), None)
+
+
+class Sieve:
+    """Which keys a question is about, and which of those that come along a walk fit.
+
+    Attributes:
+        feeds: whose entries may be among them. read: which of these, None: all.
+        is_simple: feeds and read state alone say what fits.
+        marked: marks whose entries may be among them, whatever feed they lie in.
+    """
+
+    def __init__(self, shelf: Shelf, query: SyncQuery, looking: Looking) -> None:
+        self.shelf, self._query, self._looking = shelf, query, looking
+        self._needed: list[Test] = []
+        kinds = [part.kind for part in query.parts]
+        asked = {part.kind for part in query.include}
+        refused = {part.kind for part in query.exclude}
+        self.read = _only(kinds, asked, refused)
+        # A mark that all must have is rarer than anything else: nothing but its entries is looked at.
+        # A label that is a folder too is not: the entries of its feeds bear it without a mark.
+        rare = [p for p in query.include if self._is_mark(p) and not shelf.labelled(p.name)]
+        self.marked = rare[:1] or [part for part in query.parts if self._is_mark(part)]
+        self.feeds: dict[int, SourceFeed] = {}
+        if not rare:
+            for part in query.parts:
+                self.feeds.update(self._of(part))
+        visits = any(f in self.feeds for f in shelf.visited)
+        self.is_simple = not (rare or self.marked or visits) and self._states_alone()
+
+    def _is_mark(self, part: Part) -> bool:
+        return part.kind in _MARKS or (part.kind is PartKind.LABEL and self.shelf.tag(part.name) is not None)
+
+    def _states_alone(self) -> bool:
+        """Whether feeds and read state alone say what fits."""
+        states = {PartKind.READ, PartKind.UNREAD}
+        sifted = (*self._query.include, *self._query.exclude)
+        known = all(part.kind in states | {PartKind.READING} for part in self._query.include)
+        known = known and all(part.kind in states for part in self._query.exclude)
+        plain = (known and self.read is not None) or not sifted
+        uniform = len({p.kind in (PartKind.READ, PartKind.UNREAD) for p in self._query.parts}) == 1
+        commented = any(p.kind is PartKind.COMMENTED for p in self._query.parts)
+        return plain and uniform and not commented and self._query.until is None
+
+    def _of(self, part: Part) -> dict[int, SourceFeed]:
+        feeds, mine = self.shelf.feeds, self.shelf.sources.subscriptions
+        match part.kind:
+            case PartKind.READING | PartKind.READ | PartKind.UNREAD:
+                return {f: feed for f, feed in feeds.items() if mine[f].id and not mine[f].muted}
+            case PartKind.FRIENDS | PartKind.COMMENTED:
+                return {f: feed for f, feed in feeds.items() if mine[f].person and not mine[f].muted}
+            case PartKind.FEED:
+                return {part.id: feeds[part.id]} if part.id in feeds else {}
+            case PartKind.LABEL:
+                return {f: feeds[f] for f in self.shelf.labelled(part.name) if f in feeds}
+            case PartKind.SHARED:
+                return {f: feed for f, feed in feeds.items() if self.shelf.is_own(f)}
+            case _:
+                return {}
+
+    def since(
+        self, since: int, feeds: Collection[int], numbers: Mapping[int, Collection[int]], ids: Collection[int]
+    ) -> None:
+        """Let only through what came since then, or lies in one of these feeds, or was changed."""
+        self.is_simple = False
+        self._needed.append(
+            lambda k: (
+                k.id >= since or k.feed_id in feeds or k.id in ids or k.seq in numbers.get(k.feed_id, ())
+            )
+        )
+
+    def through(self, keys: Sequence[EntryKey]) -> list[EntryKey]:
+        """Return those of these keys that fit."""
+        if self.is_simple and not self._needed:
+            return list(keys)
+        query = self._query
+        look = self._looking.at(self.shelf, self._parts(), keys)
+        hidden = self._looking.hidden(self.shelf, keys)
+        until = None if query.until is None else micros(query.until)
+        return [
+            key
+            for key in keys
+            if any(look.is_of(key, part) for part in query.parts)
+            and all(look.is_of(key, part) for part in query.include)
+            and not any(look.is_of(key, part) for part in query.exclude)
+            and (until is None or key.id <= until)
+            and key.id not in hidden
+            and all(fits(key) for fits in self._needed)
+        ]
+
+    def _parts(self) -> list[Part]:
+        return [*self._query.parts, *self._query.include, *self._query.exclude]
+
+
+class Looking:
+    """Where marks are found."""
+
+    def __init__(
+        self,
+        entries: EntryMapper,
+        marks: MarkMapper,
+        likes: LikeMapper,
+        comments: CommentMapper,
+        sight: SightGateway,
+    ) -> None:
+        self._entries, self._marks, self._likes, self._comments = entries, marks, likes, comments
+        self._sight = sight
+
+    def hidden(self, shelf: Shelf, keys: Sequence[EntryKey]) -> Collection[int]:
+        """Return which of these keys are shares that the user may not see, though their stream is open."""
+        shares = [k.id for k in keys if k.feed_id in shelf.visited]
+        return self._sight.hidden(shelf.user_id, shares) if shares else ()
+
+    def at(self, shelf: Shelf, parts: Sequence[Part], keys: Sequence[EntryKey]) -> Look:
+        """Ask once for all of some keys, and only for what these streams need."""
+        kinds = {part.kind for part in parts}
+        labels = {part.name: shelf.tag(part.name) for part in parts if part.kind is PartKind.LABEL}
+        look = Look(shelf, labels)
+        ids = [k.id for k in keys]
+        if PartKind.STARRED in kinds or any(tag is not None for tag in labels.values()):
+            mine = shelf.sources.subscriptions
+            shares = [k for k in keys if k.feed_id in mine and mine[k.feed_id].person]
+            roots = {i: of.entry_id for i, of in self._entries.origins(shares).items()} if shares else {}
+            marks = self._marks.of(shelf.user_id, [*ids, *roots.values()])
+            look.marks = {i: marks[root] for i in ids if (root := roots.get(i, i)) in marks}
+        if PartKind.LIKED in kinds:
+            look.liked = self._marks.liked(shelf.user_id, ids) | self._likes.mine(shelf.user_id, ids)
+        if PartKind.COMMENTED in kinds:
+            look.commented = {i for i, said in self._comments.authors(ids, 1).items() if said}
+        return look
+
+
+class Look:
+    """What is known of some keys."""
+
+    def __init__(self, shelf: Shelf, labels: Mapping[str, int | None]) -> None:
+        self._shelf, self._tags = shelf, labels
+        self._folders = {name: set(shelf.labelled(name)) for name in labels}
+        self.marks: Mapping[int, Mark] = {}
+        self.liked: Collection[int] = ()
+        self.commented: Collection[int] = ()
+        self._mine = shelf.sources.subscriptions
+        self._tests: Mapping[PartKind, Test] = {
+            PartKind.READING: self._is_listed,
+            PartKind.READ: lambda key: not self._is_unread(key),
+            PartKind.UNREAD: self._is_unread,
+            PartKind.STARRED: lambda key: key.id in self.marks and self.marks[key.id].starred,
+            PartKind.LIKED: lambda key: key.id in self.liked,
+            PartKind.SHARED: self._is_own,
+            PartKind.FRIENDS: self._is_followed,
+            PartKind.COMMENTED: lambda key: self._is_followed(key) and key.id in self.commented,
+        }
+
+    def is_of(self, key: EntryKey, part: Part) -> bool:
+        """Return whether an entry is in a stream."""
+        if part.kind is PartKind.FEED:
+            return key.feed_id == part.id
+        if part.kind is PartKind.LABEL:
+            return self._is_labelled(key, part.name)
+        test = self._tests.get(part.kind)
+        return test is not None and test(key)
+
+    def _is_labelled(self, key: EntryKey, name: str) -> bool:
+        tag, mark = self._tags[name], self.marks.get(key.id)
+        tagged = tag is not None and mark is not None and tag in mark.tags
+        return tagged or key.feed_id in self._folders[name]
+
+    def _is_own(self, key: EntryKey) -> bool:
+        return self._shelf.is_own(key.feed_id)
+
+    def _is_followed(self, key: EntryKey) -> bool:
+        mine = self._mine.get(key.feed_id)
+        return mine is not None and mine.person and not mine.muted
+
+    def _is_listed(self, key: EntryKey) -> bool:
+        mine = self._mine.get(key.feed_id)
+        return mine is not None and mine.id != 0 and not mine.muted
+
+    def _is_unread(self, key: EntryKey) -> bool:
+        feed = self._shelf.feeds.get(key.feed_id)
+        return feed is not None and feed.first_seq <= key.seq and not feed.state.is_read(key.seq)
+
+
+def _only(
+    kinds: Sequence[PartKind], asked: Collection[PartKind], refused: Collection[PartKind]
+) -> bool | None:
+    """Return whether only read or only unread entries can fit; None: both, or that cannot be told at once."""
+    states = {PartKind.READ: True, PartKind.UNREAD: False}
+    said = {states[kind] for kind in asked if kind in states}
+    said |= {not states[kind] for kind in refused if kind in states}
+    if kinds and all(kind in states for kind in kinds) and len(set(kinds)) == 1:
+        said.add(states[kinds[0]])
+    return said.pop() if len(said) == 1 else None
+
+
+def micros(when: dt.datetime) -> int:
+    """Return a time as the smallest id that an entry can have then."""
+    return int(when.timestamp() * _MICRO)

@@ -1,0 +1,129 @@
+"""Whole entries for programs that sync, many at once, with all that a user made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.streams import Sources, StreamGateway
+from app.gateways.reading.tags import TagGateway
+from app.gateways.sharing.visibility import Known, SightGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.mappers.discussion.comments import LikeMapper
+from app.mappers.reading.entry_keys import EntryKeyMapper, millis
+from app.mappers.sharing.shares import ShareMapper
+from app.models.reading.entry import EntryKey
+from app.models.sharing.sharing import Share, Sharer
+from app.models.subscriptions.folder import Folder
+from app.models.sync.sync import SyncItem
+
+#: People who like a share that are told to programs.
+LIKERS = 100
+
+
+class SyncItemGateway:
+    """Reads entries by id for a user who may see them; what he may not see is left out."""
+
+    def __init__(
+        self,
+        entries: EntryGateway,
+        streams: StreamGateway,
+        subscriptions: SubscriptionGateway,
+        tags: TagGateway,
+        sight: SightGateway,
+        keys: EntryKeyMapper,
+        shares: ShareMapper,
+        likes: LikeMapper,
+    ) -> None:
+        self._entries, self._streams, self._subscriptions = entries, streams, subscriptions
+        self._tags, self._sight, self._keys = tags, sight, keys
+        self._shares, self._likes = shares, likes
+
+    def placed(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
+        """Return the keys of entries of the user's feeds, of those he marked, and of shares for him."""
+        mine = set(self._subscriptions.feed_ids(user_id))
+        # Keys that a page showed may be of somebody else's feeds.
+        found = {key.id: key for key in self._entries.placed(user_id, entry_ids) if key.feed_id in mine}
+        missing = [i for i in entry_ids if i not in found]
+        if not missing:
+            return list(found.values())
+        marks = self._tags.marks(user_id, missing)
+        feeds = {mark.feed_id for mark in marks.values()}
+        kept = self._keys.locate(list(marks), list(feeds)) if marks else []
+        found.update((key.id, key) for key in kept)
+        shares = self._sight.shares([i for i in missing if i not in found], Known())
+        seen = self._sight.seen(user_id, list(shares.values()))
+        found.update(
+            (s.id, EntryKey(s.id, s.feed_id, s.seq, millis(s.at))) for s in shares.values() if s.id in seen
+        )
+        return list(found.values())
+
+    def items(
+        self, user_id: int, keys: Sequence[EntryKey], folders: Sequence[Folder], *, whole: bool = True
+    ) -> list[SyncItem]:
+        """Return the items of these keys in their order; what was deleted or closed meanwhile is left out."""
+        known = Known()
+        found = self._entries.joined(
+            user_id, self._entries.stored(keys, whole=whole), whole=whole, known=known
+        )
+        feed_ids = list({key.feed_id for key in keys})
+        sources = self._streams.sources(self._subscriptions.of_user(user_id, feed_ids), also=feed_ids)
+        roots = {i: e.of.entry_id if e.of else i for i, e in found.items()}
+        marks = self._tags.marks(user_id, list(set(roots.values())))
+        tags = self._tags.names(user_id, marks)
+        mine = self._shares.mine(user_id, list(set(roots.values()))) if roots else {}
+        shares = self._sight.shares([i for i, e in found.items() if e.of is not None], known)
+        liked = self._liked(user_id, list(found), list(shares))
+        names = self._names(user_id, shares, known)
+        # As on the page: who likes a share is told to who shares; anybody else hears of himself alone.
+        own = [share.id for share in shares.values() if share.user_id == user_id]
+        likers = {i: [user_id] for i in liked} | (self._likes.of_each(own, LIKERS) if own else {})
+        labels = _labels(sources, folders)
+        items = []
+        for key in keys:
+            entry = found.get(key.id)
+            if entry is None:
+                continue
+            root, share = roots[key.id], shares.get(key.id)
+            card = sources.cards.get(key.feed_id)
+            items.append(
+                SyncItem(
+                    entry=entry,
+                    read=sources.is_read(entry),
+                    starred=root in marks and marks[root].starred,
+                    liked=key.id in liked,
+                    shared=root in mine,
+                    labels=labels.get(key.feed_id, ()),
+                    tags=tuple(tag.name for tag in tags.get(root, ())),
+                    feed_title=sources.title(key.feed_id),
+                    site_url=card.site_url if card else None,
+                    subscribed=key.feed_id in sources.subscriptions,
+                    by=names.get(key.id),
+                    via=tuple(names.get(i) for i in reversed(share.path)) if share else (),
+                    person=card.owner if card else None,
+                    likers=tuple(likers.get(key.id, ())),
+                )
+            )
+        return items
+
+    def _liked(self, user_id: int, entry_ids: Sequence[int], shares: Sequence[int]) -> set[int]:
+        if not entry_ids:
+            return set()
+        own = self._entries.liked(user_id, entry_ids)
+        return own | self._likes.mine(user_id, shares) if shares else own
+
+    def _names(self, user_id: int, shares: Mapping[int, Share], known: Known) -> dict[int, Sharer]:
+        """Return who shared these, and who did before them on their ways, as far as the user may see."""
+        if not shares:
+            return {}
+        passed = self._sight.shares({i for s in shares.values() for i in s.path}, known)
+        return self._sight.sharers(user_id, list({**passed, **shares}.values()), known)
+
+
+def _labels(sources: Sources, folders: Sequence[Folder]) -> dict[int, tuple[str, ...]]:
+    """Return the names of the folders that each feed lies in."""
+    names = {f.id: f.name for f in folders}
+    return {
+        f: tuple(dict.fromkeys(names[i] for i in s.folder_ids if i in names))
+        for f, s in sources.subscriptions.items()
+    }

@@ -1,0 +1,220 @@
+"""Accounts and invitations, for administrators; every change is in the log (W20)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import ForbiddenError, InvalidError
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.accounts.admin_accounts import PeopleGateway
+from app.gateways.accounts.tokens import TokenGateway
+from app.gateways.sharing.profiles import ProfileGateway
+from app.models.accounts.actor import Actor, Permission, Role
+from app.models.accounts.admin_accounts import Invite, People, Person
+from app.models.accounts.user import NewUser, Session, User
+from app.ports import EventPort
+from app.services.access import Limiter, require, throttle
+from app.services.accounts import passwords
+from app.services.accounts.passwords import Hasher
+from app.services.accounts.sign_in import Client, check_identity
+from app.services.validation import a_text, an_id
+
+log = logs.get(__name__)
+
+PAGE = 50
+#: Wrong passwords of one admin, and uses of links of one network, per window of seconds.
+TRIES, WINDOW = 5, 900
+_VOID = "This link is not good any more. Ask whoever gave it to you for a new one."
+
+
+class PeopleService:
+    """What an administrator does with others' accounts.
+
+    Methods with an actor raise:
+        ForbiddenError: he is no admin.
+    """
+
+    def __init__(
+        self,
+        people: PeopleGateway,
+        accounts: AccountGateway,
+        profiles: ProfileGateway,
+        tokens: TokenGateway,
+        events: EventPort,
+        hasher: Hasher,
+        limiter: Limiter,
+        settings: Settings,
+    ) -> None:
+        self._people, self._accounts, self._profiles = people, accounts, profiles
+        self._tokens = tokens
+        self._events, self._hasher, self._limiter = events, hasher, limiter
+        self._proof = dt.timedelta(seconds=settings.proof_ttl)
+
+    def page(self, actor: Actor, text: str = "", after: str = "") -> People:
+        """Return accounts by name, those whose name or address holds ``text``."""
+        require(actor, Permission.USER_MANAGE)
+        text = a_text(text, "text", most=254, empty=True)
+        return self._people.page(text, a_text(after, "after", most=64, empty=True), PAGE)
+
+    def person(self, actor: Actor, user_id: int) -> Person:
+        """Return one account.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        require(actor, Permission.USER_MANAGE)
+        return self._people.person(an_id(user_id, "user"))
+
+    # -- W11
+    def is_proved(self, session: Session) -> bool:
+        """Whether the password of this session was entered within the last minutes."""
+        return clock.now() - (session.proved or session.created) <= self._proof
+
+    def prove(self, actor: Actor, session: Session, password: str) -> None:
+        """Let a session change who may what, for some minutes.
+
+        Raises:
+            InvalidError: this is not the actor's password; field ``proof``.
+            RateLimitedError: too many wrong ones.
+        """
+        if self.is_proved(session):
+            return
+        if not password:
+            raise InvalidError("Enter your own password: this changes who may do what.", field="proof")
+        who = f"proof:{actor.user_id}"
+        throttle(self._limiter, who, limit=TRIES, window=WINDOW)
+        if not self._hasher.verify(self._accounts.password_of(actor.user_id), password):
+            raise InvalidError("This is not your password.", field="proof")
+        self._limiter.reset(who)
+        self._people.prove(session.key)
+        log.info("password_proved", user_id=actor.user_id)
+
+    # -- who may what
+    def set_role(self, actor: Actor, session: Session, user_id: int, role: Role, proof: str = "") -> None:
+        """Make somebody else an admin or a user.
+
+        Raises, as :meth:`set_disabled` and :meth:`reset_link`:
+            InvalidError: it is the actor himself, or his password is wanted and wrong.
+            NotFoundError: there is no such account.
+            ConflictError: nobody would be left who may change anything.
+        """
+        self._check(actor, session, user_id, proof)
+        self._people.set_role(user_id, role)
+        log.info("role_changed", user_id=user_id, role=role.value, by=actor.user_id)
+
+    def set_disabled(
+        self, actor: Actor, session: Session, user_id: int, disabled: bool, proof: str = ""
+    ) -> None:
+        """Close somebody's account, which ends his sessions, or open it again."""
+        self._check(actor, session, user_id, proof)
+        self._people.set_disabled(user_id, disabled)
+        if disabled:
+            self._events.ends(user_id)
+        self._profiles.follow_account(user_id)
+        log.info("user_disabled" if disabled else "user_enabled", user_id=user_id, by=actor.user_id)
+
+    def reset_link(self, actor: Actor, session: Session, user_id: int, proof: str = "") -> str:
+        """Return the token of a link with which somebody chooses a new password; it is shown this once."""
+        self._check(actor, session, user_id, proof)
+        self._people.person(user_id)
+        token = self._people.reset_link(user_id)
+        log.info("reset_link_made", user_id=user_id, by=actor.user_id)
+        return token
+
+    def _check(self, actor: Actor, session: Session, user_id: int, proof: str) -> None:
+        require(actor, Permission.USER_MANAGE)
+        if an_id(user_id, "user") == actor.user_id:
+            raise InvalidError("Your own account is changed in Settings, or here by another admin.")
+        self.prove(actor, session, proof)
+
+    def end_sessions(self, actor: Actor, user_id: int) -> int:
+        """End all sessions of somebody; return how many."""
+        require(actor, Permission.USER_MANAGE)
+        count = self._people.end_sessions(an_id(user_id, "user"))
+        self._events.ends(user_id)
+        log.info("sessions_ended", user_id=user_id, count=count, by=actor.user_id)
+        return count
+
+    def create(
+        self, actor: Actor, session: Session, email: str, name: str, role: Role, proof: str = ""
+    ) -> tuple[User, str]:
+        """Make an account; return it and the token of a link with which its owner chooses his password.
+
+        Raises:
+            InvalidError: a field does not fit.
+            ExistsError: the name is taken, or the address vouched for.
+        """
+        require(actor, Permission.USER_CREATE)
+        check_identity(name, email)
+        self.prove(actor, session, proof)
+        # Nobody knows this one: the first password is chosen by the link.
+        new = NewUser(email, name, self._hasher.hash(secrets.token_urlsafe(32)))
+        user = self._accounts.add_user(new, role, vouched=True)
+        log.info("user_created", user_id=user.id, role=role.value, by=actor.user_id)
+        return user, self._people.reset_link(user.id)
+
+    # -- invitations
+    def invites(self, actor: Actor) -> list[Invite]:
+        """Return the invitations that have not expired, the youngest first."""
+        require(actor, Permission.USER_CREATE)
+        return self._people.invites()
+
+    def invite(self, actor: Actor) -> str:
+        """Make an invitation and return its token, which is shown this once."""
+        require(actor, Permission.USER_CREATE)
+        token = self._accounts.invite(actor.user_id)
+        log.info("invite_made", by=actor.user_id)
+        return token
+
+    def revoke_invite(self, actor: Actor, ident: str) -> None:
+        """Take an unused invitation back.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        require(actor, Permission.USER_CREATE)
+        self._people.revoke_invite(ident)
+        log.info("invite_revoked", by=actor.user_id)
+
+    # -- whoever holds a link
+    def owner(self, token: str) -> User:
+        """Return whose new password a link is for.
+
+        Raises:
+            ForbiddenError: the link is not good (any more).
+        """
+        user = self._people.user_of_link(token)
+        if user is None:
+            raise ForbiddenError(_VOID)
+        return user
+
+    def programs(self, owner: User) -> int:
+        """Return how many apps and tokens work for whose link was looked at."""
+        return len(self._tokens.of_user(owner.id))
+
+    def choose_password(self, token: str, password: str, client: Client, *, programs: bool = False) -> str:
+        """Use a link up: set the password, end all sessions, and log in; return the id of the new session.
+
+        Args:
+            programs: end all apps and tokens, too.
+
+        Raises:
+            ForbiddenError: the link is not good (any more).
+            InvalidError: the password is too weak; the link stays good.
+            RateLimitedError: too many tries from one network.
+        """
+        throttle(self._limiter, f"reset:{client.network}", limit=TRIES * 4, window=WINDOW)
+        user = self.owner(token)
+        passwords.check(password, name=user.name, email=user.email)
+        hashed = self._hasher.hash(password)
+        if self._people.take_link(token) is None:
+            raise ForbiddenError(_VOID)
+        self._accounts.set_password(user.id, hashed)
+        self._people.end_sessions(user.id)
+        gone = self._tokens.remove_all(user.id) if programs else 0
+        self._events.ends(user.id)
+        log.info("password_reset", user_id=user.id, tokens_ended=gone)
+        return self._accounts.open_session(user.id, agent=client.agent, address=client.network)

@@ -1,0 +1,89 @@
+"""Passwords: argon2id with bounded memory, a dummy for unknown users, and which are too common (W05, W07)."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import secrets
+import threading
+from importlib import resources
+
+import argon2
+from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
+
+from app.config import Settings
+from app.errors import InvalidError
+
+MIN_LENGTH = 8
+MAX_LENGTH = 1024
+LANES = 4
+#: One hash takes 64 MiB: more than two at once would let a few logins eat the server's memory.
+AT_ONCE = 2
+_COMMON = resources.files("app.services.accounts") / "common_passwords.txt"
+
+
+@functools.cache
+def _common() -> frozenset[str]:
+    lines = _COMMON.read_text("utf-8").splitlines()
+    return frozenset(line for line in lines if not line.startswith("# "))
+
+
+def check(password: str, *, name: str = "", email: str = "") -> None:
+    """Refuse a new password that is too short, too long, well known, or the person's own name.
+
+    Raises:
+        InvalidError: with a sentence that says why.
+    """
+    if len(password) < MIN_LENGTH:
+        raise InvalidError(
+            "A password needs at least %(limit)s characters.", field="password", limit=MIN_LENGTH
+        )
+    if len(password) > MAX_LENGTH:
+        raise InvalidError(
+            "A password can have %(limit)s characters at most.", field="password", limit=MAX_LENGTH
+        )
+    folded = password.casefold()
+    if folded in {name.casefold(), email.casefold(), email.casefold().partition("@")[0]} - {""}:
+        raise InvalidError("Your name or address is the first password anyone would try.", field="password")
+    if folded in _common() or len(set(folded)) == 1:
+        raise InvalidError(
+            "This password is among the first that attackers try. Choose another.", field="password"
+        )
+
+
+class Hasher:
+    """Argon2id by the settings; blocks while two hashes are under way in this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._argon = argon2.PasswordHasher(
+            time_cost=settings.argon2_time, memory_cost=settings.argon2_memory_kib, parallelism=LANES
+        )
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self._dummy = _dummy(settings)
+
+    def hash(self, password: str) -> str:
+        """Return the encoded hash of a password."""
+        with self._slots:
+            return self._argon.hash(password)
+
+    def verify(self, stored: str | None, password: str) -> bool:
+        """Return whether a password fits; with ``stored`` None it does the same work and says no (W07)."""
+        with self._slots:
+            try:
+                fits = self._argon.verify(stored or self._dummy, password[:MAX_LENGTH])
+            except (VerifyMismatchError, VerificationError, InvalidHashError):
+                return False
+        return fits and stored is not None and len(password) <= MAX_LENGTH
+
+    def outdated(self, stored: str) -> bool:
+        """Return whether a hash was made with weaker parameters than today's."""
+        return self._argon.check_needs_rehash(stored)
+
+
+def _dummy(settings: Settings) -> str:
+    # A well-formed hash of nothing: to verify against it costs what a real one costs.
+    def part(size: int) -> str:
+        return base64.b64encode(secrets.token_bytes(size)).decode().rstrip("=")
+
+    cost = f"m={settings.argon2_memory_kib},t={settings.argon2_time},p={LANES}"
+    return f"$argon2id$v=19${cost}${part(16)}${part(32)}"

@@ -1,0 +1,175 @@
+"""What happens before somebody is known: sign up, log in, come back, log out."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+
+from app import logs
+from app.config import Settings
+from app.errors import N_, AuthRequiredError, ExistsError, ForbiddenError, InvalidError
+from app.gateways.accounts.accounts import AccountGateway, key_of
+from app.models.accounts.user import NewUser, Session, User
+from app.ports import EventPort
+from app.services.access import Limiter, throttle
+from app.services.accounts import passwords, reserved_names
+from app.services.accounts.passwords import Hasher
+
+log = logs.get(__name__)
+
+_EMAIL = re.compile(r"[^\s@\x00-\x1f]{1,64}@[^\s@.]+(\.[^\s@.]+)*")
+#: Failed logins of one network, whatever the account (W06); those of one account are a setting.
+PER_NETWORK = 30
+WRONG = N_("This name and password do not fit together.")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Client:
+    """Where a request comes from: the address as trusted proxies tell it, and the browser's own name."""
+
+    address: str = ""
+    agent: str = ""
+
+    @property
+    def network(self) -> str:
+        """The /24 or /64 of the address: what limits count by and sessions keep."""
+        try:
+            address = ipaddress.ip_address(self.address)
+        except ValueError:
+            return "unknown"
+        size = 24 if address.version == 4 else 64
+        return str(ipaddress.ip_network((address, size), strict=False))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SignUp:
+    """A filled-in sign-up form."""
+
+    email: str
+    name: str
+    password: str
+    invite: str = ""
+
+
+class SignInService:
+    """Makes actors out of strangers."""
+
+    def __init__(
+        self,
+        accounts: AccountGateway,
+        events: EventPort,
+        hasher: Hasher,
+        limiter: Limiter,
+        settings: Settings,
+    ) -> None:
+        self._accounts = accounts
+        self._events = events
+        self._hasher = hasher
+        self._limiter = limiter
+        self._settings = settings
+
+    def signup_mode(self) -> str:
+        """Return ``first`` on a server without users, else ``open``, ``closed`` or ``invite``."""
+        return self._settings.signup if self._accounts.any_user() else "first"
+
+    def sign_up(self, form: SignUp, client: Client) -> str:
+        """Create an account and log it in.
+
+        Names are public (each has a page), so one that is taken is told to be. Addresses are not: nothing
+        here depends on whether another account has the same one (W07).
+
+        Returns:
+            The session id for the cookie.
+
+        Raises:
+            InvalidError: a field does not fit.
+            ForbiddenError: sign-up is closed, or the invitation is not good.
+            ExistsError: the name is taken.
+            RateLimitedError: too many accounts from one network.
+        """
+        check_identity(form.name, form.email)
+        passwords.check(form.password, name=form.name, email=form.email)
+        self._throttle(f"signup:{client.network}", PER_NETWORK)
+        new = NewUser(form.email, form.name, self._hasher.hash(form.password))
+        user = self._first(new) or self._further(new, form.invite)
+        log.info("user_created", user_id=user.id, role=user.role.value)
+        return self._accounts.open_session(user.id, agent=client.agent, address=client.network)
+
+    def _first(self, new: NewUser) -> User | None:
+        return None if self._accounts.any_user() else self._accounts.add_first(new)
+
+    def _further(self, new: NewUser, invite: str) -> User:
+        if self._settings.signup == "closed":
+            raise ForbiddenError("This server takes no new accounts.")
+        if self._settings.signup == "open":
+            return self._accounts.add_user(new)
+        if not self._accounts.take_invite(invite):
+            raise ForbiddenError("This invitation is not valid, or was used already.")
+        try:
+            return self._accounts.add_user(new)
+        except ExistsError:
+            self._accounts.give_back_invite(invite)
+            raise
+
+    def log_in(self, login: str, password: str, client: Client) -> str:
+        """Check a password and start a session.
+
+        Returns:
+            The session id for the cookie, always a new one (W01).
+
+        Raises:
+            AuthRequiredError: name and password do not fit, in the same words and time for any reason (W07).
+            RateLimitedError: too many tries (W06).
+        """
+        pair = f"login:{login.strip().casefold()[:256]}:{client.network}"
+        network = f"login:{client.network}"
+        self._throttle(pair, self._settings.login_failures)
+        self._throttle(network, PER_NETWORK)
+        known = self._accounts.credentials(login)
+        fits = self._hasher.verify(known.password_hash if known else None, password)
+        if not fits or known is None or known.user.disabled:
+            log.info("login_failed", network=client.network, user_id=known.user.id if known else None)
+            raise AuthRequiredError(WRONG)
+        self._limiter.reset(pair)
+        # Not forgotten: whoever has an account could else guess at others' for ever.
+        self._limiter.refund(network, PER_NETWORK)
+        if self._hasher.outdated(known.password_hash):
+            self._accounts.renew_hash(known.user.id, known.password_hash, self._hasher.hash(password))
+        token = self._accounts.open_session(known.user.id, agent=client.agent, address=client.network)
+        # Who changed the password meanwhile ended the sessions that he found, so not this one.
+        now = self._accounts.password_of(known.user.id)
+        if now != known.password_hash and not self._hasher.verify(now, password):
+            self._accounts.end_session(key_of(token))
+            log.info("login_failed", network=client.network, user_id=known.user.id)
+            raise AuthRequiredError(WRONG)
+        log.info("login", user_id=known.user.id)
+        return token
+
+    def _throttle(self, who: str, limit: int) -> None:
+        throttle(self._limiter, who, limit=limit, window=self._settings.login_window)
+
+    def resume(self, token: str) -> tuple[Session, User] | None:
+        """Return the session and user behind a cookie, or None when it is over."""
+        return self._accounts.session(token)
+
+    def log_out(self, session: Session) -> None:
+        """End a session: its cookie is worth nothing from now on (W01)."""
+        self._accounts.end_session(session.key)
+        self._events.ends(session.user_id)
+        log.info("logout", user_id=session.user_id)
+
+
+def check_identity(name: str, email: str, *, kept: str | None = None) -> None:
+    """Refuse a name or e-mail address that cannot be one.
+
+    Args:
+        kept: the name that the account has, which may be older than the rules.
+
+    Raises:
+        InvalidError: with a sentence that says what fits.
+    """
+    if name.strip() != kept:
+        reserved_names.check(name)
+    if len(email) > 254 or not _EMAIL.fullmatch(email.strip()):
+        raise InvalidError("This is not an e-mail address.", field="email")

@@ -1,0 +1,3 @@
+"""Use cases of discussion: comments, likes and moderation."""
+
+from __future__ import annotations

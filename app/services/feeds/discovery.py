@@ -1,0 +1,150 @@
+"""Finding the feeds behind an address: known feed → cache → job, awaited for a few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import SEARCH_FAILED, NotFoundError, outside_word, search_message
+from app.gateways.feeds.discoveries import DiscoveryGateway, addresses
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.discovery import Discovered, Discovery, FoundFeed, StoredDiscovery
+from app.models.feeds.feed import Feed
+from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
+from app.ports import JobPort
+from app.services.access import require
+from app.services.validation import a_text, an_id
+
+log = logs.get(__name__)
+
+ADDRESS_MAX = 2048
+
+
+class DiscoveryService:
+    """Discoveries for people, and the search itself for the worker."""
+
+    def __init__(
+        self,
+        discoveries: DiscoveryGateway,
+        feeds: FeedGateway,
+        subscriptions: SubscriptionGateway,
+        jobs: JobPort,
+        settings: Settings,
+    ) -> None:
+        self._discoveries = discoveries
+        self._feeds = feeds
+        self._subscriptions = subscriptions
+        self._jobs = jobs
+        self._settings = settings
+
+    def discover(self, actor: Actor, address: str, *, wait: float | None = None) -> Discovery:
+        """Return the feeds behind what a person typed, or "wait" when that takes more than ``wait`` seconds.
+
+        Asking again with the same address joins the search that runs.
+
+        Raises:
+            InvalidError: there is no web address in the text.
+            StoreError: MongoDB or Redis does not answer.
+        """
+        require(actor, Permission.FEED_DISCOVER)
+        address = a_text(address, "address", most=ADDRESS_MAX, empty=True)
+        now = clock.now()
+        for url in addresses(address):
+            known = self._feeds.find(url)
+            # What is in error is looked at anew: the site may have mended it, or may have gone.
+            if known is not None and known.last_seq and not known.error:
+                rate = self._feeds.rates([known.id], now).get(known.id)
+                return Discovery(0, address, feeds=self._offered(actor, [_known(known, rate)]))
+        row = self._discoveries.ask(address, now)
+        if row.result is not None:
+            return self._answer(actor, row.key, row.result)
+        return self._await(actor, row, self._settings.discovery_wait if wait is None else wait)
+
+    def look(self, actor: Actor, key: int) -> Discovery:
+        """Return how far a discovery is.
+
+        Raises:
+            NotFoundError: there is none with this key, or no longer.
+        """
+        require(actor, Permission.FEED_DISCOVER)
+        row = self._discoveries.get(an_id(key, "key"), clock.now())
+        if row is None:
+            raise NotFoundError(key=key)
+        if row.result is not None:
+            return self._answer(actor, row.key, row.result)
+        return self._await(actor, row, 0)
+
+    async def run(self, key: int, fetcher: Any, progress: Callable[..., None]) -> dict[str, Any]:
+        """Search, store what was found, and return {"feeds": count, "error": word or None}; for the worker.
+
+        ``progress`` is told {"step": words}.
+        """
+        # The store is asked in threads: while it is silent, other jobs of this process go on.
+        row = await asyncio.to_thread(self._discoveries.get, key, clock.now())
+        if row is None:
+            return {"feeds": 0, "error": "gone"}
+        if row.result is None:
+            found = await self._discoveries.search(row, fetcher, lambda step: progress(step=step))
+            await asyncio.to_thread(self._discoveries.end, key, found, clock.now())
+            log.info("discovered", key=key, feeds=len(found.feeds), error=found.error)
+        else:
+            found = row.result
+        return {"feeds": len(found.feeds), "error": found.error}
+
+    def _await(self, actor: Actor, row: StoredDiscovery, wait: float) -> Discovery:
+        ticket = self._jobs.enqueue(Job(Task.DISCOVER, {"key": row.key}, Queue.DISCOVERY))
+        outcome = next(iter(self._jobs.await_many([ticket], wait)), None)
+        if outcome is None:
+            return Discovery(row.key, row.address, wait=True, step=self._step(ticket))
+        return self._ended(actor, row, outcome)
+
+    def _ended(self, actor: Actor, row: StoredDiscovery, outcome: Outcome) -> Discovery:
+        stored = self._discoveries.get(row.key, clock.now())
+        if stored is not None and stored.result is not None:
+            return self._answer(actor, row.key, stored.result)
+        # The job itself failed (crash, time limit): nothing is stored, so the next try searches anew.
+        log.warning("discovery_failed", error=outcome.error)
+        return Discovery(row.key, row.address, error=SEARCH_FAILED, message=search_message(SEARCH_FAILED))
+
+    def _answer(self, actor: Actor, key: int, result: Discovered) -> Discovery:
+        if result.error is None:
+            feeds = self._offered(actor, result.feeds)
+            return Discovery(key, result.address, feeds=feeds, more=result.more)
+        # Who is no administrator learns nothing about what listens where (S13).
+        word = outside_word(result.error, admin=actor.may(Permission.ADMIN_SEE))
+        return Discovery(key, result.address, error=word, message=search_message(word))
+
+    def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
+        """Say of each feed who reads it here: what was found may be older than the answer."""
+        stored = [self._feeds.find(feed.url) for feed in found]
+        ids = [known.id for known in stored if known]
+        mine = {own.feed_id for own in self._subscriptions.of_user(actor.user_id, ids)} if ids else set()
+        return tuple(
+            dataclasses.replace(feed, feed_id=known.id, readers=known.subscribers, mine=known.id in mine)
+            if known
+            else feed
+            for feed, known in zip(found, stored, strict=True)
+        )
+
+    def _step(self, ticket: Ticket) -> str:
+        return str(self._jobs.status(ticket.id).progress.get("step", ""))
+
+
+def _known(feed: Feed, rate: float | None) -> FoundFeed:
+    """Return a stored feed as a find."""
+    return FoundFeed(
+        url=feed.url,
+        title=feed.title or feed.url,
+        site_url=feed.site_url,
+        format=None,
+        entries=feed.last_seq - feed.first_seq + 1,
+        last_published=feed.last_entry_at,
+        per_week=rate,
+        feed_id=feed.id,
+    )

@@ -1,0 +1,196 @@
+"""Pulling feeds: fetch all at once, claim what has news, digest, store in batches.
+
+The updater and the workers call it. There is no actor here: whether a person may have a feed
+refreshed is decided where he asks for it (``SubscriptionService.refresh``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import functools
+import itertools
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Final, Protocol
+
+from app import clock
+from app.config import Settings
+from app.gateways.feeds.digest import Digester, crashed
+from app.gateways.feeds.feeds import FeedGateway
+from app.models.feeds.feed import DueFeed, Feed, FeedPoll, Rest
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.ports import EventPort, HostBudget
+from app.services.feeds.host_limits import Courtesy, asks_for_rest
+from app.services.feeds.pull_batch import Progress, PullBatch, PullResult
+
+#: At two connections per host and 30 s per fetch, six slow feeds of one host end in a minute and a half.
+HOST_SHARE: Final = 6
+
+
+class Streamer(Protocol):
+    """What a pull needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
+
+    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Yield each request's end as it comes."""
+        ...
+
+
+class PullService:
+    """Decides which feeds are pulled together, and pulls them."""
+
+    def __init__(
+        self,
+        feeds: FeedGateway,
+        settings: Settings,
+        digester: Digester | None = None,
+        *,
+        budget: HostBudget | None = None,
+        events: EventPort | None = None,
+    ) -> None:
+        self._feeds = feeds
+        self._announce = events.new if events else None
+        self._settings = settings
+        self._courtesy = Courtesy(feeds, budget) if budget else None
+        self._digester = digester or Digester(settings)
+
+    def due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
+        """Return at most ``limit`` feeds that should be pulled, the longest due first."""
+        return self._feeds.due(now, limit)
+
+    def count_due(self, now: dt.datetime, most: int) -> int:
+        """Return how many feeds should be pulled, counted up to ``most``."""
+        return self._feeds.count_due(now, most)
+
+    def batches(self, feeds: Sequence[DueFeed]) -> list[list[int]]:
+        """Return the ids of these feeds in batches for one job each."""
+        return batches(feeds, self._settings.pull_batch)
+
+    def put_off(self, later: Mapping[int, float], now: dt.datetime) -> None:
+        """Let feeds be due so many seconds from now."""
+        rests = [Rest(feed_id, now + dt.timedelta(seconds=wait)) for feed_id, wait in later.items()]
+        self._feeds.put_off(rests, now)
+
+    async def pull(
+        self,
+        feed_ids: Sequence[int],
+        fetcher: Streamer,
+        *,
+        token: str | None = None,
+        dead: Sequence[str] = (),
+        only_due: bool = False,
+        urgent: bool | None = None,
+        progress: Progress | None = None,
+    ) -> PullResult:
+        """Fetch feeds and store what is new. Safe to run twice and to be killed anywhere.
+
+        Only what an answer changes is claimed, after the fetch and until it is stored. Most answers
+        change nothing: claiming first doubled what a poll costs MongoDB, and all that it kept from
+        happening is that a reader's refresh and the updater ask a feed at the same moment.
+
+        What was fetched when the pull is cancelled is stored.
+
+        Args:
+            feed_ids: feeds to pull; those that somebody else is storing are skipped.
+            fetcher: may be shared with other pulls of this process.
+            token: names this attempt and no other one; made when left out.
+            dead: tokens of attempts whose worker died; their claims are taken over.
+            only_due: skip feeds that are not due any more, since another job pulled them meanwhile.
+            urgent: a person waits, so that hosts' budgets may be overdrawn; None: unless ``only_due``.
+            progress: called with the counts after each batch that was stored.
+
+        Raises:
+            StoreError: the store did not answer; claims run out by themselves.
+        """
+        # All calls to the store are made in threads: one that does not answer for some seconds must
+        # not stop the other jobs of this process, nor its signs of life.
+        polls, put_off = await asyncio.to_thread(self._look, feed_ids, dead, only_due, urgent)
+        claim = functools.partial(self._claim, token=token or uuid.uuid4().hex, dead=dead)
+        batch = PullBatch(self._feeds, self._digester, claim, progress, self._announce)
+        batch.result.put_off = put_off
+        batch.result.skipped = len(feed_ids) - len(polls) - put_off
+        courtesy = self._courtesy
+        flusher = asyncio.create_task(batch.keep_flushing())
+        try:
+            async for fetched in fetcher.stream([_request(p) for p in polls.values()]):
+                await batch.add(polls[fetched.request.key], fetched)
+                if courtesy and asks_for_rest(fetched):
+                    await asyncio.to_thread(courtesy.heed, fetched)
+                if flusher.done():
+                    break  # by an error, which is this pull's own
+        finally:
+            batch.close()
+            # Not "await flusher": a second cancellation must not reach what is being stored.
+            await asyncio.wait({flusher})
+            flusher.result()
+        return batch.result
+
+    def _look(
+        self, feed_ids: Sequence[int], dead: Sequence[str], only_due: bool, urgent: bool | None
+    ) -> tuple[dict[int, FeedPoll], int]:
+        """Return the feeds that may be asked now, by id, and how many wait for their hosts."""
+        now_ms = clock.now().timestamp() * 1000
+        free = [p for p in self._feeds.look(feed_ids) if _is_free(p, now_ms, dead)]
+        polls = {p.id: p for p in free if not only_due or _is_due(p, now_ms)}
+        urgent = not only_due if urgent is None else urgent
+        admitted = self._courtesy.admit(polls, urgent=urgent) if self._courtesy else polls
+        return admitted, len(polls) - len(admitted)
+
+    def suspect(self, feed_id: int, token: str, dead: Sequence[str] = ()) -> None:
+        """Note that reading a feed crashes workers; it rests until the longest back-off is over."""
+        now = clock.now()
+        for feed in self._claim([feed_id], now, token=token, dead=dead):
+            self._feeds.store([crashed(feed, now, self._settings.error_backoff_max)], now)
+
+    def is_given_up(self, feed_id: int) -> bool:
+        """Return whether a feed rests because reading it crashed workers."""
+        feed = self._feeds.get(feed_id)
+        return feed.error == "crashed" and feed.next_check_at is not None and feed.next_check_at > clock.now()
+
+    def retain(self, feed_id: int) -> int:
+        """Drop a feed's oldest entries above the number that is kept; return how many went."""
+        return self._feeds.retain(feed_id)
+
+    def _claim(
+        self, feed_ids: Sequence[int], now: dt.datetime, *, token: str, dead: Sequence[str]
+    ) -> list[Feed]:
+        return self._feeds.claim(feed_ids, token, now, self._settings.claim_seconds, dead=dead)
+
+
+def batches(due: Sequence[DueFeed], size: int) -> list[list[int]]:
+    """Return feeds in batches of at most ``size``, the feeds of a host beside each other.
+
+    As long as there are batches enough, at most :data:`HOST_SHARE` feeds of one host come into each, so
+    that a slow host holds back many batches a little instead of one for a quarter of an hour.
+    """
+    shares: list[list[int]] = []
+    for _, feeds in itertools.groupby(sorted(due, key=lambda f: (f.host, f.id)), key=lambda f: f.host):
+        ids = [feed.id for feed in feeds]
+        shares += [ids[i : i + HOST_SHARE] for i in range(0, len(ids), HOST_SHARE)]
+    # Shares of the same host are dealt out to different batches.
+    count = -(-sum(map(len, shares)) // size)
+    packed: list[list[int]] = [[] for _ in range(count)]
+    for number, share in enumerate(shares):
+        places = iter(_from(packed, number))
+        target = next(places)
+        for feed_id in share:
+            while len(target) >= size:
+                target = next(places)
+            target.append(feed_id)
+    return packed
+
+
+def _from(packed: list[list[int]], start: int) -> Iterable[list[int]]:
+    return itertools.islice(itertools.cycle(packed), start % len(packed), start % len(packed) + len(packed))
+
+
+def _is_due(poll: FeedPoll, now_ms: float) -> bool:
+    return poll.due_ms is not None and poll.due_ms <= now_ms
+
+
+def _is_free(poll: FeedPoll, now_ms: float, dead: Sequence[str]) -> bool:
+    return poll.claimed_ms <= now_ms or poll.claim_token in dead
+
+
+def _request(poll: FeedPoll) -> FetchRequest:
+    return FetchRequest(poll.url, validators=poll.validators, key=poll.id)

@@ -1,0 +1,200 @@
+"""Answers of a pull on their way into the store: digested and stored in batches, while others are fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from app import clock, logs
+from app.errors import StoreError
+from app.gateways.feeds.digest import Digest, Digester, record_of
+from app.gateways.feeds.feeds import FeedGateway
+from app.models.feeds.feed import Feed, FeedPoll, FetchRecord, Rest
+from app.models.feeds.fetched import Fetched
+
+log = logs.get(__name__)
+
+FLUSH_FEEDS: Final = 50
+#: Polls without news are small and cost most by the statement.
+FLUSH_RESTS: Final = 100
+FLUSH_BYTES: Final = 2 << 20
+FLUSH_SECONDS: Final = 1.0
+
+Progress = Callable[[dict[str, int]], None]
+Announce = Callable[[Mapping[int, int]], None]
+Claim = Callable[[Sequence[int], dt.datetime], list[Feed]]
+Answer = tuple[Feed, Fetched, dt.datetime]
+
+
+@dataclasses.dataclass(slots=True)
+class PullResult:
+    """Counts of one pull: feeds stored, unchanged ones among them, new entries, feeds in error.
+
+    ``skipped`` were claimed by somebody else, or not due any more; ``put_off`` wait for their host's
+    budget; ``not_modified`` are the answers 304; ``words`` tells the errors by their words.
+    """
+
+    feeds: int = 0
+    unchanged: int = 0
+    new: int = 0
+    errors: int = 0
+    skipped: int = 0
+    put_off: int = 0
+    not_modified: int = 0
+    words: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """All but the words."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "words"}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as a JSON object, with ``words`` if there were errors."""
+        return {**self.counts, "words": dict(self.words)} if self.words else self.counts
+
+
+class PullBatch:
+    """Answers that wait to be stored together.
+
+    50 feeds with something to digest, 100 without, 2 MiB or a second, whatever comes first.
+    """
+
+    def __init__(
+        self,
+        feeds: FeedGateway,
+        digester: Digester,
+        claim: Claim,
+        progress: Progress | None,
+        announce: Announce | None,
+    ) -> None:
+        self._feeds, self._digester, self._claim = feeds, digester, claim
+        self._progress, self._announce = progress, announce
+        self._luck = digester.luck()
+        self._rests: list[tuple[int, dt.timedelta]] = []
+        self._records: list[FetchRecord] = []
+        self._waiting: list[tuple[Fetched, dt.datetime]] = []
+        self._bytes = 0
+        self._wake, self._room = asyncio.Event(), asyncio.Event()
+        self._closed = False
+        self.result = PullResult()
+
+    async def add(self, poll: FeedPoll, fetched: Fetched) -> None:
+        """Take an answer in; waits while the store is behind, so that bodies never pile up."""
+        now = clock.now()
+        rest = self._digester.rest(poll, fetched, now, self._luck)
+        if rest is not None:
+            self._rests.append((poll.id, rest))
+            self._records.append(record_of(fetched, now))
+        else:
+            self._waiting.append((fetched, now))
+            self._bytes += len(fetched.body or b"")
+        full = len(self._waiting) >= FLUSH_FEEDS or len(self._rests) >= FLUSH_RESTS
+        if full or self._bytes >= FLUSH_BYTES:
+            self._wake.set()
+        if self._bytes >= FLUSH_BYTES:
+            self._room.clear()
+            await self._room.wait()
+
+    def close(self) -> None:
+        """Let :meth:`keep_flushing` store the rest and return."""
+        self._closed = True
+        self._wake.set()
+
+    async def keep_flushing(self) -> None:
+        """Store when enough waits, or each second while slow hosts keep the rest of the batch waiting.
+
+        A task of its own: when the pull is cancelled, what is being stored is stored to its end.
+        """
+        try:
+            while self._waiting or self._rests or not self._closed:
+                if not self._closed:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), FLUSH_SECONDS)
+                    self._wake.clear()
+                await self._flush()
+        finally:
+            self._room.set()  # whoever waits for room must see how this ended
+
+    async def _flush(self) -> None:
+        waiting, rests, records = self._waiting, self._rests, self._records
+        self._waiting, self._rests, self._records, self._bytes = [], [], [], 0
+        self._room.set()
+        # Each trip to a thread and back costs more than its statement, so there are as few as can be.
+        if rests:
+            await asyncio.to_thread(self._store_rests, rests, records)
+        if waiting:
+            await self._digest(waiting)
+        if self._progress and (rests or waiting):
+            self._progress(self.result.counts)
+
+    def _store_rests(self, rests: list[tuple[int, dt.timedelta]], records: list[FetchRecord]) -> None:
+        """Store what brought nothing; runs in a thread. All rest from now on, at most a second later."""
+        now = clock.now()
+        self._feeds.rest([Rest(feed_id, now + rest) for feed_id, rest in rests], now)
+        self._feeds.record_fetches(records)
+        result = self.result
+        result.feeds += len(rests)
+        result.unchanged += len(rests)
+        result.not_modified += sum(record.status == 304 for record in records)
+
+    async def _digest(self, waiting: list[tuple[Fetched, dt.datetime]]) -> None:
+        """Claim the feeds, digest their answers and store that."""
+        ids = [fetched.request.key for fetched, _ in waiting]
+        claimed = {feed.id: feed for feed in await asyncio.to_thread(self._claim, ids, clock.now())}
+        self.result.skipped += len(ids) - len(claimed)
+        answers: list[Answer] = []
+        digests = []
+        for fetched, came in waiting:
+            if fetched.request.key in claimed:
+                # Another pull may have stored a later answer meanwhile: this one's time decides.
+                answers.append((claimed[fetched.request.key], fetched, came))
+                digests.append(self._digester.digest(*answers[-1]))
+                await asyncio.sleep(0)  # digesting a batch takes long enough to keep transfers waiting
+        await asyncio.to_thread(self._store, answers, digests)
+
+    def _store(self, answers: list[Answer], digests: list[Digest]) -> None:
+        """Store entries first, then feed states, then the log; runs in a thread."""
+        try:
+            results = self._feeds.store([digest.update for digest in digests], clock.now())
+        except Exception as error:  # noqa: BLE001 — one holds what the store refuses; the others must not pay
+            return self._store_apart(answers, digests, error)
+        for digest, stored in zip(digests, results, strict=True):
+            self._count(digest, stored.new)
+            if digest.moved_to:
+                self._feeds.move(stored.feed_id, digest.moved_to)
+            if stored.excess > 0:
+                self._feeds.retain(stored.feed_id)
+        # What was listed again is not new, but only the store knows it.
+        self._feeds.record_fetches(
+            [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]
+        )
+        if self._announce:
+            self._announce({stored.feed_id: stored.new for stored in results if stored.new})
+
+    def _store_apart(self, answers: list[Answer], digests: list[Digest], error: Exception) -> None:
+        """Store each answer alone; one that is refused again becomes an error of its feed."""
+        if isinstance(error, StoreError) or (len(digests) == 1 and digests[0].record.error == "unreadable"):
+            raise error  # the store is away, or it refuses even an error, which is small and ours
+        if len(digests) == 1:
+            return self._store(answers, [self._digester.unreadable(*answers[0], error)])
+        for answer, digest in zip(answers, digests, strict=True):
+            self._store([answer], [digest])
+
+    def _count(self, digest: Digest, new: int) -> None:
+        result, record = self.result, digest.record
+        result.feeds += 1
+        result.new += new
+        result.not_modified += record.status == 304
+        if record.error:
+            result.errors += 1
+            result.words[record.error] += 1
+        result.unchanged += record.error is None and not digest.update.new and not digest.update.changed
+        fields: dict[str, Any] = {"error": record.error} if record.error else {}
+        log.debug(
+            "feed_pulled", feed_id=record.feed_id, status=record.status, ms=record.ms, new=new, **fields
+        )

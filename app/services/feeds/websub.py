@@ -1,0 +1,128 @@
+"""WebSub: feeds with a hub are subscribed there, and pulled when it pushes.
+
+There is no actor here: hubs are nobody's account. What they may do is bound by the token of their
+callback, by what we asked of them, and by signatures; the worst they can cause is one pull per interval.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from app import clock, logs
+from app.errors import NotFoundError, StoreError
+from app.gateways.feeds.websubs import WebsubGateway, intent_of
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.feeds.websub import PushPull
+from app.models.jobs.jobs import Job, Queue, Task
+from app.ports import JobPort
+from app.services.feeds.pull import PullService
+from app.services.feeds.pull_batch import PullResult
+
+log = logs.get(__name__)
+
+
+class Streamer(Protocol):
+    """What asking a hub needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
+
+    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Yield each request's end as it comes."""
+        ...
+
+
+class WebsubService:
+    """The subscriber: what the callback, the updater and the workers call.
+
+    Args:
+        on: False: hubs are not asked, and callbacks are not there.
+    """
+
+    def __init__(self, websubs: WebsubGateway, pulls: PullService, jobs: JobPort, *, on: bool) -> None:
+        self._websubs, self._pulls, self._jobs, self._on = websubs, pulls, jobs, on
+
+    # -- the callback
+
+    def answer(self, token: str, parameters: Mapping[str, str]) -> str:
+        """Answer a hub that asks whether we meant it, or that refuses.
+
+        Raises:
+            NotFoundError: no such callback, or nothing like that was asked for.
+        """
+        self._require_on()
+        return self._websubs.answer(token, intent_of(parameters), clock.now())
+
+    def push(self, token: str, signature: str, read: Callable[[], bytes]) -> None:
+        """Take a push: the feed is pulled at once, or as soon as the interval since the last is over.
+
+        Args:
+            signature: the header ``X-Hub-Signature``.
+            read: returns the body as it was sent; not called for a stranger. Only its signature is
+                looked at.
+
+        Raises:
+            NotFoundError: no such callback, or its feed is not wanted any more.
+        """
+        self._require_on()
+        pushed = self._websubs.take_push(token, signature, read, clock.now())
+        if pushed.feed_id is None:
+            return
+        try:
+            self._jobs.enqueue(_pull_job(pushed.feed_id))
+        except StoreError:
+            log.warning("push_waits", feed_id=pushed.feed_id)  # it is written down: the updater finds it
+
+    def _require_on(self) -> None:
+        if not self._on:
+            raise NotFoundError
+
+    # -- the updater
+
+    def due(self, now: dt.datetime, limit: int) -> list[Job]:
+        """Return the jobs that are due: pushes that wait first, then hubs that are to be asked.
+
+        Harmless to queue again while they wait or run: their identity keeps them from doing so twice.
+        """
+        if not self._on:
+            return []
+        subscriptions, feeds = self._websubs.due(now, limit)
+        tend = [Job(Task.WEBSUB_TEND, {"id": each}, Queue.PULL_SYSTEM) for each in subscriptions]
+        return [*map(_pull_job, feeds), *tend]
+
+    # -- workers
+
+    async def tend(self, sub_id: int, fetcher: Streamer) -> dict[str, Any]:
+        """Ask a hub for what a subscription needs now: subscribe, renew or unsubscribe."""
+        ask = await asyncio.to_thread(self._websubs.begin, sub_id, clock.now())
+        if ask is None:
+            return {"asked": None}
+        async for fetched in fetcher.stream([ask.request]):
+            await asyncio.to_thread(self._websubs.end, ask, fetched, clock.now())
+        return {"asked": ask.mode.value}
+
+    async def pull(
+        self, feed_id: int, fetcher: Streamer, *, token: str, dead: Sequence[str] = (), last: bool = False
+    ) -> dict[str, int]:
+        """Pull a feed whose hub has pushed.
+
+        Args:
+            token, dead: as in :meth:`PullService.pull`.
+            last: earlier attempts crashed their workers; if this one does, it is not tried again.
+        """
+        begun = await asyncio.to_thread(self._websubs.begin_pull, feed_id, clock.now(), last=last)
+        if begun is None:
+            return {"feeds": 0}
+        result = await self._pulls.pull([feed_id], fetcher, token=token, dead=dead, urgent=False)
+        await asyncio.to_thread(self._websubs.end_pull, begun, _outcome(result), clock.now())
+        return result.to_json()
+
+
+def _outcome(result: PullResult) -> PushPull:
+    if not result.feeds:
+        return PushPull.NOT_ASKED
+    return PushPull.DONE if result.new or result.errors else PushPull.NOTHING_NEW
+
+
+def _pull_job(feed_id: int) -> Job:
+    return Job(Task.WEBSUB_PULL, {"feed_id": feed_id}, Queue.PULL_SYSTEM)

@@ -1,0 +1,115 @@
+"""Starter packs: what is in them, subscribing to some of it, and editing them as an administrator."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from app import logs
+from app.errors import InvalidError
+from app.gateways.imports.packs import PackGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.imports.imports import Import, Pack
+from app.models.imports.opml import Outline
+from app.services.access import require
+from app.services.imports.imports import ImportService
+from app.services.validation import a_text
+
+log = logs.get(__name__)
+
+SLUG_MAX, TITLE_MAX, ABOUT_MAX = 80, 80, 400
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PackView:
+    """A pack with its feeds, in their order and each once."""
+
+    pack: Pack
+    feeds: tuple[Outline, ...]
+
+
+class PackService:
+    """Starter packs."""
+
+    def __init__(self, packs: PackGateway, imports: ImportService) -> None:
+        self._packs = packs
+        self._imports = imports
+
+    def all(self, actor: Actor) -> list[PackView]:
+        """Return all packs by title."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return [self._view(pack) for pack in self._packs.all()]
+
+    def get(self, actor: Actor, slug: str) -> PackView:
+        """Return a pack.
+
+        Raises:
+            NotFoundError: there is none of this name.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._view(self._packs.get(a_text(slug, "slug", most=SLUG_MAX)))
+
+    def subscribe(self, actor: Actor, slug: str, chosen: Collection[int] | None = None) -> Import:
+        """Import a pack: all of it, or the feeds at these places.
+
+        Raises:
+            NotFoundError: there is none of this name.
+            InvalidError: nothing is chosen, or he has all of it.
+        """
+        require(actor, Permission.SUBSCRIPTION_EDIT)
+        view = self._view(self._packs.get(a_text(slug, "slug", most=SLUG_MAX)))
+        feeds = tuple(f for n, f in enumerate(view.feeds) if chosen is None or n in chosen)
+        if not feeds:
+            raise InvalidError("Nothing is chosen. Tick at least one feed.")
+        # A pack becomes a folder, so that its feeds stay together among others.
+        title = view.pack.title
+        placed = tuple(dataclasses.replace(f, folders=f.folders or (title,)) for f in feeds)
+        found = self._packs.read(view.pack)
+        only = dataclasses.replace(found, feeds=placed, folders=())
+        return self._imports.begin(actor, only, title)
+
+    def add(self, actor: Actor, title: str, about: str, body: bytes) -> Pack:
+        """Make a pack of an OPML file.
+
+        Raises:
+            InvalidError: it is no OPML, or has no feed in it.
+            TooLargeError: a limit of the settings ``opml_…``.
+            ExistsError: there is one of this name.
+        """
+        require(actor, Permission.PACK_EDIT)
+        title, about = _texts(title, about)
+        pack = self._packs.add(title, about, body)
+        log.info("pack_added", user_id=actor.user_id, pack=pack.slug)
+        return pack
+
+    def edit(self, actor: Actor, slug: str, title: str, about: str, body: bytes | None = None) -> Pack:
+        """Change a pack; without ``body`` its list stays.
+
+        Raises:
+            NotFoundError: there is none of this name.
+            InvalidError: it is no OPML, or has no feed in it.
+            TooLargeError: a limit of the settings ``opml_…``.
+        """
+        require(actor, Permission.PACK_EDIT)
+        title, about = _texts(title, about)
+        pack = self._packs.edit(a_text(slug, "slug", most=SLUG_MAX), title, about, body)
+        log.info("pack_edited", user_id=actor.user_id, pack=pack.slug)
+        return pack
+
+    def remove(self, actor: Actor, slug: str) -> None:
+        """Delete a pack; subscriptions stay.
+
+        Raises:
+            NotFoundError: there is none of this name.
+        """
+        require(actor, Permission.PACK_EDIT)
+        self._packs.remove(a_text(slug, "slug", most=SLUG_MAX))
+        log.info("pack_removed", user_id=actor.user_id, pack=slug)
+
+    def _view(self, pack: Pack) -> PackView:
+        by_url = {feed.url: feed for feed in reversed(self._packs.read(pack).feeds)}
+        return PackView(pack, tuple(reversed(by_url.values())))
+
+
+def _texts(title: str, about: str) -> tuple[str, str]:
+    return a_text(title, "title", most=TITLE_MAX), a_text(about, "about", most=ABOUT_MAX, empty=True)

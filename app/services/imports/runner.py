@@ -1,0 +1,417 @@
+"""Importing: subscribes outline by outline and awaits their first fetches; for the worker.
+
+The truth is what is stored: which outlines are done, which subscriptions exist, how feeds' last polls
+ended. So a run can end anywhere, by a kill or an emptied Redis, and the next one goes on. Jobs and their
+results only tell when to look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import NO_ROOM, EventrError, ExistsError, StoreError, TooLargeError
+from app.gateways.feeds.digest import CUT
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.imports.imports import ImportGateway
+from app.gateways.imports.rules import as_it_stands
+from app.gateways.privacy.erasure import ErasingGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.models.accounts.actor import Actor
+from app.models.imports.imports import FeedEnd, Import, ImportItem, ItemChange, ItemState
+from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
+from app.models.sharing import own_addresses
+from app.models.subscriptions.subscription import Subscription
+from app.ports import EventPort, JobPort
+from app.services.notifications.notifier import Notifier
+from app.services.sharing.following import FollowingService
+
+log = logs.get(__name__)
+
+#: Outlines subscribed between two looks at what was fetched.
+STEP = 40
+#: Feeds in one pull job: few, so that a slow one holds back few others.
+BATCH = 10
+#: Longest wait for results before the next step, seconds.
+PAUSE = 0.5
+#: Feeds whose job told nothing are looked at so often, and asked for again after so long, seconds.
+LOOK, AGAIN = 3.0, 30.0
+#: Pages are told so often at most, seconds.
+TELL = 1.0
+
+
+class Waiter(Protocol):
+    """Awaits jobs; ``controller.client.AsyncResultReader``."""
+
+    def await_many(self, tickets: Sequence[Ticket], timeout: float) -> AsyncIterator[Outcome]:
+        """Yield outcomes as they come."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """An outline whose feed is being fetched; ``before`` is how the feed was when it was asked for."""
+
+    item: ImportItem
+    feed_id: int
+    before: FeedEnd
+    since: float
+
+
+class ImportRunner:
+    """Runs imports whose turn it is, and tells which those are."""
+
+    def __init__(
+        self,
+        imports: ImportGateway,
+        subscriptions: SubscriptionGateway,
+        feeds: FeedGateway,
+        erasing: ErasingGateway,
+        notifier: Notifier,
+        following: FollowingService,
+        jobs: JobPort,
+        events: EventPort,
+        settings: Settings,
+    ) -> None:
+        self._imports = imports
+        self._subscriptions = subscriptions
+        self._feeds = feeds
+        self._erasing = erasing
+        self._notifier, self._following = notifier, following
+        self._jobs = jobs
+        self._events = events
+        self._settings = settings
+
+    def due(self) -> list[Job]:
+        """Return the jobs of imports that should run and that nobody works on."""
+        return [job_of(found.user_id, found.id) for found in self._imports.due(clock.now())]
+
+    async def run(self, user_id: int, import_id: int, run: str, waiter: Waiter) -> dict[str, Any]:
+        """Work on an import until it has ended, and return its counts.
+
+        Safe to run twice and to be killed anywhere. All calls to the store are made in threads.
+
+        Args:
+            run: names this attempt and no other one.
+
+        Raises:
+            StoreError: the store did not answer; the import waits for the next run.
+        """
+        begun = await asyncio.to_thread(self._imports.begin, user_id, import_id, run, clock.now())
+        if begun is None:
+            return {"state": "waits"}
+        log.info("import_begun", import_id=import_id, user_id=user_id, left=begun.left)
+        work = await asyncio.to_thread(self._work, begun, run)
+        while await asyncio.to_thread(work.step):
+            tickets, ended = work.tickets, set[str]()
+            async for outcome in waiter.await_many(tickets, PAUSE):
+                ended.add(outcome.id)
+            work.hear(ended)
+            if not tickets:  # nothing tells when a host lets its feeds be asked again: only the clock
+                await asyncio.sleep(PAUSE if work.waits else 0)
+        done = await asyncio.to_thread(self._end, work)
+        await asyncio.to_thread(self._next)
+        return {"state": done.state.value if done else "left", **(done.counts if done else {})}
+
+    def _next(self) -> None:
+        self._jobs.enqueue_many(self.due())
+
+    def _work(self, begun: Import, run: str) -> _Work:
+        return _Work(
+            self._imports,
+            self._subscriptions,
+            self._feeds,
+            self._following,
+            self._jobs,
+            self._events,
+            begun,
+            run,
+            own_host=own_addresses.host_of(self._settings.own_origin),
+            window=self._settings.import_window,
+            patience=self._settings.import_patience,
+        )
+
+    def _end(self, work: _Work) -> Import | None:
+        if work.lost:
+            user_id = work.running.user_id
+            if not self._imports.is_there(work.running) and self._erasing.is_begun(user_id):
+                # This last step may have come behind the deletion of his account (G02).
+                self._erasing.finish(user_id, clock.now())
+            return None
+        done = self._imports.end(work.running, work.run, clock.now())
+        if done is not None:
+            self._events.progress(done.user_id, done.id, done.report(clock.now()))
+            self._events.counts(done.user_id)
+            self._notifier.imported(done.user_id, done.id)
+            log.info("import_ended", import_id=done.id, **done.counts)
+        return done
+
+
+def job_of(user_id: int, import_id: int) -> Job:
+    """Return the job of an import; ids only, the rest is stored."""
+    return Job(Task.IMPORT, {"user_id": user_id, "import_id": import_id}, Queue.IMPORT)
+
+
+class _Work:
+    """One run: which outlines wait, which are being fetched."""
+
+    def __init__(
+        self,
+        imports: ImportGateway,
+        subscriptions: SubscriptionGateway,
+        feeds: FeedGateway,
+        following: FollowingService,
+        jobs: JobPort,
+        events: EventPort,
+        running: Import,
+        run: str,
+        *,
+        own_host: str,
+        window: int,
+        patience: float,
+    ) -> None:
+        self._imports, self._subscriptions, self._feeds = imports, subscriptions, feeds
+        self._jobs, self._events = jobs, events
+        self._following, self._own = following, own_host
+        self.running, self.run, self.lost = running, run, False
+        self._window, self._patience = window, patience
+        items = imports.items(running.user_id, running.id)
+        self._states = {item.index: item.state for item in items}
+        open_states = (ItemState.WAITING, ItemState.RETRY, ItemState.FETCHING)
+        self._queue = [item for item in items if item.state in open_states][::-1]
+        # What is tried again lies where its reader has put it; the folders of the file he may have deleted.
+        fresh = [item for item in self._queue if item.state is not ItemState.RETRY]
+        used = {place for item in fresh for place in item.folders}
+        self._folders = imports.folder_ids(running, used) if fresh else {}
+        self._asked: dict[int, _Asked] = {}
+        self._jobs_of: dict[str, tuple[Ticket, list[int]]] = {}
+        self._pulled: dict[int, float] = {}
+        self._looked = self._told = time.monotonic()
+        self._heard: set[int] = set()
+
+    @property
+    def tickets(self) -> list[Ticket]:
+        """Jobs that have not ended."""
+        return [ticket for ticket, _ in self._jobs_of.values()]
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is nothing to do but to wait for feeds."""
+        return not self._queue or len(self._asked) >= self._window
+
+    def hear(self, ended: Iterable[str]) -> None:
+        """Take in which jobs have ended."""
+        for job_id in ended:
+            self._heard.update(self._jobs_of.pop(job_id)[1])
+
+    def step(self) -> bool:
+        """Settle what was fetched, subscribe to the next few, write it all; False: nothing is left."""
+        changes = self._settle()
+        moved = bool(changes)
+        room = min(STEP, self._window - len(self._asked))
+        some = [self._queue.pop() for _ in range(min(room, len(self._queue)))]
+        changes |= self._subscribe(some)
+        self._write(changes, moved=moved or bool(some))
+        return not self.lost and bool(self._queue or self._asked)
+
+    # -- subscribing
+
+    def _subscribe(self, items: Sequence[ImportItem]) -> dict[int, ItemChange]:
+        changes: dict[int, ItemChange] = {}
+        fresh: list[tuple[int, ImportItem]] = []
+        added: list[int] = []
+        items = self._merged(items)
+        left = self._left(items)
+        for item in items:
+            if item.feed_id in left:
+                changes[item.index] = ItemChange(ItemState.SKIPPED, None, item.feed_id)
+                continue
+            try:
+                if handle := own_addresses.handle_at(item.url, (self._own,)):
+                    changes[item.index] = self._follow_person(item, handle)
+                    continue
+                feed_id, new = self._follow(item)
+            except StoreError:
+                raise
+            except EventrError as e:
+                # The feed of another state is one that he had before.
+                known = item.feed_id if item.state is ItemState.RETRY else None
+                changes[item.index] = ItemChange(ItemState.FAILED, _word(e), known)
+                continue
+            added += [feed_id] if new else []
+            if item.state is ItemState.WAITING and not new and self._had(feed_id):
+                changes[item.index] = ItemChange(ItemState.ALREADY, None, feed_id)
+            else:
+                fresh.append((feed_id, dataclasses.replace(item, feed_id=feed_id)))
+        if added:
+            self._events.follows(self.running.user_id, added=added)
+        return changes | self._ask(fresh)
+
+    def _had(self, feed_id: int) -> bool:
+        """Whether he followed a feed before this import began; what an earlier run of it added he had not."""
+        mine, since = self._subscriptions.get(self.running.user_id, feed_id), self.running.started
+        return since is not None and mine.id < since.timestamp() * 1_000_000
+
+    def _merged(self, items: Sequence[ImportItem]) -> list[ImportItem]:
+        """Let what is tried again name the feed that its own one was merged into meanwhile."""
+        again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
+        into = self._imports.successors(again) if again else {}
+        return [dataclasses.replace(one, feed_id=into.get(one.feed_id or 0, one.feed_id)) for one in items]
+
+    def _left(self, items: Sequence[ImportItem]) -> set[int]:
+        """Return the feeds to be tried again that he has unsubscribed from since."""
+        again = [item.feed_id for item in items if item.state is ItemState.RETRY and item.feed_id]
+        mine = self._subscriptions.of_user(self.running.user_id, again) if again else []
+        return set(again) - {one.feed_id for one in mine}
+
+    def _follow(self, item: ImportItem) -> tuple[int, bool]:
+        """Subscribe to an outline's feed; twice is the same as once."""
+        user_id, now = self.running.user_id, clock.now()
+        if item.state is ItemState.RETRY and item.feed_id:
+            return item.feed_id, False
+        # What his file calls a feed is his own: others who follow it are never shown that (V08, W22).
+        feed = self._feeds.get_or_create(item.url, now=now)
+        name = "" if item.title in (feed.title, item.url) else item.title
+        folder_ids = self._folders_of(item)
+        try:
+            self._subscriptions.add(Subscription(0, user_id, feed.id, name, folder_ids), feed, now)
+        except ExistsError:
+            self._add_folders(feed.id, folder_ids)
+            return feed.id, False
+        return feed.id, True
+
+    def _follow_person(self, item: ImportItem, handle: str) -> ItemChange:
+        """Follow whose feed here an outline names, or ask him; as if his address had been typed.
+
+        Raises:
+            EventrError: as :meth:`FollowingService.follow`.
+        """
+        actor = Actor(self.running.user_id)
+        whom = self._following.person(actor, handle)
+        feed_id = whom.profile.feed_id
+        if not (whom.tie.follows or self._following.follow(actor, handle).follows):
+            return ItemChange(ItemState.ADDED, None, None)  # he decides
+        self._add_folders(feed_id, self._folders_of(item))
+        return ItemChange(ItemState.ALREADY if self._had(feed_id) else ItemState.ADDED, None, feed_id)
+
+    def _folders_of(self, item: ImportItem) -> tuple[int, ...]:
+        if not self.running.keep_folders:
+            return tuple(self._folders.values())
+        places = [place for place in item.folders if place in self._folders]
+        return tuple(dict.fromkeys(self._folders[place] for place in places))
+
+    def _add_folders(self, feed_id: int, folder_ids: Sequence[int]) -> None:
+        if folder_ids:
+            self._subscriptions.arrange(self.running.user_id, feed_id, folder_ids)
+
+    # -- fetching
+
+    def _ask(self, items: Sequence[tuple[int, ImportItem]]) -> dict[int, ItemChange]:
+        """Queue the first fetches of these feeds; those that have entries need none.
+
+        Two outlines may be of one feed, whose addresses only differed in the file.
+        """
+        ends = self._imports.feed_ends([feed_id for feed_id, _ in items])
+        changes: dict[int, ItemChange] = {}
+        asked: list[int] = []
+        for feed_id, item in items:
+            end = ends[feed_id]
+            if end.read and item.state is not ItemState.RETRY:
+                changes[item.index] = self._added(item, feed_id, end)
+                continue
+            state = item.state if item.state is ItemState.RETRY else ItemState.FETCHING
+            changes[item.index] = ItemChange(state, None, feed_id)
+            self._asked[item.index] = _Asked(item, feed_id, end, time.monotonic())
+            asked.append(item.index)
+        self._pull(asked)
+        return changes
+
+    def _pull(self, indexes: Sequence[int]) -> None:
+        batches = [list(indexes[start : start + BATCH]) for start in range(0, len(indexes), BATCH)]
+        feeds = [dict.fromkeys(self._asked[index].feed_id for index in batch) for batch in batches]
+        args = [{"feed_ids": list(some)} for some in feeds]
+        tickets = self._jobs.enqueue_many([Job(Task.PULL, arg, Queue.PULL) for arg in args])
+        for ticket, batch in zip(tickets, batches, strict=True):
+            self._jobs_of[ticket.id] = (ticket, batch)
+            self._pulled |= dict.fromkeys(batch, time.monotonic())
+
+    def _settle(self) -> dict[int, ItemChange]:
+        """Look at the feeds whose jobs have ended, and now and then at all."""
+        now = time.monotonic()
+        every = now - self._looked >= LOOK
+        wanted = list(self._asked) if every else [i for i in self._heard if i in self._asked]
+        self._heard.clear()
+        if every:
+            self._looked = now
+        ends = self._imports.feed_ends([self._asked[index].feed_id for index in wanted])
+        changes = {i: c for i in wanted if (c := self._judge(self._asked[i], ends, now)) is not None}
+        for index in changes:
+            del self._asked[index]
+        if every:
+            self._ask_again(now)
+        return changes
+
+    def _judge(self, asked: _Asked, ends: Mapping[int, FeedEnd], now: float) -> ItemChange | None:
+        """Return what has become of a feed that was asked for, None while it is not known."""
+        end = ends.get(asked.feed_id)
+        if end is None:
+            return ItemChange(ItemState.FAILED, "gone", asked.feed_id)
+        if end.error == CUT:
+            return self._added(asked.item, asked.feed_id, end)  # what came of it as a whole is there
+        if end.error and (end.errors != asked.before.errors or asked.item.state is ItemState.FETCHING):
+            return as_it_stands(asked.feed_id, end)
+        if (
+            end.read
+            and not end.error
+            and (not asked.before.read or end.checked_at != asked.before.checked_at)
+        ):
+            return self._added(asked.item, asked.feed_id, end)
+        if now - asked.since < self._patience:
+            return None
+        # Its host lets nobody ask that often, or is stopped: it comes by itself, later.
+        return as_it_stands(asked.feed_id, end)
+
+    def _ask_again(self, now: float) -> None:
+        """Queue once more what nobody has told anything of: its job was lost, or put off by its host."""
+        late = {i for i in self._asked if now - self._pulled[i] >= AGAIN}
+        lost = [job for job, (_, batch) in self._jobs_of.items() if late.intersection(batch)]
+        for job in lost:
+            del self._jobs_of[job]
+        self._pull(sorted(late))
+
+    def _added(self, item: ImportItem, feed_id: int, end: FeedEnd) -> ItemChange:
+        self._name(item, feed_id, end)
+        return ItemChange(ItemState.ADDED, None, feed_id)
+
+    def _name(self, item: ImportItem, feed_id: int, end: FeedEnd) -> None:
+        """Let a feed go by its own name, now that it is known, where the file says the same."""
+        if item.title and item.title == end.title and item.state is not ItemState.RETRY:
+            self._subscriptions.unname(self.running.user_id, feed_id, item.title)
+
+    # -- writing
+
+    def _write(self, changes: Mapping[int, ItemChange], *, moved: bool) -> None:
+        """Write how far it is, first of all to learn whether it is ours still."""
+        self._states |= {index: change.state for index, change in changes.items()}
+        counts = Counter(state.value for state in self._states.values())
+        found = self._imports.note(self.running, self.run, counts, changes, clock.now(), moved=moved)
+        if found is None:
+            self.lost = True
+            if found := self._imports.note_late(self.running, self.run, changes, clock.now()):
+                self._events.progress(found.user_id, found.id, found.report(clock.now()))
+            return
+        if changes and time.monotonic() - self._told >= TELL:
+            self._told = time.monotonic()
+            self._events.progress(found.user_id, found.id, found.report(clock.now()))
+
+
+def _word(error: EventrError) -> str:
+    """Return why an outline came to no feed, as one word; a list that is full is no fault of the feed's."""
+    limit = error.ids.get("limit") if isinstance(error, TooLargeError) else None
+    return error.word if limit is None else f"{NO_ROOM}{limit}"

@@ -1,0 +1,272 @@
+"""Tells people on their devices (web push): asked for in the settings, sent by workers, never in a request.
+
+A row of notifications that somebody wants to hear of is one job (``push.ring``), and each of his devices one
+more (``push.send``), which looks at the row again right before it sends: what was read meanwhile, or may be
+seen no more, is not sent. A message that is lost with Redis is lost; its row is on the page all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Protocol
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import ForbiddenError, LaterError, NotFoundError, StoreError
+from app.gateways.notifications.devices import DeviceGateway
+from app.gateways.notifications.notifications import NoteGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.user import Session
+from app.models.discussion.comments import Note, NoteKind
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.notifications.push import TEST, Device, Message, Off, Verdict
+from app.ports import JobPort
+from app.services.access import Limiter, require, throttle
+from app.services.notifications.notifications import NotificationService
+from app.services.notifications.push_backoff import Patience
+
+log = logs.get(__name__)
+
+HOUR = 3600
+_SHORTER = 0.8
+
+
+class Streamer(Protocol):
+    """What is needed of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
+
+    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Yield each request's end as it comes."""
+        ...
+
+
+class PushService:
+    """What the settings page, what tells of things, and the workers call.
+
+    Args:
+        said: a row as a device shows it, in a language. trial: what shows that something comes.
+    """
+
+    def __init__(
+        self,
+        devices: DeviceGateway,
+        notes: NoteGateway,
+        notifications: NotificationService,
+        said: Callable[[Note, str], Message],
+        trial: Callable[[str], Message],
+        jobs: JobPort,
+        limiter: Limiter,
+        settings: Settings,
+    ) -> None:
+        self._devices, self._notes, self._notifications = devices, notes, notifications
+        self._said, self._trial = said, trial
+        self._jobs, self._limiter, self._settings = jobs, limiter, settings
+        self._pause = dt.timedelta(seconds=settings.push_pause)
+        self._ttl = dt.timedelta(seconds=settings.push_ttl)
+        # Shorter than the pauses of messages: the next try finds the host free again.
+        self._patience = Patience(
+            dt.timedelta(seconds=_SHORTER * settings.push_backoff_min),
+            dt.timedelta(seconds=_SHORTER * settings.push_backoff_max),
+            dt.timedelta(seconds=settings.push_timeout),
+        )
+
+    # -- the settings page
+    @property
+    def off(self) -> Off | None:
+        """Why nobody can be told on his devices, None: everybody can."""
+        return self._devices.off
+
+    def devices(self, actor: Actor) -> list[Device]:
+        """Return the actor's devices, the newest first."""
+        require(actor, Permission.USER_EDIT_SELF)
+        return self._devices.seen_of(actor.user_id)
+
+    def public_key(self, actor: Actor) -> str:
+        """Return the key that browsers know us by; empty: nobody has asked for one yet."""
+        require(actor, Permission.USER_EDIT_SELF)
+        return self._devices.public_key() or ""
+
+    def make_key(self, actor: Actor) -> str:
+        """Return the same, made if need be.
+
+        Raises:
+            ForbiddenError: there is no telling on devices here.
+        """
+        self._check(actor)
+        self._devices.make_key(clock.now())
+        return self._devices.public_key() or ""
+
+    def register(
+        self,
+        actor: Actor,
+        session: Session,
+        endpoint: str,
+        p256dh: str,
+        auth: str,
+        *,
+        agent: str,
+        language: str,
+    ) -> Device:
+        """Tell the actor on the device of this session from now on.
+
+        Raises:
+            InvalidError: endpoint or keys do not fit.
+            TooLargeError: he has as many devices as may be.
+            RateLimitedError: too many within the hour.
+            ForbiddenError: there is no telling on devices here.
+        """
+        self._check(actor)
+        self._throttle(actor)
+        device = self._devices.register(
+            actor.user_id,
+            session.key,
+            endpoint,
+            (p256dh, auth),
+            agent=agent,
+            language=language,
+            now=clock.now(),
+        )
+        log.info("device_registered", user_id=actor.user_id, device_id=device.id, host=device.service)
+        return device
+
+    def remove(self, actor: Actor, device_id: int) -> None:
+        """Tell the actor on one of his devices no more.
+
+        Raises:
+            NotFoundError: it is none of his.
+        """
+        require(actor, Permission.USER_EDIT_SELF)
+        if not self._devices.remove(actor.user_id, device_id):
+            raise NotFoundError(device_id=device_id)
+        log.info("device_removed", user_id=actor.user_id, device_id=device_id)
+
+    def test(self, actor: Actor) -> int:
+        """Send something to all of the actor's devices; return how many these are.
+
+        Raises:
+            RateLimitedError: too many within the hour.
+            ForbiddenError: there is no telling on devices here.
+            StoreError: Redis does not answer.
+        """
+        self._check(actor)
+        self._throttle(actor)
+        devices = self._devices.of_user(actor.user_id)
+        at = _millis(clock.now())
+        self._jobs.enqueue_many([_send_job(device.id, TEST, 0, at) for device in devices])
+        return len(devices)
+
+    def _check(self, actor: Actor) -> None:
+        require(actor, Permission.USER_EDIT_SELF)
+        if self.off is not None:
+            raise ForbiddenError(user_id=actor.user_id)
+
+    def _throttle(self, actor: Actor) -> None:
+        throttle(self._limiter, f"push:{actor.user_id}", limit=self._settings.push_per_hour, window=HOUR)
+
+    # -- what tells of things
+    def ring(self, user_id: int, kind: NoteKind, subject: int, now: dt.datetime) -> None:
+        """Let somebody's devices be told soon of a row that has just changed; by the way: it never fails."""
+        with contextlib.suppress(StoreError):
+            if self._devices.wants(user_id, kind):
+                args = {"user_id": user_id, "kind": kind.value, "subject": subject, "at": _millis(now)}
+                self._queue(Job(Task.PUSH_RING, args, Queue.PULL_SYSTEM))
+
+    def _queue(self, job: Job) -> None:
+        try:
+            self._jobs.enqueue(job)
+        except StoreError:
+            log.warning("not_rung", task=job.task.value)
+
+    # -- workers
+    def begin(self, user_id: int, kind: NoteKind, subject: int, at: int) -> int:
+        """Queue a message to each device of somebody, unless that row has rung a moment ago.
+
+        Args:
+            at: when the row changed, in milliseconds. The same again queues the same jobs.
+
+        Returns:
+            How many messages that are.
+        """
+        note = self._note(user_id, kind, subject)
+        if note is None or not self._notes.ring(note, _moment(at), self._pause):
+            return 0
+        jobs = [_send_job(d.id, kind.value, subject, at) for d in self._devices.of_user(user_id)]
+        self._jobs.enqueue_many(jobs)
+        return len(jobs)
+
+    def _note(self, user_id: int, kind: NoteKind, subject: int) -> Note | None:
+        """Return a row if somebody wants to hear of it and has not read it; as its page shows it to him."""
+        if not self._devices.wants(user_id, kind):
+            return None
+        note = self._notifications.one(Actor(user_id), kind, subject)
+        return None if note is None or note.read else note
+
+    async def send(
+        self, device_id: int, kind: str, subject: int, at: int, fetcher: Streamer, *, failures: int
+    ) -> dict[str, Any]:
+        """Send one message, if there is still something to tell.
+
+        Args:
+            failures: tries before this one.
+
+        Raises:
+            LaterError: the push service is to be asked again, and when.
+        """
+        device = await asyncio.to_thread(self._devices.living, device_id)
+        if device is None:
+            return {"verdict": "nothing"}
+        wait = self._patience.enter(device.service, device.user_id, clock.now())
+        if wait:
+            if failures + 1 >= self._settings.push_tries:
+                log.info("push_given_up", host=device.service)
+                return {"verdict": "given_up"}
+            pause = wait.total_seconds()
+            raise LaterError(pause, device_id=device_id)
+        silent: bool | None = None
+        try:
+            request = await asyncio.to_thread(self._request, device, kind, subject, at)
+            if request is None:
+                return {"verdict": "nothing"}
+            answers = [fetched async for fetched in fetcher.stream([request])]
+            fetched = answers[0] if answers else None
+            silent = self._devices.is_silent(fetched)
+        finally:
+            self._patience.leave(device.service, device.user_id, clock.now(), silent=silent)
+        verdict, pause = await asyncio.to_thread(
+            self._devices.told, device, fetched, failures + 1, clock.now()
+        )
+        if verdict is Verdict.LATER:
+            raise LaterError(pause, device_id=device_id)
+        return {"verdict": verdict.value}
+
+    def _request(self, device: Device, kind: str, subject: int, at: int) -> FetchRequest | None:
+        now = clock.now()
+        left = self._ttl - (now - _moment(at))
+        # Kept by a service for no time at all it is still sent at once.
+        if left <= dt.timedelta() and self._ttl:
+            return None
+        language = self._devices.language(device)
+        if kind == TEST:
+            message = self._trial(language)
+        else:
+            note = self._note(device.user_id, NoteKind(kind), subject)
+            if note is None:
+                return None
+            message = self._said(note, language)
+        return self._devices.request(device, message, max(0, int(left.total_seconds())), now)
+
+
+def _send_job(device_id: int, kind: str, subject: int, at: int) -> Job:
+    args = {"id": device_id, "kind": kind, "subject": subject, "at": at}
+    return Job(Task.PUSH_SEND, args, Queue.PULL_SYSTEM)
+
+
+def _millis(moment: dt.datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def _moment(millis: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(millis / 1000, dt.UTC)

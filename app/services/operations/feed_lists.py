@@ -1,0 +1,94 @@
+"""The health of all feeds, for administrators; every change is in the log (W20)."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from app import clock, logs
+from app.gateways.operations.feed_lists import SLOT, FeedListGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.operations import throughput
+from app.models.operations.feed_list import FeedCounts, FeedList, FeedQuery
+from app.models.operations.hourly_stats import HOUR_MS
+from app.models.operations.throughput import Slot
+from app.ports import EnginePort, JobPort
+from app.services.access import require
+from app.services.validation import a_text, an_id
+
+log = logs.get(__name__)
+
+PAGE = 50
+#: Quarters of an hour that the chart of the schedule shows in advance.
+AHEAD = 8
+_WORD, _TEXT, _CURSOR = 64, 256, 40
+
+
+class FeedListService:
+    """Lists of feeds and what an administrator may do to one.
+
+    All methods raise:
+        ForbiddenError: the actor is no admin.
+        StoreError: MongoDB or Redis does not answer.
+    """
+
+    def __init__(self, lists: FeedListGateway, engine: EnginePort, jobs: JobPort) -> None:
+        self._lists, self._engine, self._jobs = lists, engine, jobs
+
+    def page(self, actor: Actor, query: FeedQuery) -> FeedList:
+        """Return a page of a list.
+
+        Raises:
+            InvalidError: a text is too long, or the cursor is none of ours.
+        """
+        require(actor, Permission.ADMIN_SEE)
+        checked = FeedQuery(
+            query.filter,
+            a_text(query.word, "word", most=_WORD, empty=True),
+            a_text(query.text, "text", most=_TEXT, empty=True),
+            a_text(query.after, "after", most=_CURSOR, empty=True),
+        )
+        return self._lists.page(checked, clock.now(), PAGE)
+
+    def counts(self, actor: Actor) -> FeedCounts:
+        """Return how many feeds there are of which kind."""
+        require(actor, Permission.ADMIN_SEE)
+        return self._lists.counts()
+
+    def day(self, actor: Actor) -> tuple[Slot, ...]:
+        """Return what all schedules did in the last 24 hours and plan for the next two, by quarters."""
+        require(actor, Permission.ADMIN_SEE)
+        now = clock.now()
+        hour = int(now.timestamp() * 1000) // HOUR_MS
+        found = self._engine.minutes(range(hour - 24, hour + 1))
+        planned = self._lists.planned(now, now + dt.timedelta(minutes=SLOT * AHEAD))
+        return throughput.day(found, planned, now, AHEAD)
+
+    def check_now(self, actor: Actor, feed_id: int) -> None:
+        """Pull a feed now."""
+        require(actor, Permission.FEED_MANAGE)
+        feed_id = an_id(feed_id, "feed")
+        self._jobs.enqueue(Job(Task.PULL, {"feed_ids": [feed_id]}, Queue.PULL))
+        log.info("feed_checked", feed_id=feed_id, by=actor.user_id)
+
+    def pause(self, actor: Actor, feed_id: int) -> None:
+        """Poll a feed no more; its readers may still ask for it by hand.
+
+        Raises, as the next two:
+            NotFoundError: there is no such feed.
+        """
+        require(actor, Permission.FEED_MANAGE)
+        self._lists.pause(an_id(feed_id, "feed"))
+        log.info("feed_paused", feed_id=feed_id, by=actor.user_id)
+
+    def resume(self, actor: Actor, feed_id: int) -> None:
+        """Poll a feed again, at once."""
+        require(actor, Permission.FEED_MANAGE)
+        self._lists.resume(an_id(feed_id, "feed"), clock.now())
+        log.info("feed_resumed", feed_id=feed_id, by=actor.user_id)
+
+    def clear(self, actor: Actor, feed_id: int) -> None:
+        """Forget a feed's errors and poll it at once."""
+        require(actor, Permission.FEED_MANAGE)
+        self._lists.clear(an_id(feed_id, "feed"), clock.now())
+        log.info("feed_cleared", feed_id=feed_id, by=actor.user_id)

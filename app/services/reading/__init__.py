@@ -1,0 +1,3 @@
+"""Use cases of reading: entries, streams, read marks, tags, search."""
+
+from __future__ import annotations

@@ -1,0 +1,162 @@
+"""Marks of a part of a list, and the history of all that was done to many entries at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+
+from app import clock, logs
+from app.errors import InvalidError, NotFoundError
+from app.gateways.reading.changes import ChangeGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.read_marks import ReadGateway
+from app.gateways.reading.streams import StreamGateway
+from app.gateways.reading.undo_history import UndoGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
+from app.models.reading.history import ActionKind, HistoryPage, HistoryPlace, MassAction
+from app.models.reading.stream import MARKED, MassMarked, Snapshot, StreamKind, StreamRef
+from app.ports import EventPort
+from app.services.access import require
+from app.services.reading.search import Finder
+from app.services.validation import a_text, an_id
+
+log = logs.get(__name__)
+
+TOKEN_MAX = 64
+#: Keys of a list that are read at once.
+STRIDE = 500
+#: Lists of all that some feeds hold: below an entry lies everything that is not above it.
+WHOLE_FEEDS = (StreamKind.ALL, StreamKind.FEED, StreamKind.FOLDER)
+
+
+class MarkingService:
+    """Marks what is above or below an entry in a list as read; each can be taken back for a day.
+
+    Args:
+        most: rows of a list that it looks at, from its top.
+        history_rows: of a page of the history.
+        undo_ttl: seconds.
+    """
+
+    def __init__(
+        self,
+        reads: ReadGateway,
+        streams: StreamGateway,
+        finder: Finder,
+        entries: EntryGateway,
+        undos: UndoGateway,
+        changes: ChangeGateway,
+        events: EventPort,
+        *,
+        most: int,
+        history_rows: int,
+        undo_ttl: float,
+    ) -> None:
+        self._reads = reads
+        self._streams = streams
+        self._finder = finder
+        self._entries = entries
+        self._undos = undos
+        self._changes = changes
+        self._events = events
+        self._most = most
+        self._history_rows = history_rows
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def mark_above(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarked:
+        """Mark all rows above an entry as read, in the order of this list.
+
+        Raises:
+            NotFoundError: the list has expired, or the entry is not among its first rows.
+            InvalidError: the list is of another stream.
+        """
+        above, _, _ = self._split(self._list(actor, ref, snapshot), an_id(entry_id, "entry"))
+        now = clock.now()
+        marked, _cards = self._reads.mark_found(
+            actor.user_id, self._placed(actor, ref, above), now + self._undo_ttl
+        )
+        self._done(actor, ActionKind.ABOVE, ref, marked, now)
+        return marked
+
+    def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarked:
+        """Mark all rows below an entry as read, however far the list goes on.
+
+        Of marked and found entries it looks at the first rows, as above.
+
+        Raises:
+            As :meth:`mark_above`.
+        """
+        found = self._list(actor, ref, snapshot)
+        above, key, rest = self._split(found, an_id(entry_id, "entry"))
+        now = clock.now()
+        if ref.kind in WHOLE_FEEDS:
+            seen = {feed.feed_id: feed.last_seq for feed in found.feeds.values()}
+            marked, _cards = self._reads.mark_all(
+                actor.user_id, list(seen), seen, now + self._undo_ttl, keep=_numbers([*above, key])
+            )
+        else:
+            marked, _cards = self._reads.mark_found(
+                actor.user_id, self._placed(actor, ref, list(rest)), now + self._undo_ttl
+            )
+        self._done(actor, ActionKind.BELOW, ref, marked, now)
+        return marked
+
+    def history(self, actor: Actor, after: HistoryPlace | None = None) -> HistoryPage:
+        """Return a page of what the actor can still take back, the newest first."""
+        require(actor, Permission.ENTRY_MARK)
+        if after is not None:
+            a_text(after.token, "after", most=TOKEN_MAX)
+        return self._undos.history(actor.user_id, clock.now(), self._undo_ttl, self._history_rows, after)
+
+    def _list(self, actor: Actor, ref: StreamRef, snapshot: str) -> Snapshot:
+        require(actor, Permission.ENTRY_MARK)
+        token = a_text(snapshot, "snapshot", most=TOKEN_MAX)
+        found = self._streams.snapshot(actor.user_id, token, clock.now())
+        if found.ref != ref:
+            raise InvalidError("This list was another one. Reload it.", field="snapshot")
+        return found
+
+    def _split(self, found: Snapshot, entry_id: int) -> tuple[list[EntryKey], EntryKey, Iterator[EntryKey]]:
+        """Return the rows above an entry, itself, and those below it."""
+        rows, above = self._rows(found), list[EntryKey]()
+        for key in rows:
+            if key.id == entry_id:
+                return above, key, rows
+            above.append(key)
+        raise NotFoundError(
+            "This entry is not among the first %(most)s of its list.", most=self._most, entry_id=entry_id
+        )
+
+    def _rows(self, found: Snapshot) -> Iterator[EntryKey]:
+        pages = self._finder if found.ref.kind is StreamKind.SEARCH else self._streams
+        left, cursor = self._most, None
+        while left > 0:
+            page = pages.keys(found, cursor, min(STRIDE, left))
+            yield from page.keys
+            left, cursor = left - len(page.keys), page.cursor
+            if cursor is None:
+                return
+
+    def _placed(self, actor: Actor, ref: StreamRef, keys: Sequence[EntryKey]) -> Sequence[EntryKey]:
+        """Return rows with their numbers in their feeds, which marks do not know."""
+        if ref.kind not in MARKED:
+            return keys
+        return self._entries.placed(actor.user_id, [key.id for key in keys])
+
+    def _done(
+        self, actor: Actor, kind: ActionKind, ref: StreamRef, marked: MassMarked, now: dt.datetime
+    ) -> None:
+        if marked.count and actor.synced:
+            self._changes.note_mass(actor.user_id, marked.undo)
+        if marked.count:
+            self._undos.note(actor.user_id, MassAction(marked.undo, kind, str(ref), marked.count, now))
+        self._events.counts(actor.user_id)
+        log.info("marked_part", user_id=actor.user_id, part=kind.value, stream=str(ref), count=marked.count)
+
+
+def _numbers(rows: Sequence[EntryKey]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for key in rows:
+        found.setdefault(key.feed_id, []).append(key.seq)
+    return found

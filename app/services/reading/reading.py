@@ -1,0 +1,410 @@
+"""What a user reads: counts, pages, articles, marks."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
+
+from app import clock, logs
+from app.errors import InvalidError, NotFoundError
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.reading.changes import ChangeGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.grouping import GatheringGateway
+from app.gateways.reading.read_marks import ReadGateway
+from app.gateways.reading.streams import Sources, StreamGateway
+from app.gateways.reading.tags import TagGateway
+from app.gateways.reading.undo_history import UndoGateway
+from app.gateways.subscriptions.folders import FolderGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
+from app.models.reading.history import ActionKind, MassAction
+from app.models.reading.stream import (
+    Article,
+    Cursor,
+    Marked,
+    MassMarked,
+    Page,
+    SourceFeed,
+    StreamKind,
+    StreamQuery,
+    StreamRef,
+    Tree,
+)
+from app.models.subscriptions.subscription import Subscription
+from app.ports import EventPort
+from app.services.access import require
+from app.services.reading.pages import PageMaker
+from app.services.reading.search import Finder
+from app.services.subscriptions.tree import build_tree
+from app.services.validation import a_text, an_id, some_ids
+
+log = logs.get(__name__)
+
+MARKS_MAX = 1000
+#: Entries of a search or tag that one mass action marks.
+FOUND_MAX = 5000
+PAGE_MAX = 1000
+#: Pages with whole texts that come at once when a place in a list is restored.
+WHOLE_PAGES = 10
+TOKEN_MAX = 64
+#: Streams that leave out who is muted, and for which all subscriptions are read once for list and tree.
+_TOGETHER = (StreamKind.ALL, StreamKind.FOLLOWING)
+
+
+class ReadingService:
+    """Counts, streams, articles and marks of the actor.
+
+    Args:
+        page_size, whole_size: rows of a page when the query does not say, the latter with whole texts.
+        whole_max: characters of a whole text in a list.
+        snapshot_ttl, undo_ttl: seconds.
+    """
+
+    def __init__(
+        self,
+        subscriptions: SubscriptionGateway,
+        reads: ReadGateway,
+        feeds: FeedGateway,
+        folders: FolderGateway,
+        entries: EntryGateway,
+        streams: StreamGateway,
+        tags: TagGateway,
+        finder: Finder,
+        gathering: GatheringGateway,
+        undos: UndoGateway,
+        changes: ChangeGateway,
+        events: EventPort,
+        *,
+        page_size: int,
+        whole_size: int,
+        whole_max: int,
+        snapshot_ttl: float,
+        undo_ttl: float,
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._reads = reads
+        self._feeds = feeds
+        self._folders = folders
+        self._entries = entries
+        self._streams = streams
+        self._tags = tags
+        self._finder = finder
+        self._gathering = gathering
+        self._pages = PageMaker(subscriptions, entries, streams, tags, finder, gathering, whole_max=whole_max)
+        self._undos = undos
+        self._changes = changes
+        self._events = events
+        self._page_size = page_size
+        self._whole_size = whole_size
+        self._snapshot_ttl = dt.timedelta(seconds=snapshot_ttl)
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def tree(self, actor: Actor) -> Tree:
+        """Return the actor's folders and feeds with their unread counts."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        return self._tree(actor, sources, self._streams.counts(sources))
+
+    def _tree(self, actor: Actor, sources: Sources, counts: Mapping[int, int]) -> Tree:
+        following = self._gathering.unread(sources, counts)
+        return build_tree(self._folders.of_user(actor.user_id), sources, counts, following)
+
+    def following(self, actor: Actor) -> int:
+        """Return how many rows of what those share whom the actor follows are unread, as the tree does."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        if not actor.social:
+            return 0
+        people = [s for s in self._gathering.people(actor.user_id) if not s.muted]
+        if not people:
+            return 0
+        sources = self._streams.sources(people)
+        return self._gathering.unread(sources, self._streams.counts(sources))
+
+    def page(self, actor: Actor, query: StreamQuery) -> Page:
+        """Return a page of a stream.
+
+        Raises:
+            NotFoundError: no such stream of his, or its snapshot has expired.
+            InvalidError: the cursor or limit does not fit.
+        """
+        require(actor, Permission.ENTRY_READ)
+        limit = self._limit(query)
+        if query.cursor is not None or query.snapshot is not None:
+            return self._next_page(actor, query, limit)
+        sources = self._streams.sources(self._of_stream(actor, query.ref, muted=True))
+        feeds = _heard(query.ref, sources, self._streams.feeds(sources))
+        return self._first_page(actor, query, limit, sources, feeds)
+
+    def _limit(self, query: StreamQuery) -> int:
+        most = self._whole_size * WHOLE_PAGES if query.whole else PAGE_MAX
+        usual = self._whole_size if query.whole else self._page_size
+        limit = usual if query.limit is None else query.limit
+        if not isinstance(limit, int) or not 1 <= limit <= PAGE_MAX:
+            raise InvalidError("A page has 1 to %(most)s rows.", field="limit", most=PAGE_MAX)
+        return min(limit, most)
+
+    def screen(self, actor: Actor, query: StreamQuery) -> tuple[Tree, Page]:
+        """Return the tree and a page together, as a whole page of the web shows them.
+
+        For the streams of all feeds and of all people everything is read once for both.
+
+        Raises:
+            As :meth:`page`.
+        """
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        if query.ref.kind not in _TOGETHER or query.cursor or query.snapshot or query.limit:
+            # The page first: entries that come in between are counted in the tree, and a list without
+            # them asks again; the other way round it would show rows that the tree knows nothing of.
+            page = self.page(actor, query)
+            return self.tree(actor), page
+        require(actor, Permission.ENTRY_READ)
+        sources = self._streams.sources(self._subscriptions.of_user(actor.user_id))
+        everyone = self._streams.feeds(sources)
+        feeds = _heard(query.ref, sources, everyone)
+        counts = {f: feed.unread for f, feed in everyone.items()}
+        return self._tree(actor, sources, counts), self._first_page(
+            actor, query, self._limit(query), sources, feeds
+        )
+
+    def _first_page(
+        self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
+    ) -> Page:
+        now = clock.now()
+        snapshot = self._streams.open(
+            actor.user_id,
+            query.ref,
+            query.sort,
+            feeds,
+            expires=now + self._snapshot_ttl,
+            now=now,
+            show=query.show,
+        )
+        page = self._pages.make(snapshot, None, limit, sources, whole=query.whole)
+        if query.ref.kind is StreamKind.SEARCH:
+            return self._finder.shown(page, query.ref)
+        return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
+
+    def _next_page(self, actor: Actor, query: StreamQuery, limit: int) -> Page:
+        cursor = None if query.cursor is None else Cursor.parse(query.cursor)
+        snapshot = self._streams.snapshot(actor.user_id, a_text(query.snapshot, "snapshot"), clock.now())
+        if (snapshot.ref, snapshot.sort, snapshot.show) != (query.ref, query.sort, query.show):
+            raise InvalidError("This list cannot be continued from here. Reload it.", field="snapshot")
+        page = self._pages.make(snapshot, cursor, limit, None, whole=query.whole)
+        found = snapshot.ref.kind is StreamKind.SEARCH
+        return self._finder.shown(page, query.ref) if found else page
+
+    def _of_stream(self, actor: Actor, ref: StreamRef, *, muted: bool = False) -> Sequence[Subscription]:
+        """Return the subscriptions of a stream; ``muted``: with those of people whom it leaves out."""
+        user_id = actor.user_id
+        match ref.kind:
+            case StreamKind.ALL:
+                return [s for s in self._subscriptions.of_user(user_id) if muted or not s.muted]
+            case StreamKind.FOLLOWING:
+                return [s for s in self._gathering.people(user_id) if muted or not s.muted]
+            case StreamKind.SHARES:
+                return self._gathering.own(user_id)
+            case StreamKind.FEED:
+                return [self._subscriptions.get(user_id, an_id(ref.id, "stream"))]
+            case StreamKind.FOLDER:
+                folders = self._folders.below(user_id, an_id(ref.id, "stream"))
+                return self._subscriptions.in_folders(user_id, folders)
+            case StreamKind.SEARCH:
+                return self._finder.subscriptions(user_id, ref.query)
+            case StreamKind.TAG:
+                self._tags.get(user_id, an_id(ref.id, "stream"))
+                return []
+            case _:
+                return []
+
+    def newer(self, actor: Actor, snapshot: str) -> int:
+        """Return how many entries a stream has got since a snapshot ("12 new").
+
+        Raises:
+            NotFoundError: the snapshot expired, or was never his.
+        """
+        require(actor, Permission.ENTRY_READ)
+        ref, lasts = self._streams.lasts(
+            actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), clock.now()
+        )
+        if ref.kind is StreamKind.SEARCH:
+            return 0  # what is new in its feeds need not be what is searched for
+        return self._streams.newer(lasts, set(self._subscriptions.feed_ids(actor.user_id)))
+
+    def article(self, actor: Actor, entry_id: int) -> Article:
+        """Return an entry with its body; marks nothing.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+        """
+        require(actor, Permission.ENTRY_READ)
+        entry = self._entries.get(actor.user_id, an_id(entry_id, "entry_id"))
+        source = entry.of.feed_id if entry.of and not entry.lost else entry.feed_id
+        feeds = list({entry.feed_id, source})
+        mine = self._subscriptions.of_user(actor.user_id, feeds)
+        sources = self._streams.sources(mine, also=feeds)
+        card = sources.cards.get(source)
+        root = entry.of.entry_id if entry.of else entry.id
+        marks = self._tags.marks(actor.user_id, [root])
+        sharers, shares = self._gathering.of_entry(actor.user_id, entry.id, entry.of)
+        return Article(
+            entry=entry,
+            feed_title=sources.title(source),
+            language=sources.language(source),
+            site_url=card.site_url if card else None,
+            read=sources.is_read(entry),
+            starred=any(mark.starred for mark in marks.values()),
+            subscribed=source in sources.subscriptions,
+            source_id=source,
+            person=card is not None and card.owner is not None,
+            tags=self._tags.names(actor.user_id, marks).get(root, ()),
+            sharers=sharers,
+            shares=shares,
+            markable=sources.marks(entry.feed_id),
+        )
+
+    def mark(self, actor: Actor, entry_ids: Sequence[int], read: bool) -> Marked:
+        """Mark entries as read, or keep them unread; twice is the same as once.
+
+        Ids that are gone or not his are left out. What is gone needs no mark as read: a share may be taken
+        back while it is on a screen. It is the same for what there never was and what he may not see.
+
+        Raises:
+            NotFoundError: none of those to keep unread is an entry of his feeds.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
+        by_feed = self._places(actor, wanted)
+        cards = self._feeds.cards(list(by_feed))
+        deltas = {}
+        for f, seqs in by_feed.items():
+            delta = self._reads.mark(actor.user_id, cards[f], seqs, read=bool(read))
+            if delta is not None:
+                deltas[f] = delta
+        if actor.synced:  # not before, as in star
+            self._changes.note(actor.user_id, by_feed)
+        if not (deltas or read):
+            raise NotFoundError(entry_ids=wanted[:10])
+        if read:
+            self._feeds.touch([cards[f] for f in deltas], clock.now())
+        self._events.counts(actor.user_id)
+        # Nobody is told by numbers what is in a stream that was closed.
+        return Marked({f: delta for f, delta in deltas.items() if not cards[f].hidden})
+
+    def states(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, bool]:
+        """Return by id whether he has read them; those that are gone or not of his feeds are left out."""
+        require(actor, Permission.ENTRY_READ)
+        wanted = some_ids(entry_ids, "entry_ids", MARKS_MAX)
+        return self._reads.states(actor.user_id, self._entries.placed(actor.user_id, wanted))
+
+    def check_marks(self, actor: Actor, entry_id: int, *, unread: bool) -> None:
+        """Refuse what cannot be starred, liked or (``unread``) kept unread, before any of it is done.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see; of an unread one: not of his feeds.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        self._entries.key(actor.user_id, an_id(entry_id, "entry_id"))
+        if unread and not self._subscriptions.of_user(actor.user_id, list(self._places(actor, [entry_id]))):
+            raise NotFoundError(entry_id=entry_id)
+
+    def _places(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, list[int]]:
+        """Return the numbers of entries by feed."""
+        by_feed: dict[int, list[int]] = {}
+        keys = self._entries.placed(actor.user_id, entry_ids)
+        # The same article, shared by somebody he follows or in another of his feeds, is read there too.
+        same = self._gathering.siblings(actor.user_id, keys) if actor.social else []
+        for key in [*keys, *same]:
+            by_feed.setdefault(key.feed_id, []).append(key.seq)
+        return by_feed
+
+    def mark_all(self, actor: Actor, ref: StreamRef, *, snapshot: str | None = None) -> MassMarked:
+        """Mark a whole stream as read, up to what the snapshot held; without one, up to now.
+
+        Raises:
+            NotFoundError: no such stream of his, or the snapshot has expired.
+            InvalidError: starred entries are no such stream, or the snapshot is of another one.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        if ref.kind in (StreamKind.STARRED, StreamKind.SHARES):
+            raise InvalidError("These entries are marked one by one.", field="stream")
+        if ref.kind in (StreamKind.SEARCH, StreamKind.TAG):
+            return self._mark_found(actor, ref, a_text(snapshot, "snapshot", most=TOKEN_MAX))
+        now, seen = clock.now(), None
+        # All of all, but for people whom he mutes: they are not in that list.
+        everything = ref.kind is StreamKind.ALL and not actor.social
+        feed_ids = None if everything else [s.feed_id for s in self._of_stream(actor, ref)]
+        if snapshot is not None:
+            then, seen = self._streams.lasts(actor.user_id, a_text(snapshot, "snapshot", most=TOKEN_MAX), now)
+            if then != ref:
+                raise InvalidError("This list was another one. Reload it.", field="snapshot")
+        marked, cards = self._reads.mark_all(actor.user_id, feed_ids, seen, now + self._undo_ttl)
+        # Who only skims titles and marks all reads these feeds too.
+        self._feeds.touch(cards, now)
+        self._note(actor, ref, marked, now)
+        log.info("marked_all", user_id=actor.user_id, stream=str(ref), count=marked.count)
+        return marked
+
+    def _mark_found(self, actor: Actor, ref: StreamRef, token: str) -> MassMarked:
+        """Mark what a search or tag shows, entry by entry: its feeds hold others too."""
+        now = clock.now()
+        snapshot = self._streams.snapshot(actor.user_id, token, now)
+        if snapshot.ref != ref:
+            raise InvalidError("This list was another one. Reload it.", field="snapshot")
+        keys: Sequence[EntryKey] = self._pages.keys(snapshot, None, FOUND_MAX).keys
+        if ref.kind is StreamKind.TAG:
+            keys = self._entries.placed(actor.user_id, [key.id for key in keys])
+        marked, cards = self._reads.mark_found(actor.user_id, keys, now + self._undo_ttl)
+        self._feeds.touch(cards, now)
+        self._note(actor, ref, marked, now)
+        log.info("marked_found", user_id=actor.user_id, kind=ref.kind.value, count=marked.count)
+        return marked
+
+    def _note(self, actor: Actor, ref: StreamRef, marked: MassMarked, now: dt.datetime) -> None:
+        if marked.count and actor.synced:
+            self._changes.note_mass(actor.user_id, marked.undo)
+        if marked.count:
+            self._undos.note(
+                actor.user_id, MassAction(marked.undo, ActionKind.ALL, str(ref), marked.count, now)
+            )
+        self._events.counts(actor.user_id)
+
+    def undo(self, actor: Actor, token: str) -> None:
+        """Take back a ``mark_all``; what was marked one by one since then stays, but for lists of what was
+        found or tagged: what that made read becomes unread again.
+
+        Raises:
+            NotFoundError: it was too long ago, was undone already, or was never his.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        token = a_text(token, "token", most=TOKEN_MAX)
+        if actor.synced:
+            self._changes.note_mass(actor.user_id, token)
+        self._reads.undo(actor.user_id, token, clock.now())
+        self._events.counts(actor.user_id)
+        log.info("mark_undone", user_id=actor.user_id)
+
+    def star(self, actor: Actor, entry_id: int, on: bool) -> bool:
+        """Star or unstar an entry; return whether that changed anything.
+
+        Raises:
+            NotFoundError: no such entry, or not one he may see.
+        """
+        require(actor, Permission.ENTRY_MARK)
+        changed = self._entries.star(actor.user_id, an_id(entry_id, "entry_id"), bool(on), clock.now())
+        # Not before: whoever asks in between would take what he gets for what is there after it.
+        if actor.synced:
+            self._changes.note(actor.user_id, {}, [entry_id])
+        self._events.counts(actor.user_id)
+        return changed
+
+
+def _heard(ref: StreamRef, sources: Sources, feeds: Mapping[int, SourceFeed]) -> Mapping[int, SourceFeed]:
+    """Return those of these feeds that a stream shows."""
+    if ref.kind not in _TOGETHER:
+        return feeds
+    people = ref.kind is StreamKind.FOLLOWING
+    mine = sources.subscriptions
+    return {f: feed for f, feed in feeds.items() if not mine[f].muted and (mine[f].person or not people)}

@@ -1,0 +1,54 @@
+"""How somebody looks at each of his streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app import clock, logs
+from app.errors import InvalidError
+from app.gateways.reading.stream_views import StreamViewGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.preferences import Preferences, check
+from app.models.reading.stream import StreamRef
+from app.models.reading.stream_view import FIELDS, StreamView, joined, settled
+from app.services.access import require
+
+log = logs.get(__name__)
+
+
+class StreamViewService:
+    """View, density, sort and filter per stream; what is not kept is as in the person's settings."""
+
+    def __init__(self, views: StreamViewGateway) -> None:
+        self._views = views
+
+    def get(
+        self, actor: Actor, ref: StreamRef, preferences: Preferences, asked: Mapping[str, str] | None = None
+    ) -> StreamView:
+        """Return how a stream is shown.
+
+        Args:
+            asked: goes before what is kept, and is not kept; empty values say nothing.
+        """
+        require(actor, Permission.ENTRY_READ)
+        asked = {name: value for name, value in (asked or {}).items() if value}
+        kept = {} if len(asked) == len(FIELDS) else self._views.get(actor.user_id, ref)
+        return StreamView.of(preferences, kept, asked)
+
+    def set(
+        self, actor: Actor, ref: StreamRef, preferences: Preferences, changes: Mapping[str, str]
+    ) -> StreamView:
+        """Keep how a stream is shown, and return that.
+
+        Raises:
+            InvalidError: a name or value does not fit; names the field.
+        """
+        require(actor, Permission.PREFERENCE_EDIT)
+        if unknown := set(changes) - set(FIELDS):
+            raise InvalidError("There is no such setting.", field=min(unknown))
+        checked: dict[str, str] = {name: check(name, value) for name, value in changes.items()}
+        now = joined(preferences, self._views.get(actor.user_id, ref))
+        if checked:
+            self._views.set(actor.user_id, ref, settled(checked, now), clock.now())
+            log.info("view_changed", user_id=actor.user_id, stream=str(ref), fields=sorted(checked))
+        return StreamView.of(preferences, self._views.get(actor.user_id, ref))

@@ -1,0 +1,170 @@
+"""Our own WebSub hub: public streams are pushed to whoever subscribes to them (W3C WebSub §5 to §7).
+
+There is no actor here: anybody may subscribe to what anybody may read. What he can cause is bound by limits,
+and by the word of each callback that it wants what was asked in its name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Protocol
+
+from app import clock, logs
+from app.errors import NotFoundError, StoreError
+from app.gateways.sharing.hub import HubGateway
+from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.sharing.hub import HubForm, Question
+from app.ports import JobPort
+from app.services.access import Limiter, throttle
+
+log = logs.get(__name__)
+
+HOUR = 3600
+#: A batch of pushes gets so many times what one callback may take: some hosts have several.
+_TURNS = 2
+
+
+class Streamer(Protocol):
+    """What the hub needs of a fetcher; fulfilled by ``app.feeds.fetch.Fetcher``."""
+
+    def stream(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        """Yield each request's end as it comes."""
+        ...
+
+
+class HubService:
+    """The hub: what its page, shares, the updater and the workers call.
+
+    Args:
+        on: False: there is none.
+        per_hour: requests from one network address. patience: seconds that one callback may take.
+    """
+
+    def __init__(
+        self,
+        hubs: HubGateway,
+        jobs: JobPort,
+        limiter: Limiter,
+        *,
+        on: bool,
+        per_hour: int,
+        patience: float,
+    ) -> None:
+        self._hubs, self._jobs, self._limiter = hubs, jobs, limiter
+        self._on, self._per_hour, self._patience = on, per_hour, patience
+        self._asking = False
+
+    @property
+    def address(self) -> str | None:
+        """Where to subscribe, for feeds to name; None: there is no hub."""
+        return self._hubs.address if self._on else None
+
+    def request(self, form: HubForm, network: str) -> None:
+        """Take a request; its callback is asked in the background whether it meant it.
+
+        Args:
+            network: the network address it comes from.
+
+        Raises:
+            InvalidError, NotFoundError, TooLargeError: it does not fit; ``field`` says what of it.
+            NotFoundError: there is no hub.
+            RateLimitedError: too many within the hour.
+        """
+        if not self._on:
+            raise NotFoundError
+        throttle(self._limiter, f"hub:{network}", limit=self._per_hour, window=HOUR)
+        sub_id = self._hubs.request(form, clock.now())
+        if sub_id is not None:
+            self._queue(_verify_job(sub_id))
+
+    def tell(self, feed_id: int) -> None:
+        """Let subscribers of a stream hear soon that it changed; takes no longer the more they are.
+
+        It is written down with the change already: what fails here the updater finds.
+        """
+        if not self._on:
+            return
+        with contextlib.suppress(StoreError):
+            if self._hubs.is_heard(feed_id):
+                self._queue(_push_job(feed_id))
+
+    def _queue(self, job: Job) -> None:
+        try:
+            self._jobs.enqueue(job)
+        except StoreError:
+            log.warning("hub_waits", task=job.task.value)
+
+    # -- the updater
+
+    def due(self, now: dt.datetime, limit: int) -> list[Job]:
+        """Return the jobs that are due; harmless to queue again while they wait or run."""
+        if not self._on:
+            return []
+        verify, push = self._hubs.due(now, limit)
+        return [*map(_verify_job, verify), *map(_push_job, push)]
+
+    # -- workers
+
+    async def verify(self, sub_id: int, fetcher: Streamer) -> dict[str, Any]:
+        """Ask a callback whether it meant what was asked in its name, and all others that are due.
+
+        Together, and one such job at a time: strangers name these addresses, and slow ones hold up neither
+        each other nor a worker's other jobs. What comes meanwhile the updater finds.
+        """
+        if self._asking:
+            return {"confirmed": None}
+        self._asking = True
+        try:
+            questions = await asyncio.to_thread(self._hubs.questions, sub_id, clock.now())
+            by_id = {question.subscriber.id: question for question in questions}
+            meant: dict[int, bool] = {}
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TURNS * self._patience):
+                    async for fetched in fetcher.stream([question.request for question in questions]):
+                        question = by_id.pop(fetched.request.key)
+                        meant[question.subscriber.id] = await self._asked(question, fetched)
+            for question in by_id.values():
+                await self._asked(question, None)
+        finally:
+            self._asking = False
+        return {"confirmed": meant.get(sub_id)}
+
+    async def _asked(self, question: Question, fetched: Fetched | None) -> bool:
+        return await asyncio.to_thread(self._hubs.end, question, fetched, clock.now())
+
+    async def push(self, feed_id: int, fetcher: Streamer, *, seconds: float) -> dict[str, int]:
+        """Push what changed in a stream to all who are owed it, for a while; the updater finds the rest.
+
+        Args:
+            seconds: the job's time. A batch gets half of it at most: what has not ended then has failed, so
+                that hosts which are slow on purpose hold nobody else up for long.
+        """
+        of_batch = min(seconds / 2, _TURNS * self._patience)
+        last_begin = time.monotonic() + seconds / 3
+        pushed = dropped = 0
+        while time.monotonic() < last_begin:
+            batch = await asyncio.to_thread(self._hubs.take, feed_id, clock.now())
+            if not batch:
+                break
+            answers: list[Fetched] = []
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(of_batch):
+                    async for fetched in fetcher.stream([d.request for d in batch]):
+                        answers.append(fetched)
+            got, gone = await asyncio.to_thread(self._hubs.told, batch, answers, clock.now())
+            pushed, dropped = pushed + got, dropped + gone
+            log.info("hub_pushed", feed_id=feed_id, sent=len(batch), arrived=got, dropped=gone)
+        return {"pushed": pushed, "dropped": dropped}
+
+
+def _verify_job(sub_id: int) -> Job:
+    return Job(Task.HUB_VERIFY, {"id": sub_id}, Queue.PULL_SYSTEM)
+
+
+def _push_job(feed_id: int) -> Job:
+    return Job(Task.HUB_PUSH, {"feed_id": feed_id}, Queue.PULL_SYSTEM)

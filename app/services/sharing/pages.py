@@ -1,0 +1,134 @@
+"""Shared streams as everybody sees them: people's pages, single shares, chains, and feeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Collection
+from urllib.parse import unquote
+
+from app.errors import NotFoundError
+from app.gateways.sharing.chains import ChainGateway
+from app.gateways.sharing.pages import SharedGateway
+from app.gateways.sharing.visibility import Known
+from app.models.accounts.actor import Actor
+from app.models.sharing.hub import Document
+from app.models.sharing.pages import (
+    ChainView,
+    FeedDocument,
+    FeedFormat,
+    SharedItem,
+    SharedPart,
+    Tally,
+)
+from app.services.sharing.following import FollowingService, Person
+from app.services.sharing.sharing import CURSOR_MAX
+from app.services.validation import a_text, an_id
+
+#: The ends of the addresses of feeds, and what they hold.
+FILES = {FeedFormat.ATOM: "atom.xml", FeedFormat.JSON: "feed.json"}
+TYPES = {
+    FeedFormat.ATOM: "application/atom+xml; charset=utf-8",
+    FeedFormat.JSON: "application/feed+json; charset=utf-8",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PersonPage:
+    """A person's page; ``bio`` is HTML, ``count`` how many shares of his the viewer may see."""
+
+    person: Person
+    bio: str
+    count: Tally
+    part: SharedPart
+
+
+class SharedService:
+    """Looks at what people share; ``actor`` is None for a stranger, and nobody needs a permission."""
+
+    def __init__(self, shared: SharedGateway, chains: ChainGateway, following: FollowingService) -> None:
+        self._shared, self._chains, self._following = shared, chains, following
+
+    def page(self, actor: Actor | None, handle: str, before: int | None = None) -> PersonPage:
+        """Return a page of somebody's stream.
+
+        Args:
+            handle: in whatever case. before: the share after which it goes on.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or his page is not for this viewer.
+        """
+        known = Known()
+        person = self._following.at_name(actor, handle, known)
+        after = None if before is None else an_id(before, "before")
+        viewer = actor.user_id if actor else None
+        return PersonPage(
+            person,
+            self._shared.bio(person.profile),
+            self._shared.count(viewer, person.profile, known),
+            self._shared.page(viewer, person.profile, after, known),
+        )
+
+    def share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
+        """Return one share of somebody, with its text.
+
+        Raises:
+            NotFoundError: he has no such share, or it is not for this viewer.
+        """
+        return self._share(actor, handle, share_id, Known())
+
+    def _share(
+        self, actor: Actor | None, handle: str, share_id: int, known: Known
+    ) -> tuple[Person, SharedItem]:
+        person = self._following.at_name(actor, handle, known)
+        viewer = actor.user_id if actor else None
+        return person, self._shared.one(viewer, person.profile, an_id(share_id, "share"), known)
+
+    def chain(
+        self, actor: Actor | None, handle: str, share_id: int, cursor: str | None = None
+    ) -> tuple[Person, ChainView]:
+        """Return a page of the tree of all shares of what somebody shared.
+
+        Raises:
+            NotFoundError: as for :meth:`share`.
+            InvalidError: the cursor does not fit.
+        """
+        known = Known()
+        person, item = self._share(actor, handle, share_id, known)
+        after = None if cursor is None else a_text(cursor, "cursor", most=CURSOR_MAX)
+        page = self._chains.page(actor.user_id if actor else None, item.share.of, after, known)
+        notes = self._shared.notes([n.by for n in page.nodes if n.by])
+        return person, ChainView(item=item, page=page, notes=notes)
+
+    def document(
+        self, handle: str, form: FeedFormat, known: Collection[str] = (), since: dt.datetime | None = None
+    ) -> FeedDocument:
+        """Return the feed of what everybody may see of a stream.
+
+        Args:
+            known: tags of documents that the one who asks has. since: how old his is, if he knows no tag.
+                The answer has no body if he has what there is.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or his stream is not for everybody.
+        """
+        return self._shared.document(self._following.at_name(None, handle).profile, form, known, since)
+
+    @property
+    def hub(self) -> str | None:
+        """The address of this server's hub, None: it has none."""
+        return self._shared.hub
+
+    def served(self, topic: str) -> Document | None:
+        """Return what anybody is served at the address of a feed of ours, None where there is none."""
+        start, _, end = topic.rpartition("/")
+        form = next((f for f, file in FILES.items() if file == end), None)
+        if form is None:
+            return None
+        try:
+            # By its own name alone: a topic is one address.
+            person = self._following.person(None, unquote(start.rpartition("@")[2]))
+            found = self._shared.document(person.profile, form, (), None)
+        except NotFoundError:
+            return None
+        return Document(found.body or b"", TYPES[form])

@@ -1,0 +1,149 @@
+"""Lists of people: whom somebody follows, who follows him, whom he mutes and blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from app.errors import NotFoundError
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.sharing.follows import FollowGateway
+from app.gateways.sharing.profiles import ProfileGateway
+from app.gateways.sharing.visibility import SightGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.sharing.sharing import STRANGER, Audience, Profile, Tie, TieKind
+from app.services.access import require
+from app.services.sharing.following import ROWS, FollowingService, Person
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contact:
+    """Somebody in a list of people; ``name`` is what he is called.
+
+    ``open``: he has a page that the one who looks may open.
+    """
+
+    handle: str
+    name: str
+    tie: Tie = STRANGER
+    open: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contacts:
+    """A page of people; ``next`` is what the next one begins after, None at the end.
+
+    ``owner``: whose people they are, None: those of the one who looks.
+    """
+
+    people: tuple[Contact, ...]
+    next: int | None
+    total: int
+    owner: Profile | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Circle:
+    """The people of the actor, as far as one page shows them."""
+
+    following: Contacts
+    followers: Contacts
+    requests: tuple[Contact, ...]
+    asked: tuple[Contact, ...]
+    muted: tuple[Contact, ...]
+    blocked: tuple[Contact, ...]
+
+
+class ContactService:
+    """Lists of people, each as far as the one who looks may see it."""
+
+    def __init__(
+        self,
+        people: FollowingService,
+        follows: FollowGateway,
+        profiles: ProfileGateway,
+        sight: SightGateway,
+        accounts: AccountGateway,
+    ) -> None:
+        self._people = people
+        self._follows, self._profiles, self._sight = follows, profiles, sight
+        self._accounts = accounts
+
+    def followers(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
+        """Return a page of who follows somebody.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or he shows nobody who follows him.
+        """
+        person = self._shown(actor, handle)
+        return self._followers(actor, person.profile, after, all=person.tie.own)
+
+    def following(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
+        """Return a page of whom somebody follows; ``after`` counts.
+
+        Raises:
+            NotFoundError: there is nobody of this name, or he does not show it.
+        """
+        person = self._shown(actor, handle)
+        found = self._following(actor, person.profile.user_id, after, all=person.tie.own)
+        return dataclasses.replace(found, owner=person.profile)
+
+    def circle(self, actor: Actor, following: int = 0, followers: int = 0) -> Circle:
+        """Return the actor's people; the two numbers say where a page of them begins."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        me, mine = actor.user_id, self._people.card(actor)
+        readers = self._followers(actor, mine, followers, all=True) if mine.feed_id else Contacts((), None, 0)
+        return Circle(
+            following=self._following(actor, me, following, all=True),
+            followers=readers,
+            requests=self._contacts(actor, self._follows.requests(me, ROWS), all=True),
+            asked=self._laid(actor, TieKind.REQUEST),
+            muted=self._laid(actor, TieKind.MUTE),
+            blocked=self._laid(actor, TieKind.BLOCK),
+        )
+
+    def laid(self, actor: Actor, kind: TieKind) -> tuple[Contact, ...]:
+        """Return whom the actor mutes, blocks or asked to follow: the first hundred."""
+        require(actor, Permission.SUBSCRIPTION_SEE)
+        return self._laid(actor, kind)
+
+    def _shown(self, actor: Actor | None, handle: str) -> Person:
+        person = self._people.at_name(actor, handle)
+        if not (person.tie.own or person.profile.open_lists):
+            raise NotFoundError(handle=handle[:64])
+        return person
+
+    def _followers(self, actor: Actor | None, whom: Profile, after: int, *, all: bool) -> Contacts:
+        found = self._follows.followers(whom, after, ROWS + 1)
+        people = self._contacts(actor, [user_id for _, user_id in found[:ROWS]], all=all)
+        total = self._follows.counts([whom]).get(whom.user_id, 0)
+        return Contacts(people, found[ROWS - 1][0] if len(found) > ROWS else None, total, whom)
+
+    def _following(self, actor: Actor | None, user_id: int, after: int, *, all: bool) -> Contacts:
+        owners = self._profiles.owners([s.feed_id for s in self._follows.followed(user_id)])
+        people = sorted(
+            self._contacts(actor, list(owners.values()), all=all), key=lambda c: c.name.casefold()
+        )
+        end = after + ROWS
+        return Contacts(tuple(people[after:end]), end if len(people) > end else None, len(people))
+
+    def _laid(self, actor: Actor, kind: TieKind) -> tuple[Contact, ...]:
+        return self._contacts(actor, self._follows.laid(actor.user_id, kind, ROWS), all=True)
+
+    def _contacts(self, actor: Actor | None, user_ids: Sequence[int], *, all: bool) -> tuple[Contact, ...]:
+        """Return people in this order, also those without a page where ``all`` are wanted."""
+        profiles = self._profiles.some(user_ids)
+        ties = self._sight.ties(actor.user_id if actor else None, profiles.values())
+        names = self._accounts.names([u for u in user_ids if u not in profiles]) if all else {}
+        found = []
+        for user_id in user_ids:
+            if profile := profiles.get(user_id):
+                tie = ties[user_id]
+                seen = profile.has_page(tie)
+                if all or (seen and profile.lets_see(Audience.PUBLIC, tie)):
+                    # What he calls himself is his to show; the account's name is known anyway.
+                    name = profile.name if seen else profile.handle
+                    found.append(Contact(profile.handle, name, tie, open=seen))
+            elif user_id in names:
+                found.append(Contact(names[user_id], names[user_id]))
+        return tuple(found)

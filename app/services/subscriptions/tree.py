@@ -1,0 +1,84 @@
+"""Builds the tree of folders and feeds; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.gateways.reading.streams import Sources
+from app.models.reading.stream import Tree, TreeFeed, TreeFolder
+from app.models.subscriptions.folder import Folder, parents
+from app.models.subscriptions.sort_key import rank
+from app.models.subscriptions.subscription import TOP
+
+
+def build_tree(
+    folders: Sequence[Folder], sources: Sources, counts: Mapping[int, int], following: int
+) -> Tree:
+    """Return folders and feeds in their order; folders whose parent is gone lie at the top.
+
+    Args:
+        counts: unread entries by feed. following: unread rows of what people share.
+    """
+    feeds = sorted(_feeds(sources, counts), key=lambda f: f.title.casefold())
+    above = parents(folders)
+    known = set(above)
+    orders = {feed_id: mine.orders for feed_id, mine in sources.subscriptions.items() if mine.orders}
+    inside: dict[int, list[TreeFeed]] = {f: [] for f in known}
+    loose: list[TreeFeed] = []
+    for feed in feeds:
+        homes = known.intersection(feed.folder_ids) if feed.folder_ids else ()
+        for folder_id in homes:
+            inside[folder_id].append(feed)
+        if not homes:
+            loose.append(feed)
+    for folder_id, line in ((TOP, loose), *inside.items()):
+        _sort(line, folder_id, orders)
+    children: dict[int | None, list[Folder]] = {}
+    for folder in folders:
+        children.setdefault(above[folder.id], []).append(folder)
+    tops = tuple(_folder(f, children, inside)[0] for f in children.get(None, ()))
+    # Who is muted has his count beside him, and is in no list of several feeds.
+    muted = {feed_id for feed_id, mine in sources.subscriptions.items() if mine.muted}
+    unread = sum(f.unread for f in feeds if f.feed_id not in muted)
+    has_people = any(f.person for f in feeds)
+    return Tree(tops, tuple(loose), unread, following if has_people else None)
+
+
+def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:
+    """Let feeds that have a place come first; ``line`` is in the order of names."""
+    keys = {f.feed_id: own[folder_id] for f in line if folder_id in (own := orders.get(f.feed_id, {}))}
+    if keys:
+        line.sort(key=lambda f: rank(keys.get(f.feed_id, ""), f.title, f.feed_id))
+
+
+def _folder(
+    folder: Folder, children: dict[int | None, list[Folder]], inside: dict[int, list[TreeFeed]]
+) -> tuple[TreeFolder, dict[int, int]]:
+    """Return a folder, and the unread counts of all feeds below it: one may lie in two of them."""
+    below = [_folder(child, children, inside) for child in children.get(folder.id, ())]
+    counts = {f.feed_id: f.unread for f in inside[folder.id]}
+    for _, more in below:
+        counts.update(more)
+    feeds = tuple(inside[folder.id])
+    made = TreeFolder(
+        folder.id, folder.name, folder.parent, sum(counts.values()), feeds, tuple(f for f, _ in below)
+    )
+    return made, counts
+
+
+def _feeds(sources: Sources, counts: Mapping[int, int]) -> list[TreeFeed]:
+    card_of = sources.cards.get
+    return [
+        TreeFeed(
+            feed_id,
+            mine.title or card.title or card.url,
+            card.site_url,
+            card.icon,
+            counts[feed_id],
+            card.error,
+            mine.folder_ids,
+            mine.person,
+        )
+        for feed_id, mine in sources.subscriptions.items()
+        if (card := card_of(feed_id)) is not None
+    ]
