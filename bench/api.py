@@ -23,7 +23,7 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.config import Settings
-from app.feeds.sanitize import SANITIZER_VERSION
+from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.mappers.feeds import entry_bodies
 from app.models.accounts.token import Token, TokenKind
 from bench.harness import Bench, benchmark

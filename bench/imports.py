@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 
 from app.bootstrap.services import Services
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.imports.imports import ImportState

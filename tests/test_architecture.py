@@ -38,7 +38,7 @@ def test_nobody_imports_what_his_layer_may_not() -> None:
         ("app.feeds.parse.core", "from app.mappers import feeds"),
         ("app.feeds.schedule", "import pymongo"),
         ("app.feeds.identity", "def f():\n    import socket"),
-        ("app.feeds.sanitize", "import pycurl"),
+        ("app.feeds.html.sanitize", "import pycurl"),
         ("app.mappers.feeds.feeds", "from app.gateways.feeds.feeds import FeedGateway"),
         ("app.mappers.feeds.feeds", "from ...gateways import feeds"),
         ("app.gateways.feeds.feeds", "from pymongo import MongoClient"),
@@ -67,8 +67,11 @@ def test_a_forbidden_import_is_caught(module: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("app.feeds.parse.core", "from app.feeds.text import plain\nfrom app import errors\nimport json"),
-        ("app.feeds.fetch.engine", "import pycurl, socket"),
+        (
+            "app.feeds.parse.core",
+            "from app.feeds.html.text import plain\nfrom app import errors\nimport json",
+        ),
+        ("app.feeds.fetch.curl_loop", "import pycurl, socket"),
         ("app.mappers.feeds.feeds", "import pymongo.errors\nfrom . import ids"),
         ("app.gateways.feeds.feeds", "from app.feeds import identity\nfrom app.mappers import feeds"),
         ("app.web.context", "from app.bootstrap.services import Services\nfrom flask import g"),

@@ -23,8 +23,8 @@ from app.adapters.redis.rate_limit import RedisLimiter
 from app.adapters.redis.stats import RedisFigures
 from app.bootstrap.stores import Gateways, Mappers
 from app.config import Settings
-from app.feeds import hub, websub
 from app.feeds.fetch import Fetcher
+from app.feeds.websub import hub, subscriber
 from app.gateways.sharing.hub import HubGateway
 from app.mappers.mongo import indexes
 from app.mappers.mongo.store import Store
@@ -433,7 +433,7 @@ class Services:
     @once
     def websub(self) -> WebsubService:
         """Hubs: their callback, whom to ask, pulls for pushes."""
-        return WebsubService(self.gateways.websubs, self.pull, self.jobs, on=websub.is_on(self.settings))
+        return WebsubService(self.gateways.websubs, self.pull, self.jobs, on=subscriber.is_on(self.settings))
 
     @once
     def budget(self) -> RedisBudget:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import datetime as dt
 
 from app.config import Settings
-from app.feeds import hub, websub
 from app.feeds.parse import Limits
+from app.feeds.websub import hub, subscriber
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.accounts.admin_accounts import PeopleGateway
 from app.gateways.accounts.tokens import TokenGateway
@@ -160,7 +160,7 @@ class Gateways:
         writer = EntryWriter(store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep)
         merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions)
         self.websubs = WebsubGateway(m.websubs, settings)
-        hubs = self.websubs if websub.is_on(settings) else None
+        hubs = self.websubs if subscriber.is_on(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, keep=keep, hubs=hubs)
         self.sight = SightGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(

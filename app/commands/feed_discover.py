@@ -8,8 +8,8 @@ from app.cli import print_json
 from app.commands.files import errors_as_json, read_bytes, web_address
 from app.errors import ParseError
 from app.feeds.discover import candidates
+from app.feeds.html.text import plain
 from app.feeds.parse import parse
-from app.feeds.text import plain
 from app.models.feeds.discovery import Candidate, Source
 from app.models.feeds.parsed import Format
 

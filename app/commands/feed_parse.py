@@ -12,9 +12,9 @@ from app.cli import print_json
 from app.commands.files import errors_as_json, read_bytes, tell, web_address
 from app.config import Settings
 from app.errors import EventrError, ParseError
+from app.feeds.html.sanitize import sanitize
 from app.feeds.parse import Limits
 from app.feeds.parse import parse as parse_feed
-from app.feeds.sanitize import sanitize
 from app.models.feeds.parsed import Enclosure, ParsedEntry, ParsedFeed
 
 

@@ -6,8 +6,8 @@ import click
 
 from app.cli import print_json
 from app.commands.files import errors_as_json, read_bytes, web_address
-from app.feeds import charset
-from app.feeds.sanitize import sanitize as sanitize_html
+from app.feeds.html.sanitize import sanitize as sanitize_html
+from app.feeds.parse import charset
 
 
 @click.command()

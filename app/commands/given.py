@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app import config, logs
 from app.config import Settings
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
 from app.web import keyfile
 from queue_manager import groups
 

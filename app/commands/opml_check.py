@@ -10,8 +10,8 @@ import click
 from app.cli import print_json
 from app.commands.files import errors_as_json, read_bytes
 from app.config import Settings
-from app.feeds import opml
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.opml import opml
 from app.models.imports.opml import SubscriptionList
 
 

@@ -1,6 +1,7 @@
 """Web addresses: what people type, what feeds link to, and when two addresses are one feed.
 
-Everything here is text work; whether an address may be fetched is decided by ``app.feeds.net``.
+Everything here is text work; whether an address may be fetched is decided by
+``app.feeds.fetch.address_policy``.
 """
 
 from __future__ import annotations

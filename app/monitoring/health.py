@@ -17,7 +17,7 @@ from redis.retry import Retry
 from app import embedded
 from app.config import Settings
 from app.embedded import programs
-from app.feeds import websub
+from app.feeds.websub import subscriber
 from app.mappers.mongo import indexes
 from app.models.jobs import redis_keys
 from app.models.operations.check_result import Finding, Word
@@ -61,7 +61,7 @@ def check_websub(settings: Settings) -> Finding:
     origin = settings.own_origin
     if settings.websub == "off":
         return Finding("websub", Word.OK, "Feeds are polled only (EVENTR_WEBSUB=off).")
-    if websub.is_reachable(settings.base_url):
+    if subscriber.is_reachable(settings.base_url):
         text = f"Feeds are subscribed at their hubs, which call {origin}/websub/…."
         return Finding("websub", Word.OK, text)
     if settings.websub == "on":

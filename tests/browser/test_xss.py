@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Route
 
-from app.feeds.sanitize import sanitize
+from app.feeds.html.sanitize import sanitize
 from tests.support import corpus
 
 ORIGIN = "http://reader.test"

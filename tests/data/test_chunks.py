@@ -13,8 +13,8 @@ import random
 import pytest
 
 from app.config import Settings
-from app.feeds import news as reading
 from app.feeds.parse import Limits, parse
+from app.feeds.parse import incremental as reading
 from app.gateways.feeds.digest import Digest, Digester
 from app.models.feeds.feed import UNSET, Feed, FeedFields
 from app.models.feeds.fetched import Fetched, FetchRequest

@@ -30,7 +30,7 @@ from app.errors import (
     TooLargeError,
     feed_message,
 )
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.gateways.imports.imports import TRIES
 from app.gateways.privacy.erasure import STRAGGLERS
 from app.models.accounts.actor import Actor

@@ -10,7 +10,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.feeds.sanitize import sanitize
+from app.feeds.html.sanitize import sanitize
 from app.gateways.feeds import entry_bodies
 from app.gateways.feeds.digest import Digester
 from app.gateways.reading import entries

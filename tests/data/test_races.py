@@ -13,7 +13,7 @@ from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import NotFoundError, StoreError
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.mappers.mongo import ids, store
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.models.imports.imports import ImportState
 from app.models.imports.opml import Outline
 from app.models.jobs import redis_keys

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.feeds.dates import parse_date
-from app.feeds.text import plain
+from app.feeds.html.text import plain
+from app.feeds.parse.dates import parse_date
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
 from tests.support.corpus import Row
 

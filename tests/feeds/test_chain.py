@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.feeds import identity
-from app.feeds.news import Known, news
 from app.feeds.parse import Limits, parse
+from app.feeds.parse.incremental import Known, news
 from app.models.feeds.chain import JSON_NAME, NAMESPACE, Chain, Hop, share_id, to_json, to_xml
 
 AT = dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC)

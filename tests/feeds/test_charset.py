@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from app.feeds.charset import declared, decode, lookup, to_utf8
+from app.feeds.parse.charset import declared, decode, lookup, to_utf8
 from tests.support.corpus import rows
 
 TEXT = "Grüße – „ok“ Žluťoučký"

@@ -18,13 +18,12 @@ import feedparser
 import pytest
 
 from app.errors import ParseError
-from app.feeds import charset
-from app.feeds.parse import parse
+from app.feeds.html.text import plain
+from app.feeds.parse import charset, parse
 from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.repair import without_prolog
-from app.feeds.text import plain
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed, ParserPath
 from tests.feeds.expectations import URL
 from tests.support.corpus import Row, genuine_feeds, root, rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.dates import clamp, from_epoch, parse_date
+from app.feeds.parse.dates import clamp, from_epoch, parse_date
 
 NOW = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 

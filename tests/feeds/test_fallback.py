@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from app.feeds.parse import Limits, parse
-from app.feeds.parse.apart import set_apart
+from app.feeds.parse.feedparser_input import set_apart
 from app.feeds.parse.repair import repair
 from app.models.feeds.parsed import Enclosure, ParsedEntry, ParsedFeed, ParserPath
 from tests.feeds.test_parse import SPACES, URL, feed_of

@@ -13,7 +13,7 @@ import pytest
 import xxhash
 
 from app import clock
-from app.feeds.fetch import Fetcher, engine, transfer
+from app.feeds.fetch import Fetcher, curl_loop, transfer
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 from tests.support import corpus
 from tests.support.rawserver import RawServer, Reply, Request, serve_files
@@ -274,7 +274,7 @@ def test_connections_are_used_again_and_few_per_host(server: RawServer) -> None:
 
 def test_nothing_waits_for_the_watchdog(server: RawServer, monkeypatch: pytest.MonkeyPatch) -> None:
     # With the watchdog asleep, whatever is missed on the way hangs until the test is killed.
-    monkeypatch.setattr(engine, "_sweep_interval", lambda _settings: 3600.0)
+    monkeypatch.setattr(curl_loop, "_sweep_interval", lambda _settings: 3600.0)
     server.set("/r", Reply(status=302, headers=(("Location", "/f"),)))
     server.set("/f", Reply(body=FEED))
     with local_fetcher(server) as fetcher:
@@ -306,7 +306,7 @@ def test_what_came_in_time_counts_when_it_is_read_late(
         go.set()
         assert answered.wait(30)
         late = time.monotonic() + 3600
-        monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: late))
+        monkeypatch.setattr(curl_loop, "time", SimpleNamespace(monotonic=lambda: late))
         eventually(lambda: fetcher._engine.turn(0) or got)
     assert [(g.status, word(g)) for g in got] == [(200, None)]
 

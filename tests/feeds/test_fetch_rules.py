@@ -11,10 +11,10 @@ import pytest
 
 from app.config import Settings
 from app.errors import feed_fix, feed_message
-from app.feeds.fetch import engine, resolver, slot
+from app.feeds.fetch import curl_loop, resolver, slot
+from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.resolver import Answer
 from app.feeds.fetch.transfer import Received, Transfer
-from app.feeds.net import Policy
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import PUBLIC, World, local_fetcher
@@ -113,7 +113,7 @@ def test_S07_a_host_that_moved_is_asked_at_its_new_address(
 ) -> None:
     """libcurl remembers names for ever between its tidyings: a new pin must come before what it knows."""
     monkeypatch.setattr(resolver, "TTL", -1.0)
-    monkeypatch.setattr(engine, "TIDY", tidy)
+    monkeypatch.setattr(curl_loop, "TIDY", tidy)
     moved = [f"93.184.216.{n}" for n in range(1, 7)]
     world.names["pub.example"] = [[ip] for ip in moved]
     world.served.update(moved)
@@ -134,7 +134,7 @@ def attack(world: World) -> tuple[str | None, int]:
     return word(got), world.server.connections
 
 
-def no_answers_check(self: engine.Engine, transfer: Transfer, answer: Answer) -> None:
+def no_answers_check(self: curl_loop.Engine, transfer: Transfer, answer: Answer) -> None:
     # What is left of Engine._use_addresses when the check of the answers is taken out.
     transfer.pinned = answer.addresses
     self._connect(transfer)
@@ -143,7 +143,7 @@ def no_answers_check(self: engine.Engine, transfer: Transfer, answer: Answer) ->
 def test_S08_without_the_check_of_answers_the_guard_refuses(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine.Engine, "_use_addresses", no_answers_check)
+    monkeypatch.setattr(curl_loop.Engine, "_use_addresses", no_answers_check)
     assert attack(world) == ("refused", 0)
     assert world.connects == []
 
@@ -156,7 +156,7 @@ def test_S08_without_the_guard_the_check_of_answers_refuses(
 
 
 def test_S08_without_both_the_attack_arrives(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.Engine, "_use_addresses", no_answers_check)
+    monkeypatch.setattr(curl_loop.Engine, "_use_addresses", no_answers_check)
     monkeypatch.setattr(slot, "permitted", lambda *_: True)
     assert attack(world) == (None, 1)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.feeds.freshness import LONGEST, max_age
+from app.feeds.fetch.freshness import LONGEST, max_age
 
 DATE = "Fri, 20 Nov 2026 10:00:00 GMT"
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from app.config import Settings
 from app.errors import FetchError, InvalidError, SettingsError
-from app.feeds import net
-from app.feeds.net import Policy
+from app.feeds.fetch import address_policy
+from app.feeds.fetch.address_policy import Policy
 from app.models.feeds import ip_addresses
 
 PUBLIC = "93.184.215.14"
@@ -311,7 +311,7 @@ REFUSED = (
 @pytest.mark.parametrize("name", REFUSED.split())
 def test_S12_headers_that_mean_something_to_servers_are_refused(name: str) -> None:
     with pytest.raises(InvalidError):
-        net.check_headers([(name, "x")])
+        address_policy.check_headers([(name, "x")])
 
 
 @pytest.mark.parametrize(
@@ -321,11 +321,11 @@ def test_S12_headers_that_mean_something_to_servers_are_refused(name: str) -> No
 )  # fmt: skip
 def test_S12_headers_cannot_break_out(name: str, value: str) -> None:
     with pytest.raises(InvalidError):
-        net.check_headers([(name, value)])
+        address_policy.check_headers([(name, value)])
 
 
 def test_S12_ordinary_headers_pass() -> None:
     given_ = (("Authorization", "Basic eDp5"), ("Cookie", "a=b"), ("X-Api-Key", "k"), ("User-Agent", "me"))
-    assert net.check_headers(given_) == given_
+    assert address_policy.check_headers(given_) == given_
     with pytest.raises(InvalidError):
-        net.check_headers([(f"X-{n}", "y") for n in range(17)])
+        address_policy.check_headers([(f"X-{n}", "y") for n in range(17)])

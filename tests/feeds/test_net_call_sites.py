@@ -25,7 +25,7 @@ CALLS = {
 
 #: Module → what it may, and why.
 ALLOWED = {
-    "app/feeds/fetch/engine.py": {"pycurl"},  # the fetcher
+    "app/feeds/fetch/curl_loop.py": {"pycurl"},  # the fetcher
     "app/feeds/fetch/slot.py": {"pycurl", "SocketType"},  # its sockets, behind the guard
     "app/feeds/fetch/resolver.py": {"getaddrinfo"},  # its resolver
     "app/commands/ports.py": {"getaddrinfo", "socket"},  # binds, to see whether a port is free

@@ -8,7 +8,7 @@ import pytest
 
 from app.config import Settings
 from app.errors import FetchError
-from app.feeds.net import Endpoint, Policy
+from app.feeds.fetch.address_policy import Endpoint, Policy
 
 
 @pytest.mark.parametrize("url", ["httpſ://pub.example/", "HTTPſ://127.0.0.1/", "Httpſ://[::1]/"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from app.config import Settings
 from app.errors import EventrError, InvalidError, TooLargeError
-from app.feeds import opml
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.opml import opml
 from app.models.imports.opml import Outline
 from tests.support import corpus
 

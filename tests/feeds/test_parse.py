@@ -12,8 +12,8 @@ import pytest
 
 from app.config import Settings
 from app.errors import ParseError
+from app.feeds.html.sanitize import sanitize
 from app.feeds.parse import Limits, parse
-from app.feeds.sanitize import sanitize
 from app.models.feeds.parsed import Enclosure, Format, ParsedEntry, ParsedFeed, ParserPath
 from tests.support import corpus
 

@@ -357,13 +357,13 @@ def _expressions() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
 EXPRESSIONS = dict(_expressions())
 #: Only ever tried at the start of a text, or on an address of at most 2,048 characters.
 ANCHORED = {
-    "app.feeds.allowed._ADDRESS",
-    "app.feeds.allowed._LOOPBACK",
-    "app.feeds.embeds._INNER_IMAGE",  # from one <object> to the next
+    "app.feeds.html.allow_list._ADDRESS",
+    "app.feeds.html.allow_list._LOOPBACK",
+    "app.feeds.html.embeds._INNER_IMAGE",  # from one <object> to the next
     "app.feeds.fetch.refresh._TARGET",
-    "app.feeds.lazy._PLACEHOLDER",
-    "app.feeds.net._HOST",
-    "app.feeds.net._SCHEME",
+    "app.feeds.html.lazy_images._PLACEHOLDER",
+    "app.feeds.fetch.address_policy._HOST",
+    "app.feeds.fetch.address_policy._SCHEME",
     "app.feeds.sites._ACCOUNT",
     "app.feeds.urls._BARE",
     "app.feeds.urls._SCHEME",
@@ -384,7 +384,7 @@ def test_X08_no_expression_backtracks(name: str) -> None:
             pattern.match(text), pattern.fullmatch(text)  # type: ignore[call-overload, arg-type]
         elif isinstance(pattern.pattern, bytes):
             pattern.sub(b"", text.encode())  # type: ignore[call-overload, arg-type]
-        elif not name.startswith("app.feeds.dates"):  # these see 80 characters at most
+        elif not name.startswith("app.feeds.parse.dates"):  # these see 80 characters at most
             pattern.sub("", text)  # type: ignore[call-overload, arg-type]
 
 

@@ -16,7 +16,7 @@ import app
 import controller
 import queue_manager
 import workers
-from app.feeds.patterns import possessive
+from app.feeds.html.patterns import possessive
 
 PACKAGES = (app, controller, queue_manager, workers)
 #: Of these one turn reads one character or nothing, so that none can be half done.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.feeds import prescan
-from app.feeds.sanitize import sanitize
+from app.feeds.html import prescan
+from app.feeds.html.sanitize import sanitize
 
 MIB = 1 << 20
 

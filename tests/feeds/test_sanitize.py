@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.feeds import embeds, parse, prescan, sanitize
-from app.feeds.allowed import ATTRIBUTES, DROPPED, NEVER, TAGS
-from app.feeds.sanitize import sanitize as clean
+from app.feeds import parse
+from app.feeds.html import embeds, prescan, sanitize
+from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, NEVER, TAGS
+from app.feeds.html.sanitize import sanitize as clean
 from tests.support import corpus
 
 BASE = "https://site.example/blog/post.html"

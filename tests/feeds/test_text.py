@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.feeds.text import excerpt, language, plain
+from app.feeds.html.text import excerpt, language, plain
 
 CASES = [
     ("a < b", "a < b"),

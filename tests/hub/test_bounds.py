@@ -12,7 +12,7 @@ import pytest
 from app import clock
 from app.config import Settings
 from app.errors import TooLargeError
-from app.feeds import hub as rules
+from app.feeds.websub import hub as rules
 from app.models.accounts.actor import Actor
 from app.models.sharing.hub import HubForm
 from app.models.sharing.sharing import Audience

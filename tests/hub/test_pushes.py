@@ -15,8 +15,8 @@ from werkzeug.wrappers import Response
 
 from app import clock
 from app.bootstrap import services as bootstrap
-from app.feeds import hub as rules
 from app.feeds.fetch import Fetcher
+from app.feeds.websub import hub as rules
 from app.models.accounts.actor import Actor
 from app.models.jobs.jobs import State
 from app.models.sharing.sharing import Audience

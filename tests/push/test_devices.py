@@ -23,8 +23,8 @@ from app.errors import (
     SettingsError,
     TooLargeError,
 )
-from app.feeds import push as rules
 from app.feeds.fetch import Fetcher
+from app.feeds.webpush import push as rules
 from app.models.accounts.actor import Actor
 from app.models.discussion.comments import NoteKind
 from app.models.notifications.push import Off

@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request, Response
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.feeds import push as rules
+from app.feeds.webpush import push as rules
 from app.models.accounts.actor import Actor
 from app.models.discussion.comments import Face, Note, NoteKind
 from app.models.jobs.jobs import Job, Queue, Task

@@ -16,7 +16,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError, RateLimitedError
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.gateways.privacy import exports as gateway
 from app.gateways.privacy import personal_data, zip_writer
 from app.gateways.privacy.erasure import STRAGGLERS

@@ -7,7 +7,7 @@ from collections import Counter
 
 from app import clock
 from app.bootstrap.services import Services
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.models.accounts.actor import Actor
 from app.models.imports.imports import Import, ItemChange, ItemState
 from app.models.imports.opml import Outline

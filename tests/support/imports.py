@@ -120,11 +120,11 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "urllib.request": (),
     "requests": (),
     # What people type becomes HTML in one place.
-    "bleach": ("app.feeds.typed",),
+    "bleach": ("app.feeds.html.linkify",),
     # Keys and signatures are made in one place.
-    "cryptography": ("app.feeds.pushcrypto",),
-    "http_ece": ("app.feeds.pushcrypto",),
-    "py_vapid": ("app.feeds.pushcrypto",),
+    "cryptography": ("app.feeds.webpush.crypto",),
+    "http_ece": ("app.feeds.webpush.crypto",),
+    "py_vapid": ("app.feeds.webpush.crypto",),
     # Its addresses are secrets, and it takes much memory.
     "apprise": ("app.adapters.apprise",),
     "httpx": (),

@@ -13,7 +13,7 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
 from app.bootstrap.services import Services
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.models.accounts.actor import Role
 from app.models.imports.imports import Import, ImportState
 from tests.data.test_imports import Pulling, feeds, listed, run

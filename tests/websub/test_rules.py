@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from app.config import Settings
-from app.feeds import websub
+from app.feeds.websub import subscriber
 from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPull
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -74,7 +74,7 @@ def row(**fields: Any) -> HubSubscription:
 def test_hub_and_topic_as_they_are_announced(
     link: str, hub: str | None, self_url: str | None, found: tuple[str | None, str | None]
 ) -> None:
-    assert websub.announced({"link": link} if link else {}, URL, hub=hub, self_url=self_url) == found
+    assert subscriber.announced({"link": link} if link else {}, URL, hub=hub, self_url=self_url) == found
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_hub_and_topic_as_they_are_announced(
 def test_X08_a_hostile_link_header_takes_no_time(piece: str) -> None:
     header = piece * (100_000 // len(piece))
     start = time.process_time()
-    websub.announced({"link": header}, URL, hub=None, self_url=None)
+    subscriber.announced({"link": header}, URL, hub=None, self_url=None)
     assert time.process_time() - start < 1
 
 
@@ -104,13 +104,13 @@ def test_X08_a_hostile_link_header_takes_no_time(piece: str) -> None:
     ],
 )
 def test_hubs_are_asked_where_they_can_answer(base_url: str, reachable: bool) -> None:
-    assert websub.is_on(Settings(base_url=base_url)) is reachable
-    assert websub.is_on(Settings(base_url=base_url, websub="on"))
-    assert not websub.is_on(Settings(base_url=base_url, websub="off"))
+    assert subscriber.is_on(Settings(base_url=base_url)) is reachable
+    assert subscriber.is_on(Settings(base_url=base_url, websub="on"))
+    assert not subscriber.is_on(Settings(base_url=base_url, websub="off"))
 
 
 def test_an_address_that_is_none_is_not_reached() -> None:
-    assert not websub.is_reachable("https://[bad")
+    assert not subscriber.is_reachable("https://[bad")
 
 
 # -- asking and confirming
@@ -118,7 +118,7 @@ def test_an_address_that_is_none_is_not_reached() -> None:
 
 def test_what_a_hub_is_sent() -> None:
     callback = "https://reader.example/websub/abc"
-    sent = parse_qs(websub.form(row(), Mode.SUBSCRIBE, callback).decode())
+    sent = parse_qs(subscriber.form(row(), Mode.SUBSCRIBE, callback).decode())
     assert sent == {
         "hub.mode": ["subscribe"],
         "hub.topic": [TOPIC],
@@ -126,7 +126,7 @@ def test_what_a_hub_is_sent() -> None:
         "hub.lease_seconds": ["864000"],
         "hub.secret": ["s3cret"],
     }
-    sent = parse_qs(websub.form(row(), Mode.UNSUBSCRIBE, callback).decode())
+    sent = parse_qs(subscriber.form(row(), Mode.UNSUBSCRIBE, callback).decode())
     assert sent == {"hub.mode": ["unsubscribe"], "hub.topic": [TOPIC], "hub.callback": [callback]}
 
 
@@ -134,13 +134,13 @@ GOOD = Intent("subscribe", TOPIC, "c" * 40, 864000)
 
 
 def test_what_was_asked_for_is_confirmed() -> None:
-    confirmed = websub.confirm(row(), GOOD, NOW)
-    assert confirmed == websub.Confirmed(Mode.SUBSCRIBE, 10 * DAY)
+    confirmed = subscriber.confirm(row(), GOOD, NOW)
+    assert confirmed == subscriber.Confirmed(Mode.SUBSCRIBE, 10 * DAY)
     leaving = row(state=HubState.LEAVING, asked=Mode.UNSUBSCRIBE)
-    assert websub.confirm(leaving, Intent("unsubscribe", TOPIC, "c"), NOW) is not None
-    long = websub.confirm(row(), dataclasses.replace(GOOD, lease=10**11), NOW)
+    assert subscriber.confirm(leaving, Intent("unsubscribe", TOPIC, "c"), NOW) is not None
+    long = subscriber.confirm(row(), dataclasses.replace(GOOD, lease=10**11), NOW)
     assert long is not None
-    assert long.lease == websub.LEASE_MOST
+    assert long.lease == subscriber.LEASE_MOST
 
 
 @pytest.mark.parametrize(
@@ -162,30 +162,30 @@ def test_what_was_asked_for_is_confirmed() -> None:
     ],
 )
 def test_what_was_not_asked_for_is_refused(subscription: HubSubscription, intent: Intent) -> None:
-    assert websub.confirm(subscription, intent, NOW) is None
+    assert subscriber.confirm(subscription, intent, NOW) is None
 
 
 def test_what_was_asked_for_long_ago_is_refused() -> None:
-    assert websub.confirm(row(), GOOD, NOW + websub.CONFIRM_WITHIN) is None
+    assert subscriber.confirm(row(), GOOD, NOW + subscriber.CONFIRM_WITHIN) is None
 
 
 @pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
 def test_each_method_of_the_recommendation_is_checked(method: str) -> None:
     body = b"\x00<feed/>\xff"
     made = hmac.new(b"s3cret", body, method).hexdigest()
-    assert websub.is_signed(f"{method}={made}", "s3cret", body)
-    assert websub.is_signed(f"{method}={made.upper()}", "s3cret", body)
-    assert not websub.is_signed(f"{method}={made}", "other", body)
-    assert not websub.is_signed(f"{method}={made}", "s3cret", body + b"\n")
-    assert not websub.is_signed(f"{method}={made[:-1]}", "s3cret", body)
-    assert not websub.is_signed(f"sha224={made}", "s3cret", body)
+    assert subscriber.is_signed(f"{method}={made}", "s3cret", body)
+    assert subscriber.is_signed(f"{method}={made.upper()}", "s3cret", body)
+    assert not subscriber.is_signed(f"{method}={made}", "other", body)
+    assert not subscriber.is_signed(f"{method}={made}", "s3cret", body + b"\n")
+    assert not subscriber.is_signed(f"{method}={made[:-1]}", "s3cret", body)
+    assert not subscriber.is_signed(f"sha224={made}", "s3cret", body)
 
 
 @pytest.mark.parametrize(
     "header", ["", "sha1", "sha1=", "=", "md5=" + hashlib.md5(b"").hexdigest(), "sha1=é", "sha1=" + "0" * 40]
 )
 def test_what_is_no_signature_fits_nothing(header: str) -> None:
-    assert not websub.is_signed(header, "s3cret", b"")
+    assert not subscriber.is_signed(header, "s3cret", b"")
 
 
 # -- time
@@ -193,35 +193,35 @@ def test_what_is_no_signature_fits_nothing(header: str) -> None:
 
 def test_a_lease_is_renewed_after_two_thirds_of_it() -> None:
     rng = random.Random(1)
-    pauses = [websub.renew_in(10 * DAY, rng) / (10 * DAY) for _ in range(1000)]
+    pauses = [subscriber.renew_in(10 * DAY, rng) / (10 * DAY) for _ in range(1000)]
     assert 0.59 < min(pauses) < 0.61
     assert 0.72 < max(pauses) < 0.74
-    assert websub.renew_in(dt.timedelta(seconds=1), rng) == websub.RENEW_LEAST
+    assert subscriber.renew_in(dt.timedelta(seconds=1), rng) == subscriber.RENEW_LEAST
 
 
 def test_failures_wait_longer_each_time_up_to_a_week() -> None:
     rng = random.Random(1)
-    pauses = [websub.retry_in(n, rng) for n in range(1, 40)]
+    pauses = [subscriber.retry_in(n, rng) for n in range(1, 40)]
     assert 4 * MINUTE < pauses[0] < 6 * MINUTE
     assert 9 * MINUTE < pauses[1] < 11 * MINUTE
-    assert max(pauses) <= 1.1 * websub.RETRY_MOST
-    assert pauses[-1] > 0.9 * websub.RETRY_MOST
+    assert max(pauses) <= 1.1 * subscriber.RETRY_MOST
+    assert pauses[-1] > 0.9 * subscriber.RETRY_MOST
 
 
 def test_a_subscription_that_is_left_is_ended_while_it_runs_and_then_forgotten() -> None:
     left = row(state=HubState.LEAVING, lease_until=NOW + DAY)
-    assert websub.next_ask(left, NOW) is Mode.UNSUBSCRIBE
-    assert websub.next_ask(left, NOW + DAY) is None
-    assert websub.next_ask(dataclasses.replace(left, failures=websub.GOODBYES), NOW) is None
-    assert websub.next_ask(dataclasses.replace(left, lease_until=None), NOW) is None
-    assert websub.next_ask(row(), NOW) is Mode.SUBSCRIBE
+    assert subscriber.next_ask(left, NOW) is Mode.UNSUBSCRIBE
+    assert subscriber.next_ask(left, NOW + DAY) is None
+    assert subscriber.next_ask(dataclasses.replace(left, failures=subscriber.GOODBYES), NOW) is None
+    assert subscriber.next_ask(dataclasses.replace(left, lease_until=None), NOW) is None
+    assert subscriber.next_ask(row(), NOW) is Mode.SUBSCRIBE
 
 
 def test_pushes_are_trusted_after_three_in_a_row_and_within_the_lease() -> None:
-    proven = row(state=HubState.ACTIVE, lease_until=NOW + DAY, proofs=websub.PROOFS)
-    assert websub.PROOFS == 3
-    assert websub.is_proven(proven, NOW)
-    assert not websub.is_proven(proven, NOW + DAY)
+    proven = row(state=HubState.ACTIVE, lease_until=NOW + DAY, proofs=subscriber.PROOFS)
+    assert subscriber.PROOFS == 3
+    assert subscriber.is_proven(proven, NOW)
+    assert not subscriber.is_proven(proven, NOW + DAY)
     changes: list[dict[str, Any]] = [
         {"proofs": 2},
         {"missed_at": NOW},
@@ -229,12 +229,12 @@ def test_pushes_are_trusted_after_three_in_a_row_and_within_the_lease() -> None:
         {"lease_until": None},
     ]
     for change in changes:
-        assert not websub.is_proven(dataclasses.replace(proven, **change), NOW)
+        assert not subscriber.is_proven(dataclasses.replace(proven, **change), NOW)
 
 
 def test_a_feed_behind_a_cache_is_asked_a_few_times_more() -> None:
     def pauses(outcome: PushPull) -> list[float | None]:
-        found = [websub.look_again_in(n, outcome, dt.timedelta(seconds=30)) for n in (1, 2, 3, 20)]
+        found = [subscriber.look_again_in(n, outcome, dt.timedelta(seconds=30)) for n in (1, 2, 3, 20)]
         return [None if pause is None else pause.total_seconds() for pause in found]
 
     assert pauses(PushPull.NOTHING_NEW) == [60, 120, None, None]

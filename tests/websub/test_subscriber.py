@@ -11,7 +11,7 @@ import pytest
 from app import create_app
 from app.bootstrap.services import Services
 from app.errors import FetchError
-from app.feeds import websub
+from app.feeds.websub import subscriber
 from app.gateways.feeds.websubs import WebsubGateway
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import Fetched
@@ -273,7 +273,7 @@ def test_a_hub_that_does_not_let_go_is_left_to_itself(alice: Reader, services: S
         if ask is not None:
             asked += 1
             gateway.end(ask, Fetched(ask.request, 404, HUB, error=FetchError("http_404")), now())
-    assert asked == websub.GOODBYES
+    assert asked == subscriber.GOODBYES
 
 
 def test_a_reader_who_comes_back_is_subscribed_anew(alice: Reader, services: Services) -> None:

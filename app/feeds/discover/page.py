@@ -13,8 +13,9 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from lxml import etree
 
-from app.feeds import charset, sites, urls
-from app.feeds.text import plain
+from app.feeds import sites, urls
+from app.feeds.html.text import plain
+from app.feeds.parse import charset
 from app.models.feeds.discovery import Candidate, Source
 
 MAX_LINKS = 40

@@ -16,11 +16,11 @@ import certifi
 
 from app import logs
 from app.config import Settings
-from app.feeds.fetch.engine import Engine
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.fetch.curl_loop import Engine
 from app.feeds.fetch.resolver import Lookup, Resolver
 from app.feeds.fetch.slot import Connector, Proxy, Setup
 from app.feeds.fetch.transfer import Transfer
-from app.feeds.net import Policy
 from app.models.feeds.fetched import Fetched, FetchRequest
 
 log = logs.get(__name__)

@@ -16,9 +16,9 @@ import pycurl
 
 from app.config import Settings
 from app.errors import FetchError
+from app.feeds.fetch.address_policy import Policy
 from app.feeds.fetch.headers import read_lines
 from app.feeds.fetch.transfer import Received, Transfer
-from app.feeds.net import Policy
 
 #: Tests only: ``(ip, port)`` → a connected socket, or None to refuse.
 Connector: TypeAlias = Callable[[str, int], socket.socket | None]

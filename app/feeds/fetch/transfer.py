@@ -15,10 +15,10 @@ import xxhash
 from app.config import Settings
 from app.errors import FetchError, InvalidError
 from app.feeds.fetch import headers
+from app.feeds.fetch.address_policy import Endpoint, Policy, check_headers
 from app.feeds.fetch.body import decode
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import meta_refresh
-from app.feeds.net import Endpoint, Policy, check_headers
 from app.feeds.urls import without_tracking
 from app.models.feeds.fetched import Fetched, FetchRequest, Target, Validators
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lxml.etree import _Element
 
-from app.feeds.dates import parse_date
+from app.feeds.parse.dates import parse_date
 from app.feeds.parse.draft import Context, EntryDraft
 from app.feeds.parse.names import canonical
 from app.models.feeds import chain

@@ -11,6 +11,7 @@ import xxhash
 from lxml.etree import _Element
 
 from app.errors import ParseError
+from app.feeds.html.text import language
 from app.feeds.parse import entry as entries
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.markup import construct, text_of
@@ -28,7 +29,6 @@ from app.feeds.parse.names import (
     known,
     split,
 )
-from app.feeds.text import language
 from app.models.feeds.parsed import Format
 
 Handler: TypeAlias = Callable[[FeedDraft, _Element], None]

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 
 from app.errors import ParseError
-from app.feeds import charset
+from app.feeds.parse import charset
 from app.feeds.parse.channel import read_root
 from app.feeds.parse.draft import Context, FeedDraft
 from app.feeds.parse.fallback import read_fallback

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import TypeVar
 from urllib.parse import urljoin
 
-from app.feeds.dates import parse_date
+from app.feeds.html.text import plain
+from app.feeds.parse.dates import parse_date
 from app.feeds.parse.limits import Limits
 from app.feeds.parse.markup import text_kept
-from app.feeds.text import plain
 from app.models.feeds.chain import Chain
 from app.models.feeds.parsed import (
     Enclosure,

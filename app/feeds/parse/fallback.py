@@ -1,7 +1,8 @@
 """feedparser as the last resort, for documents that no strict parser can read.
 
 It is slow and some of its expressions are quadratic, so that its input is small and scanned first
-(:mod:`app.feeds.parse.guard`); what it would mix up is set apart (:mod:`app.feeds.parse.apart`). It neither
+(:mod:`app.feeds.parse.guard`); what it would mix up is set apart (:mod:`app.feeds.parse.feedparser_input`).
+It neither
 sanitises nor resolves addresses here: both are done for all paths in one place, and a resolved guid would
 differ from the raw one of the other paths.
 """
@@ -16,13 +17,13 @@ from xml.sax.saxutils import unescape
 import feedparser
 
 from app.errors import ParseError
-from app.feeds.parse import apart
+from app.feeds.html.text import language
+from app.feeds.parse import feedparser_input
 from app.feeds.parse.draft import EntryDraft, FeedDraft
 from app.feeds.parse.guard import guard
 from app.feeds.parse.markup import escape, lines_kept
 from app.feeds.parse.media import add_content, breadth, describe, is_face
 from app.feeds.parse.repair import repair, without_prolog
-from app.feeds.text import language
 from app.models.feeds.parsed import Format
 
 Raw: TypeAlias = Callable[[str], str]
@@ -56,7 +57,7 @@ def read_fallback(draft: FeedDraft, body: bytes) -> None:
     """
     # bare "&" would reach guids as "&name;", a stale declaration would name the wrong charset
     body = repair(body) or without_prolog(body)
-    found = _parse(apart.set_apart(guard(body, draft.ctx.limits)))
+    found = _parse(feedparser_input.set_apart(guard(body, draft.ctx.limits)))
     version = _FORMATS.get(found.get("version") or "")
     if version is None and not found.entries:
         raise ParseError("not_a_feed", "no parser finds a feed in it")
@@ -86,10 +87,10 @@ def _feed(draft: FeedDraft, feed: Any, raw: Raw) -> None:
     draft.language = language(_text(feed, "language") or "")
     kept = [(kind, text) for kind, text, _ in _kept(feed, raw)]
     for kind, text in kept:
-        if kind in apart.SUMMARIES:
+        if kind in feedparser_input.SUMMARIES:
             draft.offer_description(5, text)
     is_atom = _is_atom(draft)
-    names = _people(feed, is_atom) + [text for kind, text in kept if kind in apart.AUTHORS]
+    names = _people(feed, is_atom) + [text for kind, text in kept if kind in feedparser_input.AUTHORS]
     for name in names if is_atom else names[:1]:
         draft.author = draft.ctx.beside(draft.author, draft.ctx.person(name))
     for link in _parts(feed, "links"):
@@ -131,10 +132,10 @@ def _unescaped(text: str) -> str:
 
 def _kept(holder: Any, raw: Raw) -> Iterator[tuple[str, str, Any]]:
     """Yield what was set apart: what it is, its text and its attributes."""
-    for part in _parts(holder, apart.KEPT):
+    for part in _parts(holder, feedparser_input.KEPT):
         text = part.get("content")
         if isinstance(text, str):
-            yield part.get(apart.KIND) or "", raw(text), part
+            yield part.get(feedparser_input.KIND) or "", raw(text), part
 
 
 def _people(holder: Any, is_atom: bool) -> list[str]:
@@ -156,7 +157,7 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
     captions: dict[str, str] = {}
     for kind, text, told in _kept(item, raw):
         _set_apart(entry, kind, text, told)
-        if kind == apart.CAPTION and (url := told.get(apart.PICTURE)):
+        if kind == feedparser_input.CAPTION and (url := told.get(feedparser_input.PICTURE)):
             captions.setdefault(url, text)
     entry.offer_guid(3, raw(_text(item, "id") or ""))
     entry.offer_link(9, _text(item, "link"))
@@ -186,19 +187,19 @@ def _entry(feed: FeedDraft, item: Any, raw: Raw) -> EntryDraft:
 
 
 def _set_apart(entry: EntryDraft, kind: str, text: str, told: Any) -> None:
-    less = 3 if apart.INSIDE in told else 0
-    if kind in apart.GUIDS:
-        entry.offer_guid(apart.GUIDS[kind] - less, text)
+    less = 3 if feedparser_input.INSIDE in told else 0
+    if kind in feedparser_input.GUIDS:
+        entry.offer_guid(feedparser_input.GUIDS[kind] - less, text)
         if "ispermalink" in told:
             entry.permalink = told["ispermalink"].strip().lower() == "true"
-    elif kind in apart.AUTHORS:
-        entry.offer_author(apart.AUTHORS[kind] - less, text)
-    elif kind in apart.SUMMARIES:
+    elif kind in feedparser_input.AUTHORS:
+        entry.offer_author(feedparser_input.AUTHORS[kind] - less, text)
+    elif kind in feedparser_input.SUMMARIES:
         text = lines_kept(text) if kind == "itunes:summary" else text
-        entry.offer_summary(apart.SUMMARIES[kind] - less, text)
-    elif kind == apart.DATE:
+        entry.offer_summary(feedparser_input.SUMMARIES[kind] - less, text)
+    elif kind == feedparser_input.DATE:
         entry.offer_published(7 - less, text)
-    elif kind == apart.CAPTION:
+    elif kind == feedparser_input.CAPTION:
         describe(entry, text, told.get("type"))
 
 
@@ -224,7 +225,13 @@ def _files(entry: EntryDraft, item: Any, captions: dict[str, str]) -> None:
     """Take the files and pictures of Media RSS; ``captions`` tell by address what pictures show."""
     for told in _parts(item, "media_content"):
         caption = captions.get(told.get("url") or "", "")
-        add_content(entry, told, told.get("filesize"), apart.GROUPED in told, functools.partial(str, caption))
+        add_content(
+            entry,
+            told,
+            told.get("filesize"),
+            feedparser_input.GROUPED in told,
+            functools.partial(str, caption),
+        )
     for told in _parts(item, "media_thumbnail"):
         url, width = told.get("url") or "", told.get("width")
         if not is_face(url, width, told.get("height")):

@@ -11,10 +11,10 @@ import json
 from typing import Any, NoReturn
 
 from app.errors import ParseError
+from app.feeds.html.text import language
 from app.feeds.parse import chain
 from app.feeds.parse.draft import Context, EntryDraft, FeedDraft
 from app.feeds.parse.markup import escape
-from app.feeds.text import language
 from app.models.feeds.chain import JSON_NAME
 from app.models.feeds.parsed import Format
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from lxml import etree
 
-from app.feeds.text import ELEMENTS
+from app.feeds.html.text import ELEMENTS
 
 _XHTML_DIV = "{http://www.w3.org/1999/xhtml}div"
 _VOID_ENDS = (

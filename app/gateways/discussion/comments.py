@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
-from app.feeds import typed
+from app.feeds.html import linkify
 from app.gateways.sharing.visibility import Known, SightGateway
 from app.mappers.discussion.comments import CommentMapper, LikeMapper, place_of
 from app.mappers.mongo import ids
@@ -96,7 +96,7 @@ class TalkGateway:
         by = self._sight.sharers(viewer, [share], known).get(share.id)
         if by is None:
             raise NotFoundError(share_id=share.id)
-        return Topic(share, by, html=typed.html(share.note))
+        return Topic(share, by, html=linkify.html(share.note))
 
     # -- likes
     def like(self, user_id: int, share: Share, on: bool, now: dt.datetime) -> bool:
@@ -335,7 +335,7 @@ class TalkGateway:
             depth,
             face,
             comment.at,
-            typed.with_people(typed.html(comment.text), MENTION, people),
+            linkify.with_people(linkify.html(comment.text), MENTION, people),
             comment.text if mine else "",
             to,
             comment.edited is not None,

@@ -16,11 +16,13 @@ from typing import Any, Final
 from app import logs
 from app.config import Settings
 from app.errors import FeedError
-from app.feeds import freshness, schedule, websub
-from app.feeds.dates import clamp
+from app.feeds import schedule
+from app.feeds.fetch import freshness
 from app.feeds.identity import ROW, Diff
-from app.feeds.news import Known, News, compare, news
 from app.feeds.parse import Limits
+from app.feeds.parse.dates import clamp
+from app.feeds.parse.incremental import Known, News, compare, news
+from app.feeds.websub import subscriber
 from app.gateways.feeds import entry_bodies
 from app.models.feeds.feed import Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
 from app.models.feeds.fetched import Fetched, Validators
@@ -92,7 +94,7 @@ class Digester:
         self._limits = Limits.of(settings)
         self._bounds = schedule.Limits.of(settings)
         self._max_html = settings.entry_max_html
-        self._hubs = websub.is_on(settings)
+        self._hubs = subscriber.is_on(settings)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
         self._parse = parse
         self._sanitize = sanitize or entry_bodies.sanitizer(settings)
@@ -171,7 +173,9 @@ class Digester:
         changed = tuple(self._change(entry, diff.hash_of(entry), now) for entry in diff.changed)
         pushed = self._is_pushed(feed, now)
         hints = _hints(fetched, _unread_days(feed, now), parsed.ttl_minutes, parsed.skip_hours, pushed)
-        hub, topic = websub.announced(fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url)
+        hub, topic = subscriber.announced(
+            fetched.headers, fetched.url, hub=parsed.hub, self_url=parsed.self_url
+        )
         says = {
             **_described(feed, found, hub, topic, cut),
             **(_cut_off(feed, now) if cut else _recovered(feed)),

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from app.config import Settings
-from app.feeds import text
-from app.feeds.patterns import possessive
-from app.feeds.sanitize import SANITIZER_VERSION, sanitize
+from app.feeds.html import text
+from app.feeds.html.patterns import possessive
+from app.feeds.html.sanitize import SANITIZER_VERSION, sanitize
 
 Sanitize = Callable[[str, str], str]
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from app import logs
 from app.config import Settings
 from app.errors import NotFoundError
-from app.feeds import websub
+from app.feeds.websub import subscriber
 from app.mappers.feeds.websubs import WebsubMapper
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.websub import (
@@ -68,7 +68,7 @@ class WebsubGateway:
             log.info("hub_found", feed_id=heard.feed_id, host=_host(heard.hub))
 
     def _change(self, old: HubSubscription, heard: Heard, now: dt.datetime) -> None:
-        if heard.hub is not None and now < old.created + websub.CHANGE_REST:
+        if heard.hub is not None and now < old.created + subscriber.CHANGE_REST:
             return
         self.leave(old.feed_id, now)
         self._want(heard, now)
@@ -85,7 +85,7 @@ class WebsubGateway:
             self._trust(after, now)
 
     def _trust(self, subscription: HubSubscription, now: dt.datetime) -> None:
-        if subscription.lease_until is not None and websub.is_proven(subscription, now):
+        if subscription.lease_until is not None and subscriber.is_proven(subscription, now):
             self._websubs.trust(subscription.feed_id, subscription.lease_until)
 
     def leave(self, feed_id: int, now: dt.datetime) -> None:
@@ -120,14 +120,14 @@ class WebsubGateway:
         if subscription.state is not HubState.LEAVING:
             self.leave_if_unread(subscription.feed_id, now)
             subscription = self._websubs.get(sub_id) or subscription
-        mode = websub.next_ask(subscription, now)
+        mode = subscriber.next_ask(subscription, now)
         feed = self._websubs.address(subscription.feed_id)
         if mode is None or feed is None:
             self._websubs.forget(sub_id)
             return None
-        failures = subscription.failures + websub.unanswered(subscription)
-        self._websubs.ask(sub_id, mode, now, now + websub.RETRY_FIRST, failures)
-        form = websub.form(subscription, mode, self._callbacks + subscription.token)
+        failures = subscription.failures + subscriber.unanswered(subscription)
+        self._websubs.ask(sub_id, mode, now, now + subscriber.RETRY_FIRST, failures)
+        form = subscriber.form(subscription, mode, self._callbacks + subscription.token)
         # The feed named the hub: a private address stays refused unless it is the feed's own host.
         request = FetchRequest(subscription.hub, key=sub_id, referred_by=feed, form=form)
         return Ask(sub_id, mode, now, failures, subscription.lease_until, request)
@@ -140,9 +140,9 @@ class WebsubGateway:
     def end(self, ask: Ask, fetched: Fetched, now: dt.datetime) -> None:
         """Note what became of a request; what the hub has confirmed meanwhile stays as it is."""
         failures = ask.failures + (fetched.error is not None)
-        pause = websub.retry_in(failures, self._rng) if failures else websub.CONFIRM_SOON
+        pause = subscriber.retry_in(failures, self._rng) if failures else subscriber.CONFIRM_SOON
         if fetched.error is None:
-            pause = max(pause, websub.CONFIRM_SOON)
+            pause = max(pause, subscriber.CONFIRM_SOON)
         pause = max(pause, dt.timedelta(seconds=fetched.retry_after or 0))
         tend_at = now + pause
         if ask.lease_until is not None and now < ask.lease_until < tend_at:
@@ -164,10 +164,10 @@ class WebsubGateway:
         subscription = self._websubs.by_token(token)
         if subscription is None:
             raise NotFoundError
-        if websub.is_denial(subscription, intent):
+        if subscriber.is_denial(subscription, intent):
             self._deny(subscription, intent.reason, now)
             return ""
-        confirmed = websub.confirm(subscription, intent, now)
+        confirmed = subscriber.confirm(subscription, intent, now)
         if confirmed is None:
             log.warning("hub_intent_refused", id=subscription.id, feed_id=subscription.feed_id)
             raise NotFoundError
@@ -179,15 +179,15 @@ class WebsubGateway:
         return intent.challenge
 
     def _activate(self, subscription: HubSubscription, lease: dt.timedelta, now: dt.datetime) -> None:
-        renew_at = now + websub.renew_in(lease, self._rng)
+        renew_at = now + subscriber.renew_in(lease, self._rng)
         after = self._websubs.verified(subscription.id, now, now + lease, renew_at)
         if after is None:
             raise NotFoundError
         self._trust(after, now)
 
     def _deny(self, subscription: HubSubscription, reason: str, now: dt.datetime) -> None:
-        said = "".join(c for c in reason[: websub.MAX_REASON] if c.isprintable())
-        self._websubs.denied(subscription.id, now + websub.RETRY_MOST, said)
+        said = "".join(c for c in reason[: subscriber.MAX_REASON] if c.isprintable())
+        self._websubs.denied(subscription.id, now + subscriber.RETRY_MOST, said)
         self._websubs.distrust(subscription.feed_id, now + self._poll_soon)
         log.info("hub_denied", id=subscription.id, feed_id=subscription.feed_id, reason=said)
 
@@ -202,11 +202,11 @@ class WebsubGateway:
         subscription = self._websubs.by_token(token)
         if subscription is None or subscription.state is HubState.LEAVING:
             raise NotFoundError
-        if not websub.is_signed(signature, subscription.secret, read()):
+        if not subscriber.is_signed(signature, subscription.secret, read()):
             self._websubs.forged(subscription.id)
             log.warning("push_forged", id=subscription.id, feed_id=subscription.feed_id)
             return Pushed(None)
-        after = self._websubs.pushed(subscription.id, now, self._interval, websub.LATE)
+        after = self._websubs.pushed(subscription.id, now, self._interval, subscriber.LATE)
         if after is None:
             raise NotFoundError
         self._trust(after, now)
@@ -227,7 +227,7 @@ class WebsubGateway:
         began = begun.pulled_at or now
         after_push = max(now, began + self._interval)
         looks = begun.looks + 1
-        pause = websub.look_again_in(looks, outcome, self._interval)
+        pause = subscriber.look_again_in(looks, outcome, self._interval)
         again = None if pause is None else now + pause
         self._websubs.end_pull(begun.id, began, after_push, again, looks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from app.feeds import opml
+from app.feeds.opml import opml
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.mappers.feeds.feeds import FeedMapper

@@ -10,9 +10,9 @@ from typing import Any
 
 from app.config import Settings
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, TooLargeError
-from app.feeds import opml
-from app.feeds.net import Policy
-from app.feeds.opmlfile import check_is_list
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.opml import opml
+from app.feeds.opml.file_type import check_is_list
 from app.feeds.urls import url_key
 from app.gateways.imports.plan import NAME_MAX, TITLE_MAX, counts_of, plan
 from app.gateways.imports.rules import again, as_it_stands, in_turn, tick

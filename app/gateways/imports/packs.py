@@ -11,9 +11,9 @@ from pathlib import Path
 
 from app.config import Settings
 from app.errors import ExistsError, InvalidError, NotFoundError
-from app.feeds import opml
-from app.feeds.opmlfile import check_is_list
-from app.feeds.text import plain
+from app.feeds.html.text import plain
+from app.feeds.opml import opml
+from app.feeds.opml.file_type import check_is_list
 from app.mappers.imports.packs import PackMapper
 from app.models.imports.imports import Pack
 from app.models.imports.opml import SubscriptionList

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from app.errors import InvalidError
-from app.feeds import opml
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.opml import opml
 from app.feeds.urls import url_key
 from app.models.imports.imports import Import, ImportFolder, ImportItem, ItemState
 from app.models.imports.opml import Outline, SubscriptionList

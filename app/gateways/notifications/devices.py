@@ -8,8 +8,8 @@ import random
 from app import logs
 from app.config import Settings
 from app.errors import TooLargeError
-from app.feeds import push
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.webpush import push
 from app.gateways.accounts.accounts import AccountGateway
 from app.mappers.notifications.devices import DeviceMapper
 from app.models.discussion.comments import NoteKind
@@ -45,17 +45,17 @@ class DeviceGateway:
     # -- our key
     def public_key(self) -> str | None:
         """Return the key that browsers are to know us by; None: nobody has asked for one yet."""
-        from app.feeds import pushcrypto
+        from app.feeds.webpush import crypto
 
         key = self._known_key()
-        return push.shown_key(pushcrypto.public_key(key)) if key else None
+        return push.shown_key(crypto.public_key(key)) if key else None
 
     def make_key(self, now: dt.datetime) -> None:
         """Make the one key of this system, where there is none."""
-        from app.feeds import pushcrypto
+        from app.feeds.webpush import crypto
 
         if self._known_key() is None:
-            self._key = self._devices.keep_key(pushcrypto.new_key(), now)
+            self._key = self._devices.keep_key(crypto.new_key(), now)
 
     def _known_key(self) -> bytes | None:
         # It never changes, so one look is enough.
@@ -151,13 +151,13 @@ class DeviceGateway:
 
     def request(self, device: Device, message: Message, ttl: int, now: dt.datetime) -> FetchRequest:
         """Return a message as its push service takes it: encrypted, signed."""
-        from app.feeds import pushcrypto
+        from app.feeds.webpush import crypto
 
         self.make_key(now)
         sender = Sender(self._known_key() or b"", push.contact(self._settings))
         text = push.packed(message, self._settings.push_payload)
-        body = pushcrypto.encrypted(text, device.p256dh, device.auth)
-        signed = pushcrypto.authorization(sender, push.origin(device.endpoint), now)
+        body = crypto.encrypted(text, device.p256dh, device.auth)
+        signed = crypto.authorization(sender, push.origin(device.endpoint), now)
         within = self._settings.push_timeout
         return push.request(device, body, signed, tag=message.tag, ttl=ttl, within=within)
 

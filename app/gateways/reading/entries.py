@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.errors import ExistsError, NotFoundError
-from app.feeds.sanitize import SANITIZER_VERSION
+from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
 from app.gateways.sharing.visibility import Known, SightGateway
 from app.mappers.feeds.entries import EntryMapper

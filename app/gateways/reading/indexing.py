@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Sequence
 
-from app.feeds import text
+from app.feeds.html import text
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.entry_keys import millis
 from app.mappers.reading.index_queue import IndexMarkMapper

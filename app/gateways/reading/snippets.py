@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.feeds import text
+from app.feeds.html import text
 from app.models.reading.search import Term, Where
 from app.models.reading.tokenizer import fold
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, unquote
 from app import logs
 from app.config import Settings
 from app.errors import FetchError, InvalidError, NotFoundError, TooLargeError
-from app.feeds import hub
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.websub import hub
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.mappers.sharing.hubs import HubMapper

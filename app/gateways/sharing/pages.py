@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from app.errors import NotFoundError
-from app.feeds import publish, typed
+from app.feeds.html import linkify
+from app.feeds.websub import publish
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.visibility import Known, SightGateway, sharer
 from app.mappers.feeds.entries import EntryMapper
@@ -161,11 +162,11 @@ class SharedGateway:
 
     def notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
         """Return what each of these said as HTML, cut where it is long, by share."""
-        return {s.share_id: typed.html(clipped(s.note, CHAINED)) for s in sharers if s.note}
+        return {s.share_id: linkify.html(clipped(s.note, CHAINED)) for s in sharers if s.note}
 
     def bio(self, profile: Profile) -> str:
         """Return what somebody says of himself as HTML."""
-        return typed.html(profile.bio)
+        return linkify.html(profile.bio)
 
     def document(
         self, profile: Profile, form: FeedFormat, known: Collection[str], since: dt.datetime | None
@@ -227,7 +228,7 @@ class SharedGateway:
 def _said(note: str, text: Text) -> str:
     if text is Text.NONE:
         return ""
-    return typed.html(note if text is Text.WHOLE else clipped(note, SHOWN))
+    return linkify.html(note if text is Text.WHOLE else clipped(note, SHOWN))
 
 
 def _hop(share: Share | None, by: Sharer | None) -> Hop:

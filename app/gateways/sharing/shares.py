@@ -14,8 +14,8 @@ import secrets
 from functools import partial
 
 from app.errors import ConflictError, InvalidError, NotFoundError
-from app.feeds import text, typed
-from app.feeds.sanitize import SANITIZER_VERSION
+from app.feeds.html import linkify, text
+from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds.entry_bodies import EXCERPT
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.visibility import SightGateway
@@ -258,7 +258,7 @@ class SharingGateway:
         if before.audience is not edited.audience:
             self._count(before, -1, session)
             self._count(edited, 1, session)
-        html = typed.html(new.note)
+        html = linkify.html(new.note)
         excerpt = text.excerpt(html, EXCERPT) if was.is_post else None
         self._entries.note(was.feed_id, was.id, html, excerpt, now, session)
         self._feeds.stir(was.feed_id, now, session)
@@ -407,7 +407,7 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
         at=now,
         arrived=now,
         title="",
-        content=typed.html(note),
+        content=linkify.html(note),
         cleaned_by=SANITIZER_VERSION,
     )
     if root.of is not None:
@@ -417,7 +417,7 @@ def _entry_of(root: Entry, note: str, now: dt.datetime) -> NewEntry:
 
 def _entry_of_post(title: str, share: Share, profile: Profile, now: dt.datetime) -> NewEntry:
     """Return the entry of a post; however late it comes (back), it was published when it was written."""
-    html = typed.html(share.note)
+    html = linkify.html(share.note)
     return NewEntry(
         guid_hash=b"",
         at=now,

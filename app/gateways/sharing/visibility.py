@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from app.errors import ForbiddenError, NotFoundError
-from app.feeds import typed
+from app.feeds.html import linkify
 from app.mappers.sharing.profiles import ProfileMapper, TieMapper
 from app.mappers.sharing.shares import ShareMapper, Sight
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -223,5 +223,5 @@ def sharer(share: Share, profile: Profile, *, html: bool = False) -> Sharer:
         share.at,
         share.edited is not None,
         share.audience,
-        typed.html(share.note) if html and share.note else "",
+        linkify.html(share.note) if html and share.note else "",
     )

@@ -52,8 +52,8 @@ class Feed:
     Attributes:
         url_key: hash that is equal for addresses of the same feed, unique.
         seen: hashes of the current items, 16 bytes each, in feed order, maybe with older ones behind them.
-        chunks: hashes of their bytes (:mod:`app.feeds.news`), empty when all have to be parsed each time.
-        ttl_minutes, skip_hours: what the feed asked of its pollers the last time it was parsed.
+        chunks: hashes of their bytes (:mod:`app.feeds.parse.incremental`), empty when all have to be parsed
+        each time. ttl_minutes, skip_hours: what the feed asked of its pollers the last time it was parsed.
         volatile_guids: the feed changes its guids; identity is then (link, title), and ``chunks`` holds
             the last guid of each (:mod:`app.feeds.identity`).
         first_seq, last_seq: the entries that are there; ``last_seq`` 0 before the first.

@@ -15,10 +15,10 @@ from lxml import etree
 
 from app.config import Settings
 from app.errors import FetchError, InvalidError, TooLargeError
-from app.feeds.charset import to_utf8
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.html.text import plain
+from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, without_prolog
-from app.feeds.text import plain
 from app.feeds.urls import normalise_address
 from app.models.imports.opml import Outline, SubscriptionList
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from app.config import Settings
 from app.errors import FetchError, InvalidError
-from app.feeds.net import Policy
+from app.feeds.fetch.address_policy import Policy
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.notifications.push import POINT, SECRET, Device, Message, Off, Verdict
 
@@ -76,10 +76,10 @@ def read_keys(p256dh: str, auth: str) -> tuple[bytes, bytes]:
     Raises:
         InvalidError: it is no point of P-256, or no secret of 16 bytes.
     """
-    from app.feeds import pushcrypto  # late: it takes memory, and most processes need none of it
+    from app.feeds.webpush import crypto  # late: it takes memory, and most processes need none of it
 
     point, secret = _bytes(p256dh, "p256dh", POINT), _bytes(auth, "auth", SECRET)
-    if not pushcrypto.is_point(point):
+    if not crypto.is_point(point):
         raise InvalidError("This is no key of a browser.", field="p256dh")
     return point, secret
 
@@ -128,7 +128,7 @@ def request(
     """Return the message to a push service (RFC 8030 §5).
 
     Args:
-        body: encrypted. authorization: see :func:`app.feeds.pushcrypto.authorization`.
+        body: encrypted. authorization: see :func:`app.feeds.webpush.crypto.authorization`.
         tag: of two messages with the same one the service keeps the newer. ttl: seconds it is kept.
         within: seconds it may take to answer in full.
     """

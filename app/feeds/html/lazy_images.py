@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from app.feeds import tags, text
-from app.feeds.allowed import LAZY, LAZY_SETS, judge
+from app.feeds.html import tag_patterns, text
+from app.feeds.html.allow_list import LAZY, LAZY_SETS, judge
 
 #: What :func:`from_amp` looks at.
 NAMES = frozenset(["amp-img", "amp-anim"])
-_AMP = tags.tag("/?amp-(?:img|anim)")
-_IMG = tags.tag("img")
+_AMP = tag_patterns.tag("/?amp-(?:img|anim)")
+_IMG = tag_patterns.tag("img")
 #: What may stand between a picture and its copy.
 _GAP = re.compile(r"\s*+(?:</picture\s*+>\s*+)?", re.IGNORECASE)
 _FOR_SCRIPTS = frozenset([*LAZY, *LAZY_SETS])
@@ -27,7 +27,7 @@ def from_amp(markup: str) -> str:
 
 
 def _from_amp(found: re.Match[str]) -> str:
-    if found[1].startswith("/") or tags.attributes(found[2]).keys() & {"placeholder", "fallback"}:
+    if found[1].startswith("/") or tag_patterns.attributes(found[2]).keys() & {"placeholder", "fallback"}:
         return ""
     return f"<img data-amp{found[2]}>"  # a script loads them: they have copies as other lazy ones have
 
@@ -35,21 +35,21 @@ def _from_amp(found: re.Match[str]) -> str:
 def without_copies(markup: str) -> str:
     """Return the HTML without each <noscript> that only holds pictures which are shown in place of lazy ones.
 
-    Whoever calls this has said what addresses are relative to (:func:`app.feeds.allowed.bind`).
+    Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
     """
-    outside = tags.replace("noscript", markup, lambda _: "")
+    outside = tag_patterns.replace("noscript", markup, lambda _: "")
     pictures = [inner for _, inner in _IMG.findall(outside) if "data-" in inner.lower()]
-    loaded = {address for inner in pictures for address in _addresses(tags.attributes(inner))}
+    loaded = {address for inner in pictures for address in _addresses(tag_patterns.attributes(inner))}
     behind_sets = _behind_sets(markup) if loaded else set()
 
     def replacement(found: re.Match[str]) -> str:
-        sources = [tags.attributes(inner).get("src", "") for _, inner in _IMG.findall(found[2])]
+        sources = [tag_patterns.attributes(inner).get("src", "") for _, inner in _IMG.findall(found[2])]
         copied = sources and all(judge("img", "src", source) in loaded for source in sources)
         # The picture as a whole is seldom one of the sizes in its set.
         copied = copied or (len(sources) == 1 and found.start() in behind_sets)
         return "" if copied and not text.flat(found[2]) else found[0]
 
-    return tags.replace("noscript", markup, replacement) if loaded else markup
+    return tag_patterns.replace("noscript", markup, replacement) if loaded else markup
 
 
 def _behind_sets(markup: str) -> set[int]:
@@ -58,7 +58,7 @@ def _behind_sets(markup: str) -> set[int]:
     for found in _IMG.finditer(markup):
         if "srcset" not in found[2].lower():
             continue
-        given = tags.attributes(found[2])
+        given = tag_patterns.attributes(found[2])
         only_sets = not given.keys() & set(LAZY) and given.keys() & set(LAZY_SETS)
         if only_sets and any(_addresses(given)) and (gap := _GAP.match(markup, found.end())):
             ends.add(gap.end())

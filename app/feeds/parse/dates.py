@@ -13,7 +13,7 @@ import time
 
 from feedparser import datetimes as _feedparser
 
-from app.feeds.months import FILLERS, MONTHS
+from app.feeds.parse.months import FILLERS, MONTHS
 
 #: No date is longer; also the cap for every regular expression behind it.
 _LONGEST = 80

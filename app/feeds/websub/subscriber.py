@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from app.config import Settings
-from app.feeds.net import LOCAL_SUFFIXES
+from app.feeds.fetch.address_policy import LOCAL_SUFFIXES
 from app.models.feeds.ip_addresses import is_public
 from app.models.feeds.websub import HubState, HubSubscription, Intent, Mode, PushPull
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import re
 
-from app.feeds.tags import INSIDE
+from app.feeds.html.tag_patterns import INSIDE
 
 #: Elements whose tags are stripped; anything else in angle brackets is text ("List<String>", "<y and z>").
 _INLINE = (

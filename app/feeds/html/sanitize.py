@@ -16,8 +16,8 @@ import re
 
 import nh3
 
-from app.feeds import embeds, lazy, media, prescan, standins, tags, text
-from app.feeds.allowed import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, judge
+from app.feeds.html import embeds, lazy_images, media, prescan, replacements, tag_patterns, text
+from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, TAGS, UNMET, bind, judge
 
 #: Raised whenever the same input may come out differently, so that stored entries are cleaned again (H03).
 SANITIZER_VERSION = 3
@@ -102,7 +102,9 @@ def _as_text(markup: str) -> str:
 # -- before nh3
 
 _DIVISIONS = frozenset(["center", "main", "nav", "fieldset", "form", "dir", "menu", "hgroup", "layer"])
-_NAMES = sorted({"noscript"} | lazy.NAMES | standins.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS)
+_NAMES = sorted(
+    {"noscript"} | lazy_images.NAMES | replacements.NAMES | embeds.NAMES | media.NAMES | _DIVISIONS
+)
 #: Most tags are of one or two letters: a look at three spares them the long list.
 _PREPARED = re.compile(rf"<((?=[acdefhilmnopstvx][a-z]{{2}})(?:{'|'.join(_NAMES)}))[\s/>]", re.IGNORECASE)
 _RENAMED = re.compile(rf"<(/?)(?:{'|'.join(sorted(_DIVISIONS))})(?=[\s/>])[^<>]*>", re.IGNORECASE)
@@ -113,15 +115,15 @@ def _prepare(markup: str) -> str:
     if not names:
         return markup
     # First: whatever looks like markup in these is none.
-    markup = standins.raw(markup)
-    if names & lazy.NAMES:
-        markup = lazy.from_amp(markup)
+    markup = replacements.raw(markup)
+    if names & lazy_images.NAMES:
+        markup = lazy_images.from_amp(markup)
     if "noscript" in names:
-        markup = _NOSCRIPT.sub("", lazy.without_copies(markup))
+        markup = _NOSCRIPT.sub("", lazy_images.without_copies(markup))
     if "math" in names:
-        markup = standins.math(markup)
+        markup = replacements.math(markup)
     if names & {"dialog", "input"}:
-        markup = standins.controls(markup)
+        markup = replacements.controls(markup)
     if names & embeds.NAMES:
         markup = embeds.as_links(markup)
     if names & media.NAMES:
@@ -157,17 +159,17 @@ def _finish(markup: str) -> str:
 
 
 def _source(match: re.Match[str]) -> str:
-    given = lazy.shown(tags.written(match[1]))
-    return "" if given.get("media") == UNMET else f"<source{tags.write(given)}>"
+    given = lazy_images.shown(tag_patterns.written(match[1]))
+    return "" if given.get("media") == UNMET else f"<source{tag_patterns.write(given)}>"
 
 
 def _image(match: re.Match[str]) -> str:
     inner = match[1] or ""
-    given = tags.written(inner)
+    given = tag_patterns.written(inner)
     if " data-" in inner:
-        given = lazy.shown(given)
-        inner = tags.write(given)
-    if lazy.is_pixel(given):
+        given = lazy_images.shown(given)
+        inner = tag_patterns.write(given)
+    if lazy_images.is_pixel(given):
         return ""
     if "src" not in given and "srcset" not in given:
         # Formulas and signs are pictures in ``data:`` often.

@@ -7,7 +7,7 @@ import html
 import re
 from collections.abc import Callable, Mapping
 
-from app.feeds.patterns import possessive
+from app.feeds.html.patterns import possessive
 
 #: What stands between an element's name and the end of its tag; the second as a group.
 INSIDE = possessive(r"""[^<>"']++|"[^"<]*"|'[^'<]*'""")

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from app.feeds import text
+from app.feeds.html import text
 from app.models.feeds.chain import (
     JSON_NAME,
     NAMESPACE,

@@ -17,9 +17,9 @@ import datetime as dt
 
 from app.errors import ParseError
 from app.feeds import identity
-from app.feeds.chunks import HASH, Pieces, split
 from app.feeds.identity import ROW, Diff
 from app.feeds.parse import Limits, Source, load, read
+from app.feeds.parse.chunks import HASH, Pieces, split
 from app.models.feeds.parsed import ParsedFeed, ParserPath
 
 

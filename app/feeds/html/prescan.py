@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from app.feeds.patterns import possessive
+from app.feeds.html.patterns import possessive
 
 MAX_DEPTH = 256
 MAX_ATTRIBUTES = 128

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from py_vapid import Vapid02
 
-from app.feeds.push import TOKEN_LIFE
+from app.feeds.webpush.push import TOKEN_LIFE
 from app.models.notifications.push import POINT, Sender
 
 

@@ -6,12 +6,12 @@ import html
 import re
 from urllib.parse import unquote, urlsplit
 
-from app.feeds import embeds, tags
-from app.feeds.allowed import judge
+from app.feeds.html import embeds, tag_patterns
+from app.feeds.html.allow_list import judge
 
 #: Without one of these :func:`as_links` changes nothing.
 NAMES = frozenset(["audio", "video"])
-_TAG = tags.tag("/?(?:audio|video)|source")
+_TAG = tag_patterns.tag("/?(?:audio|video)|source")
 _LABEL = 80
 #: Posters that are blank. No other picture comes for them, so what may be one by its name is not enough.
 _BLANK = re.compile(
@@ -24,13 +24,13 @@ _BACKGROUND = re.compile(r"""url\(\s*+(?:'([^']*)'|"([^"]*)"|([^\s'"()]++))""", 
 def as_links(markup: str) -> str:
     """Return the HTML with players replaced by links to their first file; what is inside of them stays.
 
-    Whoever calls this has said what addresses are relative to (:func:`app.feeds.allowed.bind`).
+    Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
     """
     inside = linked = False
 
     def replacement(found: re.Match[str]) -> str:
         nonlocal inside, linked
-        name, given = found[1].lower(), tags.attributes(found[2])
+        name, given = found[1].lower(), tag_patterns.attributes(found[2])
         if name == "source":
             if not inside:
                 return found[0]  # of a <picture>

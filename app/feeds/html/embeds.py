@@ -6,13 +6,14 @@ import html
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from app.feeds import tags, urls
-from app.feeds.allowed import judge
-from app.feeds.patterns import possessive
+from app.feeds import urls
+from app.feeds.html import tag_patterns
+from app.feeds.html.allow_list import judge
+from app.feeds.html.patterns import possessive
 
 #: What :func:`as_links` looks at.
 NAMES = frozenset(["iframe", "embed", "object", "param", "script"])
-_FRAME = tags.tag("|".join(sorted(NAMES)))
+_FRAME = tag_patterns.tag("|".join(sorted(NAMES)))
 _FRAME_END = re.compile(r"</iframe(?=[\s/>])", re.IGNORECASE)
 _LAZY = ("data-src", "data-lazy-src", "src")
 _GIST = re.compile(r"https?://gist\.github\.com(/[A-Za-z0-9_/-]+)\.js(?:\?.*)?", re.IGNORECASE)
@@ -52,7 +53,7 @@ HOSTS = frozenset(
 def as_links(markup: str) -> str:
     """Return the HTML with links in the place of frames, Flash and scripts of gists, each address once.
 
-    Whoever calls this has said what addresses are relative to (:func:`app.feeds.allowed.bind`).
+    Whoever calls this has said what addresses are relative to (:func:`app.feeds.html.allow_list.bind`).
 
     A frame's start tag stays behind its link without attributes, so that what the HTML parser takes for
     its content stays its content and goes with it. Where nothing ends the frame its content would be the
@@ -62,7 +63,7 @@ def as_links(markup: str) -> str:
     seen: set[str] = set()
 
     def replacement(found: re.Match[str]) -> str:
-        name, given = found[1].lower(), tags.attributes(found[2])
+        name, given = found[1].lower(), tag_patterns.attributes(found[2])
         if name == "script":
             gist = _GIST.fullmatch(judge("script", "src", given.get("src", "")) or "")
             return (_once(f"https://gist.github.com{gist[1]}", "", seen) if gist else "") + found[0]

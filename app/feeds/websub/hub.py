@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlencode, urlsplit
 
 from app.config import Settings
-from app.feeds.websub import is_reachable
+from app.feeds.websub.subscriber import is_reachable
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.sharing.hub import Document, HubAsk, Subscriber
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import html
 import re
 
-from app.feeds import tags, text
+from app.feeds.html import tag_patterns, text
 
 #: What the functions below look for.
 NAMES = frozenset(["math", "script", "svg", "textarea", "xmp", "dialog", "input"])
 #: Elements in which nothing is markup, or nothing is shown.
 _RAW = ("noembed", "noframes", "script", "style", "svg", "template", "textarea", "title", "xmp")
-_BEGIN = re.compile(rf"<(?=[!nstx])(?:!--|({'|'.join(_RAW)})(?=[\s/>]){tags.INNER}>)", re.IGNORECASE)
+_BEGIN = re.compile(rf"<(?=[!nstx])(?:!--|({'|'.join(_RAW)})(?=[\s/>]){tag_patterns.INNER}>)", re.IGNORECASE)
 _END = {name: re.compile(rf"</{name}(?=[\s/>])[^<>]*>", re.IGNORECASE) for name in _RAW}
 _COMMENT_END = re.compile("--!?>")
-_INPUT = tags.tag("input")
+_INPUT = tag_patterns.tag("input")
 _SPAN = re.compile(r"<(/?)span(?=[\s/>])([^<>]*+)>", re.IGNORECASE)
 #: What stands before the pieces of a formula that is there as MathML.
 _TWICE = re.compile(r"</math\s*+>\s*+(?:</span\s*+>\s*+)?\Z", re.IGNORECASE)
@@ -26,7 +26,7 @@ def raw(markup: str) -> str:
     """Return the HTML without comments, scripts, styles, drawings and whatever else no reader sees.
 
     What old pages show code in comes out as <pre>, the TeX that MathJax finds in scripts as code; scripts
-    of gists stay for :func:`app.feeds.embeds.as_links`. What nothing ends is left to the HTML parser.
+    of gists stay for :func:`app.feeds.html.embeds.as_links`. What nothing ends is left to the HTML parser.
     """
     kept: list[str] = []
     at = searched = 0
@@ -58,7 +58,7 @@ def _nests(name: str, inside: str) -> bool:
 
 def _left(name: str, begin: re.Match[str], inside: str) -> str:
     if name == "script":
-        return _tex(tags.attributes(begin[2]), inside) or (
+        return _tex(tag_patterns.attributes(begin[2]), inside) or (
             f"{begin[0]}</script>" if "gist.github.com" in begin[2] else ""
         )
     if name == "textarea":
@@ -92,15 +92,15 @@ def math(markup: str) -> str:
     """
     if "katex-html" in markup:
         markup = _without_pieces(markup)
-    return tags.replace("math", markup, _formula)
+    return tag_patterns.replace("math", markup, _formula)
 
 
 def _formula(found: re.Match[str]) -> str:
     tex = next((inner for given, inner in _ANNOTATION.findall(found[2]) if "application/x-tex" in given), "")
-    words = text.flat(tex) or tags.attributes(found[1]).get("alttext")
+    words = text.flat(tex) or tag_patterns.attributes(found[1]).get("alttext")
     if words:
         return _code(words)
-    seen = tags.replace("annotation-xml", found[2], lambda _: "")
+    seen = tag_patterns.replace("annotation-xml", found[2], lambda _: "")
     return _code(text.flat(_ANNOTATION.sub("", seen)))
 
 
@@ -120,16 +120,16 @@ def _without_pieces(markup: str) -> str:
 
 def controls(markup: str) -> str:
     """Return the HTML with open dialogs as what is in them, and the boxes of lists of tasks as signs."""
-    markup = tags.replace("dialog", markup, _dialog)
+    markup = tag_patterns.replace("dialog", markup, _dialog)
     return _INPUT.sub(_box, markup)
 
 
 def _dialog(found: re.Match[str]) -> str:
-    return f"<div>{found[2]}</div>" if "open" in tags.attributes(found[1]) else ""
+    return f"<div>{found[2]}</div>" if "open" in tag_patterns.attributes(found[1]) else ""
 
 
 def _box(found: re.Match[str]) -> str:
-    given = tags.attributes(found[2])
+    given = tag_patterns.attributes(found[2])
     if given.get("type", "").lower() != "checkbox":
         return found[0]
     return "☑" if "checked" in given else "☐"

@@ -1,0 +1,3 @@
+"""HTML from feeds: sanitising, links, media and plain text."""
+
+from __future__ import annotations

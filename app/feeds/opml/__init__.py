@@ -1,0 +1,3 @@
+"""OPML files: reading and writing."""
+
+from __future__ import annotations
