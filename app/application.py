@@ -7,20 +7,11 @@ from flask import Flask
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.web import (
-    assets,
-    compress,
-    context,
-    errors,
-    headers,
-    hosts,
-    i18n,
-    keyfile,
-    pages,
-    render,
-    sessions,
-)
+from app.web import context, errors, pages
 from app.web.api import fever, greader, programs
+from app.web.assets import assets, compress
+from app.web.security import headers, hosts, keyfile, sessions
+from app.web.view import i18n, render
 
 
 def build(settings: Settings, services: Services | None = None) -> Flask:

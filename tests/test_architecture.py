@@ -18,7 +18,7 @@ from tests.support.imports import REPO
 SAFE_TEMPLATE = "macros/"
 #: The one module that builds HTML from escaped parts itself: a thousand rows of a tree cost too much
 #: as a template.
-SAFE_MODULE = "app.web.treeview"
+SAFE_MODULE = "app.web.view.tree"
 
 
 def test_nobody_imports_what_his_layer_may_not() -> None:

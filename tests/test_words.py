@@ -14,7 +14,7 @@ from babel.messages.pofile import read_po
 from jinja2 import Environment, nodes
 
 from app import errors
-from app.web import i18n
+from app.web.view import i18n
 from tests.support.imports import REPO
 
 TEMPLATES = REPO / "app/web/templates"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app import config, logs
 from app.config import Settings
 from app.feeds.fetch.address_policy import Policy
-from app.web import keyfile
+from app.web.security import keyfile
 from queue_manager import groups
 
 _log = logs.get(__name__)

@@ -10,7 +10,7 @@ from pathlib import Path
 from app.config import Settings
 from app.embedded.layout import Layout
 from app.errors import SettingsError, StartupError
-from app.web import keyfile
+from app.web.security import keyfile
 
 
 def with_secret_key(settings: Settings) -> Settings:

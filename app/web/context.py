@@ -12,7 +12,7 @@ from app.config import Settings
 from app.errors import AuthRequiredError
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import Session, User
-from app.web.assets import Assets
+from app.web.assets.assets import Assets
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

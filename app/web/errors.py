@@ -11,10 +11,11 @@ from werkzeug.exceptions import HTTPException
 
 from app import logs
 from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError, StoreError
-from app.web import i18n, problems
+from app.web import problems
 from app.web.api import programs
-from app.web.redirects import safe_next
-from app.web.render import template
+from app.web.security.redirects import safe_next
+from app.web.view import i18n
+from app.web.view.render import template
 
 log = logs.get(__name__)
 

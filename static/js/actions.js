@@ -1,4 +1,4 @@
-// What keys and buttons do, by the words of app/web/keys.py; each module adds its own. Where two know a word,
+// What keys and buttons do, by the words of app/web/keyboard/keys.py; each module adds its own. Where two know a word,
 // the later one is asked first. An action that has nothing to do here answers false: the key goes through.
 import { offline } from "./net.js";
 import { toast } from "./toast.js";

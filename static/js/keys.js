@@ -1,4 +1,4 @@
-// Keys by the table of app/web/keys.py with the person's own, as the page brings it. Where one writes, Ctrl+Enter sends.
+// Keys by the table of app/web/keyboard/keys.py with the person's own, as the page brings it. Where one writes, Ctrl+Enter sends.
 const CHORD = 1500;
 const FIELDS = "input, textarea, select, [contenteditable]:not([contenteditable=false]), [role=textbox]";
 const HELD = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"]);

@@ -16,7 +16,7 @@ from werkzeug.serving import make_server
 from app import create_app
 from app.bootstrap.services import Services
 from app.services.accounts.sign_in import Client
-from app.web.sessions import cookie_name
+from app.web.security.sessions import cookie_name
 from tests.conftest import CHROMIUM_ARGS, launched
 from tests.support.reader import PASSWORD
 from tests.support.up import free_port

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from app.models.accounts.actor import Actor, Role
 from app.models.sharing.sharing import Audience
-from app.web import keynames, keys
+from app.web.keyboard import keys, names
 from tests.browser.conftest import Site
 from tests.support.reader import add_user, pull, rss
 
@@ -40,7 +40,7 @@ def ann(site: Site) -> Actor:
 
 def press(page: Page, key: str) -> None:
     """Press a key as the table writes it; of two strokes the second one is in time on any machine."""
-    strokes = keynames.strokes(key)
+    strokes = names.strokes(key)
     if len(strokes) > 1:
         stop_clock(page)
     for stroke in strokes:

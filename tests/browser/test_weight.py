@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, Request
 
-from app.web.assets import Assets
+from app.web.assets.assets import Assets
 from tests.browser.conftest import Site
 from tests.support.reader import add_user, follow, pull, rss
 

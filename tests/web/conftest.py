@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 from app import create_app
 from app.bootstrap.services import Services
 from app.services.accounts.sign_in import Client
-from app.web.sessions import cookie_name
+from app.web.security.sessions import cookie_name
 from tests.support.reader import PASSWORD, add_user
 
 ORIGIN = {"Sec-Fetch-Site": "same-origin"}

@@ -32,7 +32,7 @@ from app.models.accounts.actor import Actor, Role
 from app.services.accounts import passwords
 from app.services.accounts.passwords import Hasher
 from app.services.accounts.sign_in import Client, SignUp
-from app.web.keyfile import secret_key
+from app.web.security.keyfile import secret_key
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 

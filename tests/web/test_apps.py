@@ -22,7 +22,7 @@ from app.bootstrap.services import Services
 from app.errors import AuthRequiredError, TooLargeError
 from app.models.accounts.token import Scope, TokenKind
 from app.services.accounts.sign_in import Client
-from app.web.clients import APPS, BY_SLUG, FEVER_MOUNTS, READER_MOUNTS, Protocol
+from app.web.view.reader_apps import APPS, BY_SLUG, FEVER_MOUNTS, READER_MOUNTS, Protocol
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 

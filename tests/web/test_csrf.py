@@ -13,7 +13,7 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from app.bootstrap.services import Services
-from app.web import csrf
+from app.web.security import csrf
 from tests.support.reader import follow
 from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 

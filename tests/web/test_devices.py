@@ -12,7 +12,7 @@ from app import create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Role
-from app.web import headers
+from app.web.security import headers
 from tests.push.conftest import Browser
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor

@@ -16,7 +16,8 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.bootstrap.services import Services
-from app.web import headers, static_files
+from app.web.assets import static_files
+from app.web.security import headers
 from tests.support.reader import pull
 from tests.web.conftest import Visitor
 from tests.web.test_csrf import rules

@@ -12,8 +12,9 @@ from flask import Flask
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.web import embeds, headers, present
-from app.web.assets import Assets
+from app.web.assets.assets import Assets
+from app.web.security import headers
+from app.web.view import embeds, present
 from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 from tests.web.test_csrf import rules
 

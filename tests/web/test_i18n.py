@@ -9,7 +9,7 @@ from babel.support import Translations
 
 from app.runtime import translations
 from app.services.accounts.sign_in import WRONG
-from app.web import i18n, present
+from app.web.view import i18n, present
 from tests.support.reader import follow
 
 

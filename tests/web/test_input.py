@@ -14,7 +14,7 @@ from werkzeug.test import create_environ, run_wsgi_app
 
 from app import create_app
 from app.bootstrap.services import Services
-from app.web.redirects import safe_next
+from app.web.security.redirects import safe_next
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import ORIGIN, Visitor
 from tests.web.test_csrf import FOR_PROGRAMS, rules

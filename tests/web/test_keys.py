@@ -9,7 +9,7 @@ import pytest
 from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.accounts.preferences import Preferences
-from app.web import keynames, keys
+from app.web.keyboard import keys, names
 from tests.web.conftest import Visitor
 
 #: The rows of the design that need no other people.
@@ -35,7 +35,7 @@ def test_no_key_of_the_table_stands_in_anothers_way():
 
 def test_keys_of_the_table_are_written_as_people_would_write_them():
     for row in keys.ROWS.values():
-        assert keynames.read(" ".join(row.keys)) == row.keys
+        assert names.read(" ".join(row.keys)) == row.keys
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_what_people_write_becomes_keys_or_is_refused(app, written, meant):
     with app.test_request_context():
         if meant is None:
             with pytest.raises(InvalidError):
-                keynames.read(written)
+                names.read(written)
         else:
-            assert keynames.read(written) == meant
+            assert names.read(written) == meant
 
 
 def test_the_keys_of_a_button_are_told_as_aria_wants_them():

@@ -22,7 +22,9 @@ from app.commands import user
 from app.config import Settings
 from app.errors import InvalidError
 from app.models.feeds.feed import FetchRecord
-from app.web import bundle, chart, keys, present
+from app.web.assets import bundle
+from app.web.keyboard import keys
+from app.web.view import chart, present
 from tests.support.manager import environment
 
 REPO = Path(__file__).resolve().parents[2]

@@ -20,11 +20,11 @@ from app.errors import AuthRequiredError, EventrError, NotFoundError, RateLimite
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import MAX_ID
 from app.models.sync.sync import Part, PartKind, SyncFeed, SyncItem
-from app.web import i18n
 from app.web.api import programs
 from app.web.api.greader import shapes
 from app.web.context import services
-from app.web.sessions import client, for_programs
+from app.web.security.sessions import client, for_programs
+from app.web.view import i18n
 
 log = logs.get(__name__)
 

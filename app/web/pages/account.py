@@ -11,10 +11,11 @@ from flask_babel import ngettext
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
 from app.models.accounts.user import Notice
 from app.models.privacy.export import ExportState
-from app.web import schemas, sessions
+from app.web import forms
 from app.web.context import actor, services, session
+from app.web.forms import text
 from app.web.pages.settings import section
-from app.web.schemas import text
+from app.web.security import sessions
 
 bp = Blueprint("account", __name__, url_prefix="/settings")
 
@@ -78,7 +79,7 @@ def _page(wrong: str = "", error: EventrError | None = None, **values: object) -
 @bp.post("/identity")
 def identity() -> Response | tuple[str, int]:
     """Change name and address."""
-    form = schemas.form(request, Identity)
+    form = forms.form(request, Identity)
     try:
         services().accounts.change_identity(actor(), form.name, form.email, form.confirm)
     except Shown as e:
@@ -89,7 +90,7 @@ def identity() -> Response | tuple[str, int]:
 @bp.post("/password")
 def password() -> Response | tuple[str, int]:
     """Change the password; every other session ends."""
-    form = schemas.form(request, Password)
+    form = forms.form(request, Password)
     try:
         token = services().accounts.change_password(
             actor(), form.old, form.password, sessions.client(), programs=form.programs
@@ -118,7 +119,7 @@ def outcome(ended: bool, left: int) -> str:
 @bp.post("/delete")
 def delete() -> Response | tuple[str, int]:
     """Close the account for good; a job deletes it with all that is in it."""
-    form = schemas.form(request, Delete)
+    form = forms.form(request, Delete)
     try:
         services().accounts.delete(actor(), form.confirm)
     except Shown as e:
@@ -130,7 +131,7 @@ def delete() -> Response | tuple[str, int]:
 @bp.post("/account/export")
 def export() -> Response | tuple[str, int]:
     """Let a job make a file of all that is one's own."""
-    form = schemas.form(request, Proof)
+    form = forms.form(request, Proof)
     try:
         services().personal.ask(actor(), session(), form.proof)
     except Shown as e:
@@ -156,7 +157,7 @@ def download(export_id: str) -> Response:
 @bp.post("/account/export/<export_id>")
 def unlock(export_id: str) -> Response | tuple[str, int]:
     """Take the password that a download wants."""
-    form = schemas.form(request, Proof)
+    form = forms.form(request, Proof)
     found = services().personal.get(actor(), export_id)
     try:
         services().personal.prove(actor(), session(), form.proof)
@@ -174,7 +175,7 @@ def session_list() -> str:
 @bp.post("/sessions/end")
 def end_session() -> Response:
     """End one session of one's own."""
-    form = schemas.form(request, EndSession)
+    form = forms.form(request, EndSession)
     services().accounts.end_session(actor(), form.session)
     return _back("sessions", _("Session ended"))
 
@@ -182,7 +183,7 @@ def end_session() -> Response:
 @bp.post("/sessions/end-others")
 def end_others() -> Response:
     """End all sessions but this one."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     count = services().accounts.end_other_sessions(actor(), session())
     words = ngettext("%(num)s other session ended", "%(num)s other sessions ended", count)
     return _back("sessions", words)

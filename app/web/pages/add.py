@@ -9,11 +9,11 @@ from flask_babel import gettext as _
 
 from app.errors import FeedError, InvalidError, NotFoundError
 from app.models.accounts.user import Notice
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session, web
-from app.web.ours import handle_in
-from app.web.render import fragment_for, template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view.own_addresses import handle_in
+from app.web.view.render import fragment_for, template
 
 bp = Blueprint("add", __name__)
 
@@ -39,14 +39,14 @@ class Choice:
 @bp.get("/add")
 def page() -> str:
     """The field."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     return template("pages/add.html", address=asked.address, first=asked.first)
 
 
 @bp.post("/add")
 def find() -> str | tuple[str, int]:
     """Look for the feeds behind an address; answers "wait" when that takes long, and is asked again."""
-    form = schemas.form(request, Find)
+    form = forms.form(request, Find)
     wait = web().settings.discovery_wait
     try:
         if handle := handle_in(form.address):
@@ -69,7 +69,7 @@ def _found(address: str, **values: object) -> str:
 @bp.post("/subscribe")
 def subscribe() -> Response:
     """Subscribe to a feed and show its list; the first entries come by themselves."""
-    form = schemas.form(request, Choice)
+    form = forms.form(request, Choice)
     if handle := handle_in(form.url):
         services().following.follow(actor(), handle)
         return _to("/people")

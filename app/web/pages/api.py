@@ -9,9 +9,10 @@ from flask import Blueprint, Response, json, request
 
 from app.errors import NotFoundError
 from app.models.reading.stream import Tree
-from app.web import schemas, views
+from app.web import forms
 from app.web.context import actor, services
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view import views
 
 bp = Blueprint("api", __name__, url_prefix="/api")
 
@@ -24,7 +25,7 @@ class Query:
 @bp.get("/counts")
 def counts() -> Response:
     """Unread counts that are not zero, and how much is newer than a list; 304 when nothing changed."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     notes = services().notifications.unread(actor())
     answer = {**_counts(services().reading.tree(actor())), "newer": _newer(asked.snapshot), "notes": notes}
     body = json.dumps(answer, separators=(",", ":"))

@@ -11,12 +11,12 @@ from app.errors import N_, EventrError, InvalidError, RateLimitedError, TooLarge
 from app.models.accounts.token import Scope, Token
 from app.models.accounts.user import Notice
 from app.services.accounts.tokens import DAYS
-from app.web import schemas
-from app.web.clients import APPS, BY_SLUG, Protocol
+from app.web import forms
 from app.web.context import actor, services, session, web
+from app.web.forms import text
 from app.web.pages.settings import section
-from app.web.render import template
-from app.web.schemas import text
+from app.web.view.reader_apps import APPS, BY_SLUG, Protocol
+from app.web.view.render import template
 
 bp = Blueprint("apps", __name__, url_prefix="/settings/apps")
 
@@ -76,7 +76,7 @@ class One:
 @bp.get("")
 def page() -> str:
     """All there are, and how new ones are made; ``?app=`` fills the form for one of the known apps."""
-    known = BY_SLUG.get(schemas.query(request, Wish).app)
+    known = BY_SLUG.get(forms.query(request, Wish).app)
     form = NewPassword(name=known.name, fever=known.needs_fever, app=known.slug) if known else NewPassword()
     return _page(form=form)
 
@@ -109,7 +109,7 @@ def _made(made: Token, secret: str, slug: str = "") -> Response:
 @bp.post("/password")
 def make_password() -> Response | tuple[str, int]:
     """Make a password for an app."""
-    form = schemas.form(request, NewPassword)
+    form = forms.form(request, NewPassword)
     try:
         made, secret = services().tokens.make_app(
             actor(), session(), form.name, fever=form.fever, proof=form.proof
@@ -122,7 +122,7 @@ def make_password() -> Response | tuple[str, int]:
 @bp.post("/token")
 def make_token() -> Response | tuple[str, int]:
     """Make a token for the API."""
-    form = schemas.form(request, NewToken)
+    form = forms.form(request, NewToken)
     try:
         made, secret = services().tokens.make_api(
             actor(), session(), form.name, form.scopes, days=form.days, proof=form.proof
@@ -135,7 +135,7 @@ def make_token() -> Response | tuple[str, int]:
 @bp.post("/revoke")
 def revoke() -> Response:
     """Let one open nothing any more."""
-    services().tokens.revoke(actor(), schemas.form(request, One).token)
+    services().tokens.revoke(actor(), forms.form(request, One).token)
     services().accounts.notify(actor(), session(), Notice(_("Revoked")))
     return make_response(redirect("/settings/apps", 303))
 

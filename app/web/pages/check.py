@@ -21,11 +21,11 @@ from app.models.operations.proxy_probes import (
     QUERY,
     Probe,
 )
-from app.web import hosts
 from app.web.context import web
-from app.web.headers import LOOPBACK
-from app.web.render import template
-from app.web.sessions import for_programs, public
+from app.web.security import hosts
+from app.web.security.headers import LOOPBACK
+from app.web.security.sessions import for_programs, public
+from app.web.view.render import template
 
 bp = Blueprint("check", __name__, url_prefix="/check")
 

@@ -9,11 +9,12 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.models.accounts.user import Notice
-from app.web import i18n, schemas
+from app.web import forms
 from app.web.context import actor, services, session, web
 from app.web.errors import wants_json
-from app.web.schemas import text
-from app.web.sessions import client, csrf_token, public
+from app.web.forms import text
+from app.web.security.sessions import client, csrf_token, public
+from app.web.view import i18n
 
 bp = Blueprint("devices", __name__)
 
@@ -50,14 +51,14 @@ def state() -> Response:
 @bp.post("/settings/devices/key")
 def key() -> Response:
     """The key by which browsers know this server, made when the first one asks."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     return jsonify(key=services().push.make_key(actor()))
 
 
 @bp.post("/settings/devices")
 def register() -> Response:
     """Tell who asks on the device of this session from now on."""
-    form = schemas.form(request, Subscription)
+    form = forms.form(request, Subscription)
     device = services().push.register(
         actor(),
         session(),
@@ -73,14 +74,14 @@ def register() -> Response:
 @bp.post("/settings/devices/remove")
 def remove() -> Response:
     """Tell him there no more."""
-    services().push.remove(actor(), schemas.form(request, One).device)
+    services().push.remove(actor(), forms.form(request, One).device)
     return jsonify() if wants_json() else _back(_("Device removed"))
 
 
 @bp.post("/settings/devices/test")
 def test() -> Response:
     """Send something to see whether it comes."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     count = services().push.test(actor())
     if not count:
         return _back(_("There is no device to tell"))

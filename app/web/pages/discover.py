@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Blueprint
 
 from app.web.context import actor, services
-from app.web.render import template
+from app.web.view.render import template
 
 bp = Blueprint("discover", __name__)
 

@@ -13,13 +13,14 @@ from app import clock
 from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
 from app.models.accounts.user import Notice
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
-from app.web import chart, i18n, schemas
+from app.web import forms
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
-from app.web.present import checking
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view import chart, i18n
+from app.web.view.present import checking
+from app.web.view.render import template
 
 bp = Blueprint("feeds", __name__)
 
@@ -90,7 +91,7 @@ def _page(feed_id: int, error: EventrError | None = None, url: str = "") -> str:
 @bp.post("/feeds/<int:feed_id>/edit")
 def edit(feed_id: int) -> Response:
     """Give a feed another name or other folders."""
-    form = schemas.form(request, Edit)
+    form = forms.form(request, Edit)
     services().subscriptions.edit(actor(), feed_id, title=form.title, folder_ids=form.folder)
     return _here(feed_id, _("Saved"))
 
@@ -98,7 +99,7 @@ def edit(feed_id: int) -> Response:
 @bp.post("/feeds/<int:feed_id>/rename")
 def rename(feed_id: int) -> Response:
     """Give a feed another name; an empty one is its own."""
-    form = schemas.form(request, Rename)
+    form = forms.form(request, Rename)
     before = services().subscriptions.get(actor(), feed_id).title
     services().subscriptions.edit(actor(), feed_id, title=form.name)
     feed = services().subscriptions.health(actor(), feed_id).feed
@@ -111,7 +112,7 @@ def rename(feed_id: int) -> Response:
 @bp.post("/feeds/<int:feed_id>/address")
 def address(feed_id: int) -> Response | tuple[str, int]:
     """Read a feed at another address."""
-    form = schemas.form(request, Address)
+    form = forms.form(request, Address)
     try:
         done = services().subscriptions.change_address(actor(), feed_id, form.url)
     except (InvalidError, ExistsError, RateLimitedError) as e:
@@ -129,7 +130,7 @@ def address(feed_id: int) -> Response | tuple[str, int]:
 @bp.post("/feeds/<int:feed_id>/pause")
 def pause(feed_id: int) -> Response:
     """Pause a feed, or let it go on."""
-    form = schemas.form(request, Pause)
+    form = forms.form(request, Pause)
     services().subscriptions.pause(actor(), feed_id, form.paused)
     return _here(feed_id, _("Paused") if form.paused else _("Checked again from now on"))
 
@@ -137,7 +138,7 @@ def pause(feed_id: int) -> Response:
 @bp.post("/feeds/<int:feed_id>/unsubscribe")
 def unsubscribe(feed_id: int) -> Response:
     """End a subscription."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     token = services().subscriptions.unsubscribe(actor(), feed_id)
     if wants_json():
         return jsonify(text=_("Unsubscribed"), undo=f"feed.{token}")
@@ -148,7 +149,7 @@ def unsubscribe(feed_id: int) -> Response:
 @bp.post("/refresh")
 def refresh() -> Response:
     """Check a feed, or all of them, for new entries now."""
-    form = schemas.form(request, Refresh)
+    form = forms.form(request, Refresh)
     ref = StreamRef.parse(form.stream)
     one = ref.id if ref.kind is StreamKind.FEED else None
     count = services().subscriptions.refresh(actor(), one).count

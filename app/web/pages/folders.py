@@ -11,12 +11,12 @@ from app.errors import ExistsError, InvalidError
 from app.models.accounts.user import Notice
 from app.models.reading.stream import StreamRef
 from app.models.subscriptions.folder import PlaceMode
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
+from app.web.forms import text
 from app.web.pages.subscriptions import Query, manager
-from app.web.redirects import safe_next
-from app.web.schemas import text
+from app.web.security.redirects import safe_next
 
 bp = Blueprint("folders", __name__)
 
@@ -69,7 +69,7 @@ def page() -> Response:
 @bp.post("/folders")
 def create() -> Response | tuple[str, int]:
     """Make a folder."""
-    form = schemas.form(request, Create)
+    form = forms.form(request, Create)
     try:
         folder = services().folders.create(actor(), form.name, parent=form.parent)
     except (ExistsError, InvalidError) as e:
@@ -80,7 +80,7 @@ def create() -> Response | tuple[str, int]:
 @bp.post("/folders/<int:folder_id>/rename")
 def rename(folder_id: int) -> Response | tuple[str, int]:
     """Give a folder another name."""
-    form = schemas.form(request, Name)
+    form = forms.form(request, Name)
     try:
         folder = services().folders.rename(actor(), folder_id, form.name)
     except (ExistsError, InvalidError) as e:
@@ -91,7 +91,7 @@ def rename(folder_id: int) -> Response | tuple[str, int]:
 @bp.post("/folders/<int:folder_id>/delete")
 def delete(folder_id: int) -> Response:
     """Delete a folder; its feeds stay."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     token = services().folders.delete(actor(), folder_id)
     return _done(_("Folder deleted. Its feeds are still there"), f"folder.{token}")
 
@@ -99,7 +99,7 @@ def delete(folder_id: int) -> Response:
 @bp.post("/folders/<int:folder_id>/move")
 def move_folder(folder_id: int) -> Response | tuple[str, int]:
     """Put a folder into another, to the top, or elsewhere among its neighbours."""
-    form = schemas.form(request, MoveFolder)
+    form = forms.form(request, MoveFolder)
     try:
         token = services().folders.move(actor(), folder_id, parent=form.parent, after=form.after)
     except (ExistsError, InvalidError) as e:
@@ -110,7 +110,7 @@ def move_folder(folder_id: int) -> Response | tuple[str, int]:
 @bp.post("/folders/move")
 def move() -> Response:
     """Put a feed into one folder only, or into none."""
-    form = schemas.form(request, Move)
+    form = forms.form(request, Move)
     folder_ids = () if form.folder is None else (form.folder,)
     # Who has no such feed is told so.
     services().subscriptions.get(actor(), form.feed)
@@ -121,7 +121,7 @@ def move() -> Response:
 @bp.post("/folders/place")
 def place() -> Response:
     """Take a feed out of one folder and put it into another, behind a certain neighbour."""
-    form = schemas.form(request, Place)
+    form = forms.form(request, Place)
     token = services().folders.move_feed(
         actor(), form.feed, source=form.source, target=form.target, after=form.after
     )
@@ -131,7 +131,7 @@ def place() -> Response:
 @bp.post("/folders/read")
 def read() -> Response:
     """Mark a feed or folder as read, all that is there now."""
-    form = schemas.form(request, Read)
+    form = forms.form(request, Read)
     done = services().reading.mark_all(actor(), StreamRef.parse(form.stream))
     if not done.count:
         return _done(_("Nothing was unread"))

@@ -12,7 +12,7 @@ from flask import Blueprint, Response, request
 from app.errors import EventrError
 from app.models.sharing.hub import HubForm
 from app.web.context import services, web
-from app.web.sessions import client, for_programs
+from app.web.security.sessions import client, for_programs
 
 bp = Blueprint("hub", __name__)
 

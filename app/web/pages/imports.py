@@ -16,11 +16,12 @@ from app.errors import ConflictError, EventrError, InvalidError, RateLimitedErro
 from app.models.accounts.user import Notice
 from app.models.imports.imports import Brought, Import, ImportItem, ImportState
 from app.services.imports.imports import PAGE
-from app.web import importview, schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.render import fragment_for, template
-from app.web.schemas import text
-from app.web.sessions import takes_file
+from app.web.forms import text
+from app.web.security.sessions import takes_file
+from app.web.view import imports as importview
+from app.web.view.render import fragment_for, template
 
 bp = Blueprint("imports", __name__)
 
@@ -75,7 +76,7 @@ def _centre(error: EventrError | None = None, pasted: str = "") -> str:
 @takes_file
 def send() -> Response | tuple[str, int]:
     """Take a file, or its text, and show what is in it."""
-    form = schemas.form(request, Sent)
+    form = forms.form(request, Sent)
     file = request.files.get("file")
     # The limits of the body hold for both (W16); the file lies on disk when it is long.
     body = file.read() if file else b""
@@ -96,7 +97,7 @@ def _to(found: Import, page: int = 0) -> Response:
 @bp.get("/imports/<int:import_id>")
 def show(import_id: int) -> str:
     """An import: what may be chosen, how far it is, or what became of it."""
-    return _show(import_id, schemas.query(request, Shown).page)
+    return _show(import_id, forms.query(request, Shown).page)
 
 
 def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> str:
@@ -130,7 +131,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
 @bp.post("/imports/<int:import_id>/choose")
 def choose(import_id: int) -> Response | tuple[str, int]:
     """Take in the ticks of a page; then start, or show another page."""
-    form = schemas.form(request, Choice)
+    form = forms.form(request, Choice)
     imports = services().imports
     try:
         if form.do in ("all", "none"):
@@ -148,7 +149,7 @@ def choose(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/cancel")
 def cancel(import_id: int) -> Response | tuple[str, int]:
     """Stop an import; what is subscribed stays."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     try:
         return _to(services().imports.cancel(actor(), import_id))
     except ConflictError as e:
@@ -158,7 +159,7 @@ def cancel(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/continue")
 def go_on(import_id: int) -> Response | tuple[str, int]:
     """Take back a cancel."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     try:
         return _to(services().imports.go_on(actor(), import_id))
     except ConflictError as e:
@@ -168,7 +169,7 @@ def go_on(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/retry")
 def retry(import_id: int) -> Response | tuple[str, int]:
     """Try what failed again, all or one."""
-    form = schemas.form(request, Again)
+    form = forms.form(request, Again)
     try:
         return _to(services().imports.retry(actor(), import_id, form.index))
     except ConflictError as e:
@@ -178,7 +179,7 @@ def retry(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/unsubscribe")
 def unsubscribe(import_id: int) -> Response | tuple[str, int]:
     """Unsubscribe from what an import has added."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     try:
         token, count = services().imports.unsubscribe(actor(), import_id)
     except ConflictError as e:
@@ -191,7 +192,7 @@ def unsubscribe(import_id: int) -> Response | tuple[str, int]:
 @bp.post("/imports/<int:import_id>/remove")
 def remove(import_id: int) -> Response | tuple[str, int]:
     """Forget an import; subscriptions stay."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     try:
         services().imports.remove(actor(), import_id)
     except ConflictError as e:
@@ -203,7 +204,7 @@ def remove(import_id: int) -> Response | tuple[str, int]:
 @bp.get("/imports/<int:import_id>/report")
 def report(import_id: int) -> Response:
     """The report as a file: what failed as OPML, or all outlines as CSV or JSON."""
-    kind = schemas.query(request, Shown).format
+    kind = forms.query(request, Shown).format
     if kind == "opml":
         return _file(services().imports.failed_list(actor(), import_id), "text/x-opml", "failed.opml")
     rows = [_row(item) for item in services().imports.items(actor(), import_id)]

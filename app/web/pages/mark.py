@@ -12,12 +12,12 @@ from app.models.accounts.user import Notice
 from app.models.reading.stream import REF_MAX, MassMarked, StreamRef
 from app.models.subscriptions.subscription import Subscription
 from app.models.subscriptions.undo import Returned
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
-from app.web.redirects import safe_next
-from app.web.schemas import text
-from app.web.undoing import restored
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view.undo import restored
 
 bp = Blueprint("mark", __name__)
 
@@ -72,7 +72,7 @@ def _done(goal: str, **answer: object) -> Response:
 @bp.post("/entries/mark")
 def mark() -> Response:
     """Mark entries as read or unread."""
-    form = schemas.form(request, Mark)
+    form = forms.form(request, Mark)
     done = services().reading.mark(actor(), form.entry[:AT_ONCE], form.read)
     return _done(form.next, moved=done.total)
 
@@ -80,14 +80,14 @@ def mark() -> Response:
 @bp.post("/entries/states")
 def states() -> Response:
     """Tell by id which entries of a list are read by now."""
-    form = schemas.form(request, Entries)
+    form = forms.form(request, Entries)
     return jsonify(read=services().reading.states(actor(), form.entry[:AT_ONCE]))
 
 
 @bp.post("/entries/star")
 def star() -> Response:
     """Set or take away a star."""
-    form = schemas.form(request, Star)
+    form = forms.form(request, Star)
     services().reading.star(actor(), form.entry, form.on)
     return _done(form.next, starred=form.on)
 
@@ -95,7 +95,7 @@ def star() -> Response:
 @bp.post("/read/mark-all")
 def mark_all() -> Response:
     """Mark a stream as read up to what its list has shown; can be undone for a day."""
-    form = schemas.form(request, MarkAll)
+    form = forms.form(request, MarkAll)
     done = services().reading.mark_all(actor(), StreamRef.parse(form.stream), snapshot=form.snapshot)
     return _marked(done, form.next)
 
@@ -104,7 +104,7 @@ def mark_all() -> Response:
 @bp.post("/read/mark-below", defaults={"part": "below"})
 def mark_part(part: str) -> Response:
     """Mark what is above or below an entry in its list as read; can be undone for a day."""
-    form = schemas.form(request, MarkPart)
+    form = forms.form(request, MarkPart)
     marking = services().marking
     mark = marking.mark_above if part == "above" else marking.mark_below
     return _marked(mark(actor(), StreamRef.parse(form.stream), form.snapshot, form.entry), form.next)
@@ -125,7 +125,7 @@ def _marked(done: MassMarked, goal: str) -> Response:
 @bp.post("/undo")
 def undo() -> Response:
     """Take a mass action back, or what was removed: those tokens say of which kind they are."""
-    form = schemas.form(request, Undo)
+    form = forms.form(request, Undo)
     done = restored(services(), actor(), form.token)
     words = _back(form.token.rpartition(".")[0], done)
     if not wants_json():

@@ -8,12 +8,13 @@ from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import EventrError, ForbiddenError, InvalidError, RateLimitedError
 from app.models.accounts.user import Notice, User
-from app.web import schemas, sessions
+from app.web import forms
 from app.web.context import services, session, user
+from app.web.forms import text
 from app.web.pages.account import outcome
-from app.web.render import template
-from app.web.schemas import text
-from app.web.sessions import public
+from app.web.security import sessions
+from app.web.security.sessions import public
+from app.web.view.render import template
 
 bp = Blueprint("new_password", __name__)
 
@@ -34,7 +35,7 @@ class Choice:
 @public
 def page() -> str | tuple[str, int]:
     """The field for the new password, or why there is none."""
-    token = schemas.query(request, Query).token
+    token = forms.query(request, Query).token
     try:
         owner = services().people.owner(token)
     except ForbiddenError as e:
@@ -56,7 +57,7 @@ def _page(owner: User, form: Choice, error: EventrError | None = None) -> str:
 @public
 def choose() -> Response | tuple[str, int]:
     """Set the password and log in; every session of before ends."""
-    form = schemas.form(request, Choice)
+    form = forms.form(request, Choice)
     try:
         session_id = services().people.choose_password(
             form.token, form.password, sessions.client(), programs=form.programs

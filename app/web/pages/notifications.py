@@ -11,11 +11,12 @@ from flask_babel import gettext as _
 from app import clock
 from app.models.discussion.comments import Note, NoteKind
 from app.services.notifications import texts
-from app.web import i18n, present, schemas
+from app.web import forms
 from app.web.context import actor, services
 from app.web.errors import wants_json
-from app.web.render import feed_words, template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view import i18n, present
+from app.web.view.render import feed_words, template
 
 bp = Blueprint("notifications", __name__)
 
@@ -59,7 +60,7 @@ class ReadAll:
 @bp.get("/notifications")
 def page() -> str:
     """The rows, the newest first."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     now = clock.now()
     found = services().notifications.page(actor(), asked.cursor or None)
     rows = [Row(n, _words(n), texts.goal(n), _ICONS.get(n.kind, "comment")) for n in found.notes]
@@ -69,7 +70,7 @@ def page() -> str:
 @bp.post("/notifications/read")
 def read() -> Response:
     """Mark one row as read, as it was shown."""
-    asked = schemas.form(request, Read)
+    asked = forms.form(request, Read)
     services().notifications.read(actor(), asked.row, asked.until or None)
     return _done()
 
@@ -77,7 +78,7 @@ def read() -> Response:
 @bp.post("/notifications/read-all")
 def read_all() -> Response:
     """Mark all as read that were there when the page was made."""
-    asked = schemas.form(request, ReadAll)
+    asked = forms.form(request, ReadAll)
     services().notifications.read_all(actor(), asked.until or None)
     return _done()
 

@@ -10,11 +10,11 @@ from flask_babel import gettext as _
 from app.errors import EventrError, ExistsError, InvalidError, RateLimitedError, TooLargeError
 from app.models.accounts.actor import Permission
 from app.models.accounts.user import Notice
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.render import template
-from app.web.schemas import text
-from app.web.sessions import takes_file
+from app.web.forms import text
+from app.web.security.sessions import takes_file
+from app.web.view.render import template
 
 bp = Blueprint("packs", __name__)
 
@@ -56,7 +56,7 @@ def _show(slug: str, error: EventrError | None = None) -> str:
 @bp.post("/packs/<slug>/subscribe")
 def subscribe(slug: str) -> Response | tuple[str, int]:
     """Subscribe to a pack, all of it or the feeds that are ticked."""
-    form = schemas.form(request, Choice)
+    form = forms.form(request, Choice)
     try:
         found = services().packs.subscribe(actor(), slug, None if form.all else form.pick)
     except (InvalidError, RateLimitedError) as e:
@@ -68,7 +68,7 @@ def subscribe(slug: str) -> Response | tuple[str, int]:
 @takes_file
 def add() -> Response | tuple[str, int]:
     """Make a pack of a file."""
-    form = schemas.form(request, Edit)
+    form = forms.form(request, Edit)
     try:
         services().packs.add(actor(), form.title, form.about, _body() or b"")
     except (InvalidError, TooLargeError, ExistsError) as e:
@@ -80,7 +80,7 @@ def add() -> Response | tuple[str, int]:
 @takes_file
 def edit(slug: str) -> Response | tuple[str, int]:
     """Rename a pack, describe it anew, or replace its list."""
-    form = schemas.form(request, Edit)
+    form = forms.form(request, Edit)
     try:
         services().packs.edit(actor(), slug, form.title, form.about, _body())
     except (InvalidError, TooLargeError) as e:
@@ -91,7 +91,7 @@ def edit(slug: str) -> Response | tuple[str, int]:
 @bp.post("/packs/<slug>/remove")
 def remove(slug: str) -> Response:
     """Delete a pack."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     services().packs.remove(actor(), slug)
     return _back(_("Pack deleted. Who subscribed to its feeds keeps them"))
 

@@ -18,14 +18,14 @@ from app.errors import (
 )
 from app.models.accounts.user import Notice
 from app.models.sharing.sharing import Tie
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session, user, web
 from app.web.errors import wants_json
-from app.web.ours import handle_in
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
-from app.web.sessions import public
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.security.sessions import public
+from app.web.view.own_addresses import handle_in
+from app.web.view.render import template
 
 bp = Blueprint("people", __name__)
 
@@ -63,7 +63,7 @@ def page() -> str:
 
 
 def _page(error: EventrError | None = None, typed: str = "") -> str:
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     circle = services().contacts.circle(actor(), asked.following, asked.followers)
     profile = services().following.card(actor())
     return template(
@@ -80,7 +80,7 @@ def _page(error: EventrError | None = None, typed: str = "") -> str:
 @bp.post("/people/follow")
 def follow() -> Response | tuple[str, int]:
     """Follow somebody, or ask to; by his name, or by the address of his page here."""
-    form = schemas.form(request, Whom)
+    form = forms.form(request, Whom)
     try:
         handle = _handle(form.name)
         tie = _follow(handle)
@@ -114,7 +114,7 @@ def _follow(handle: str) -> Tie:
 @bp.post("/people/unfollow")
 def unfollow() -> Response:
     """Stop following, or asking; can be undone for a day."""
-    form = schemas.form(request, Whom)
+    form = forms.form(request, Whom)
     token = services().following.unfollow(actor(), form.name)
     words = _("You no longer follow %(name)s", name=form.name)
     return _done(form, words, f"feed.{token}" if token else None, follows=False, requested=False)
@@ -123,7 +123,7 @@ def unfollow() -> Response:
 @bp.post("/people/answer")
 def answer() -> Response:
     """Let somebody follow who asked to, or not."""
-    form = schemas.form(request, Answer)
+    form = forms.form(request, Answer)
     done = services().following.answer(actor(), form.name, form.yes)
     if not done:
         return _done(form, _("%(name)s does not ask any more", name=form.name), done=False)
@@ -135,7 +135,7 @@ def answer() -> Response:
 @bp.post("/people/unmute", defaults={"on": False})
 def mute(on: bool) -> Response:
     """Leave somebody out of the lists of all, or take him in again."""
-    form = schemas.form(request, Whom)
+    form = forms.form(request, Whom)
     services().following.mute(actor(), form.name, on)
     words = (
         _("%(name)s is muted: not among all entries, but still in the tree", name=form.name)
@@ -148,7 +148,7 @@ def mute(on: bool) -> Response:
 @bp.post("/people/block")
 def block() -> Response:
     """Let neither see the other."""
-    form = schemas.form(request, Whom)
+    form = forms.form(request, Whom)
     services().following.block(actor(), form.name)
     return _done(form, _("%(name)s is blocked: neither of you sees the other", name=form.name), blocks=True)
 
@@ -156,7 +156,7 @@ def block() -> Response:
 @bp.post("/people/unblock")
 def unblock() -> Response:
     """Take a block back."""
-    form = schemas.form(request, Whom)
+    form = forms.form(request, Whom)
     services().following.unblock(actor(), form.name)
     return _done(form, _("%(name)s is not blocked any more", name=form.name), blocks=False)
 
@@ -164,7 +164,7 @@ def unblock() -> Response:
 @bp.post("/people/dismiss")
 def dismiss() -> Response:
     """Take a follower away; he is not told."""
-    form = schemas.form(request, Whom)
+    form = forms.form(request, Whom)
     services().following.dismiss(actor(), form.name)
     return _done(form, _("%(name)s does not follow you any more", name=form.name))
 
@@ -181,7 +181,7 @@ def _done(form: Whom, words: str, undo: str | None = None, **answer: object) -> 
 @public
 def contacts(name: str, which: str) -> Response:
     """Who follows somebody, or whom he follows; for others only where he wants them to see it."""
-    current, asked = user(), schemas.query(request, After)
+    current, asked = user(), forms.query(request, After)
     lists = services().contacts
     find = lists.followers if which == "followers" else lists.following
     found = find(current.actor if current else None, name, asked.after)

@@ -7,8 +7,8 @@ import json
 from flask import Blueprint, Response, make_response, redirect
 
 from app.web.context import services, user, web
-from app.web.render import template
-from app.web.sessions import for_anybody, public
+from app.web.security.sessions import for_anybody, public
+from app.web.view.render import template
 
 bp = Blueprint("public", __name__)
 

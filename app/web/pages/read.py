@@ -12,12 +12,12 @@ from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
 from app.models.reading.stream import Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
 from app.models.reading.stream_view import EXPANDED, FIELDS, StreamView
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, person, services
+from app.web.forms import text
 from app.web.pages.share import box_of
-from app.web.render import fragment_for, template
-from app.web.schemas import text
-from app.web.views import Head, head_of
+from app.web.view.render import fragment_for, template
+from app.web.view.views import Head, head_of
 
 bp = Blueprint("read", __name__)
 
@@ -61,7 +61,7 @@ def nothing() -> str:
 def stream(kind: str, stream_id: int | str | None = None) -> Response | str:
     """A stream: whole, its two panes, more of its rows, or one of its entries."""
     ref = StreamRef.parse(kind if stream_id is None else f"{kind}/{stream_id}")
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     wanted = fragment_for()
     if wanted == "article" and asked.entry is not None:
         return _article(ref, asked.entry)

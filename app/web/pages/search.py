@@ -10,10 +10,10 @@ from flask_babel import gettext as _
 from app.models.accounts.user import Notice
 from app.models.reading.search import QUERY_MAX, tidy
 from app.models.reading.stream import StreamKind, StreamRef
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view.render import template
 
 bp = Blueprint("search", __name__)
 
@@ -32,7 +32,7 @@ class Saved:
 @bp.get("/search")
 def page() -> Response | str:
     """The field and what can be typed; with a query on to the stream of what it finds."""
-    query = tidy(schemas.query(request, Query).q)
+    query = tidy(forms.query(request, Query).q)
     if query:
         return make_response(redirect(address(query), 303))
     return template("pages/search.html", searches=services().tags.searches(actor()))
@@ -46,7 +46,7 @@ def address(query: str) -> str:
 @bp.post("/searches")
 def save() -> Response:
     """Keep a search in the tree."""
-    form = schemas.form(request, Saved)
+    form = forms.form(request, Saved)
     services().tags.save_search(actor(), form.name, form.query)
     services().accounts.notify(actor(), session(), Notice(_("Search saved")))
     return make_response(redirect(address(tidy(form.query)), 303))
@@ -55,7 +55,7 @@ def save() -> Response:
 @bp.post("/searches/<int:search_id>/delete")
 def forget(search_id: int) -> Response:
     """Delete a saved search."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     token = services().tags.forget_search(actor(), search_id)
     undo = f"search.{token}" if token else None
     services().accounts.notify(actor(), session(), Notice(_("Saved search deleted"), undo))

@@ -11,12 +11,13 @@ from app.models.accounts.actor import Permission
 from app.models.accounts.preferences import Preferences
 from app.models.sharing.sharing import Audience, Profile
 from app.services.sharing.following import LINKS_MAX
-from app.web import i18n, schemas, zones
+from app.web import forms
 from app.web.context import actor, services, session, user, web
-from app.web.redirects import safe_next
-from app.web.render import THEME_COOKIE, THEMES, fragment_for, template
-from app.web.schemas import text
-from app.web.sessions import public
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.security.sessions import public
+from app.web.view import i18n, zones
+from app.web.view.render import THEME_COOKIE, THEMES, fragment_for, template
 
 bp = Blueprint("settings", __name__)
 
@@ -128,13 +129,13 @@ def page() -> str:
 @bp.get("/settings/reading")
 def reading() -> str:
     """How lists are shown and what is marked by itself."""
-    return section("reading", saved=schemas.query(request, Query).saved)
+    return section("reading", saved=forms.query(request, Query).saved)
 
 
 @bp.get("/settings/display")
 def display() -> str:
     """Colours, letters, language, times."""
-    saved = schemas.query(request, Query).saved
+    saved = forms.query(request, Query).saved
     admin = actor().may(Permission.ADMIN_SEE)
     languages = {**i18n.LANGUAGES, **({i18n.PSEUDO: "Pseudo"} if admin else {})}
     return section("display", saved=saved, languages=languages, zones=zones.by_region(i18n.locale()))
@@ -143,7 +144,7 @@ def display() -> str:
 @bp.get("/settings/sharing")
 def sharing() -> str:
     """The own page: name, words, links, and who sees what is shared."""
-    saved = schemas.query(request, Query).saved
+    saved = forms.query(request, Query).saved
     return _sharing(Sharing.of(services().following.card(actor())), saved=saved)
 
 
@@ -155,7 +156,7 @@ def _sharing(form: Sharing, **values: object) -> str:
 @bp.post("/settings/sharing")
 def save_sharing() -> Response | tuple[str, int]:
     """Keep what the own page says, and who sees it."""
-    form = schemas.form(request, Sharing)
+    form = forms.form(request, Sharing)
     try:
         services().following.edit(
             actor(),
@@ -180,7 +181,7 @@ def section(name: str, **values: object) -> str:
 @bp.post("/settings/reading")
 def save_reading() -> Response | str:
     """Keep the settings of reading."""
-    form = schemas.form(request, Reading)
+    form = forms.form(request, Reading)
     services().accounts.set_preferences(actor(), dataclasses.asdict(form))
     return _saved("reading")
 
@@ -191,7 +192,7 @@ def notifications() -> str:
     push = services().push
     return section(
         "notifications",
-        saved=schemas.query(request, Query).saved,
+        saved=forms.query(request, Query).saved,
         off=push.off,
         devices=push.devices(actor()) if push.off is None else [],
         session_key=session().key,
@@ -201,7 +202,7 @@ def notifications() -> str:
 @bp.post("/settings/notifications")
 def save_notifications() -> Response | str:
     """Keep the settings of notifications."""
-    chosen = dataclasses.asdict(schemas.form(request, Notifications))
+    chosen = dataclasses.asdict(forms.form(request, Notifications))
     if services().push.off is not None:
         # The page has no switches of devices then: they stay as they were.
         chosen = {name: on for name, on in chosen.items() if not name.startswith("push_")}
@@ -212,7 +213,7 @@ def save_notifications() -> Response | str:
 @bp.post("/settings/display")
 def save_display() -> Response | str:
     """Keep the settings of display; the colours on this device, the others for the account."""
-    form = schemas.form(request, Display)
+    form = forms.form(request, Display)
     changes = dataclasses.asdict(form)
     del changes["theme"]
     before = _preferences()
@@ -238,7 +239,7 @@ def _saved(name: str, *, anew: bool = False) -> Response | str:
 @bp.post("/settings/theme")
 def theme() -> Response:
     """Choose the colours of this device."""
-    form = schemas.form(request, Theme)
+    form = forms.form(request, Theme)
     response = make_response(redirect(safe_next(form.next, "/settings/display"), 303))
     return _keep(response, THEME_COOKIE, form.theme)
 
@@ -247,7 +248,7 @@ def theme() -> Response:
 @public
 def language() -> Response:
     """Choose the language of this device; a link, as public pages set no cookie (W18)."""
-    form = schemas.query(request, Language)
+    form = forms.query(request, Language)
     response = make_response(redirect(safe_next(form.next, "/"), 303))
     return _keep(response, i18n.COOKIE, form.language)
 

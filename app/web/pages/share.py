@@ -11,12 +11,13 @@ from app.errors import EventrError
 from app.models.accounts.user import Notice
 from app.models.reading.stream import Article
 from app.models.sharing.sharing import Audience, Share
-from app.web import i18n, schemas
+from app.web import forms
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view import i18n
+from app.web.view.render import template
 
 bp = Blueprint("share", __name__)
 
@@ -57,7 +58,7 @@ class Post:
 @bp.post("/entries/share")
 def share() -> Response:
     """Share an entry; twice is the same as once."""
-    form = schemas.form(request, New)
+    form = forms.form(request, New)
     done = services().sharing.share(actor(), form.entry, note=form.note, audience=_audience(form.audience))
     words = _("You shared this already") if done.existed else said(done.share)
     return _done(words, form.next, share=done.share.id, existed=done.existed)
@@ -66,7 +67,7 @@ def share() -> Response:
 @bp.post("/shares/edit")
 def edit() -> Response:
     """Change a share's note, or for whom it is."""
-    form = schemas.form(request, Edit)
+    form = forms.form(request, Edit)
     changed = services().sharing.edit(actor(), form.share, note=form.note, audience=_audience(form.audience))
     return _done(_("Saved"), form.next, share=changed.id)
 
@@ -74,7 +75,7 @@ def edit() -> Response:
 @bp.post("/shares/remove")
 def remove() -> Response:
     """Take a share back; can be undone for a day."""
-    form = schemas.form(request, Gone)
+    form = forms.form(request, Gone)
     undo = f"share.{services().sharing.remove(actor(), form.share)}"
     return _done(_("No longer shared"), form.next, undo=undo)
 
@@ -111,7 +112,7 @@ def compose() -> str:
 @bp.post("/compose")
 def publish() -> Response | tuple[str, int]:
     """Publish something of one's own; what was typed comes back with what is wrong about it."""
-    form = schemas.form(request, Post)
+    form = forms.form(request, Post)
     try:
         post = services().sharing.post(actor(), form.title, form.note, audience=_audience(form.audience))
     except EventrError as e:

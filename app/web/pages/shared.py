@@ -10,11 +10,11 @@ from flask import Blueprint, Response, make_response, redirect, request
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import ChainNode, Profile
 from app.services.sharing.sharing import CURSOR_MAX
-from app.web import schemas
+from app.web import forms
 from app.web.context import services, user, web
-from app.web.render import template
-from app.web.schemas import text
-from app.web.sessions import public
+from app.web.forms import text
+from app.web.security.sessions import public
+from app.web.view.render import template
 
 bp = Blueprint("shared", __name__)
 
@@ -45,7 +45,7 @@ class TreeRow:
 @public
 def stream(name: str) -> Response | str:
     """Somebody's page: who he is, and what he shares."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     view = services().shared.page(_actor(), name, asked.before)
     if moved := _moved(name, view.person.profile):
         return moved
@@ -68,7 +68,7 @@ def share(name: str, share_id: int) -> Response | str:
 @public
 def chain(name: str, share_id: int) -> Response | str:
     """All shares of what was shared, as a tree."""
-    asked = schemas.query(request, ChainQuery)
+    asked = forms.query(request, ChainQuery)
     person, view = services().shared.chain(_actor(), name, share_id, asked.cursor or None)
     if moved := _moved(name, person.profile, f"/{share_id}/chain"):
         return moved

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, g, make_response, redirect, request
 from app.models.sharing.pages import FeedFormat
 from app.services.sharing.pages import FILES, TYPES
 from app.web.context import services, web
-from app.web.sessions import for_programs
+from app.web.security.sessions import for_programs
 
 bp = Blueprint("sharedfeeds", __name__)
 

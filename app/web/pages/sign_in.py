@@ -8,12 +8,13 @@ from flask import Blueprint, Response, make_response, redirect, request
 
 from app.errors import AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError
 from app.services.accounts.sign_in import SignUp
-from app.web import schemas, sessions
+from app.web import forms
 from app.web.context import services, session, user
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
-from app.web.sessions import public
+from app.web.forms import text
+from app.web.security import sessions
+from app.web.security.redirects import safe_next
+from app.web.security.sessions import public
+from app.web.view.render import template
 
 bp = Blueprint("sign_in", __name__)
 
@@ -46,7 +47,7 @@ class Query:
 @public
 def log_in_page() -> Response | str:
     """The log-in form."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     if user() is not None:
         return make_response(redirect(safe_next(asked.next), 303))
     return _log_in_form(next=asked.next)
@@ -56,7 +57,7 @@ def log_in_page() -> Response | str:
 @public
 def log_in() -> Response | tuple[str, int]:
     """Check name and password, start a session."""
-    form = schemas.form(request, LogIn)
+    form = forms.form(request, LogIn)
     try:
         token = services().sign_in.log_in(form.login, form.password, sessions.client())
     except Shown as e:
@@ -76,7 +77,7 @@ def sign_up_page() -> Response | str:
     """The sign-up form, or why there is none."""
     if user() is not None:
         return make_response(redirect("/read/all", 303))
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     mode = services().sign_in.signup_mode()
     return template("pages/signup.html", mode=mode, form=None, invite=asked.invite)
 
@@ -85,7 +86,7 @@ def sign_up_page() -> Response | str:
 @public
 def sign_up() -> Response | tuple[str, int]:
     """Create an account and log it in."""
-    form = schemas.form(request, Registration)
+    form = forms.form(request, Registration)
     wish = SignUp(form.email, form.name, form.password, form.invite)
     try:
         token = services().sign_in.sign_up(wish, sessions.client())
@@ -107,7 +108,7 @@ def _leave_old_session() -> None:
 @bp.post("/logout")
 def log_out() -> Response:
     """End this session."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     services().sign_in.log_out(session())
     sessions.end()
     return make_response(redirect("/", 303))

@@ -13,11 +13,11 @@ from app.errors import InvalidError
 from app.models.accounts.user import Notice
 from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, Order
 from app.models.subscriptions.folder import PlaceMode
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.present import checking
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view.present import checking
+from app.web.view.render import template
 
 bp = Blueprint("subscriptions", __name__)
 
@@ -62,7 +62,7 @@ class Bulk:
 @bp.get("/subscriptions")
 def page() -> str:
     """All subscriptions, or those that were asked for."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     return manager(asked)
 
 
@@ -96,7 +96,7 @@ def address(asked: Query | Bulk, **changes: object) -> str:
 @bp.post("/subscriptions")
 def bulk() -> Response | tuple[str, int]:
     """Do one thing to the chosen feeds, or to all that the filter finds."""
-    form = schemas.form(request, Bulk)
+    form = forms.form(request, Bulk)
     feed_ids = services().manager.found(actor(), _query(form)) if form.whole else list(form.feed)
     try:
         if not feed_ids:

@@ -9,12 +9,13 @@ from flask_babel import gettext as _
 
 from app.errors import ExistsError, InvalidError, TooLargeError
 from app.models.accounts.user import Notice
-from app.web import i18n, schemas
+from app.web import forms
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view import i18n
+from app.web.view.render import template
 
 bp = Blueprint("tags", __name__)
 
@@ -42,7 +43,7 @@ class Into:
 @bp.post("/entries/tag")
 def change() -> Response:
     """Add tags to an entry, or take some away."""
-    form = schemas.form(request, Change)
+    form = forms.form(request, Change)
     names = [name for name in form.add.split(",") if name.strip()]
     try:
         tags = services().tags.change(actor(), form.entry, add=names, remove=form.remove)
@@ -86,7 +87,7 @@ def tree() -> str:
 @bp.post("/tags/<int:tag_id>/rename")
 def rename(tag_id: int) -> Response | tuple[str, int]:
     """Give a tag another name."""
-    form = schemas.form(request, Name)
+    form = forms.form(request, Name)
     try:
         tag = services().tags.rename(actor(), tag_id, form.name)
     except (ExistsError, InvalidError) as e:
@@ -97,7 +98,7 @@ def rename(tag_id: int) -> Response | tuple[str, int]:
 @bp.post("/tags/<int:tag_id>/merge")
 def merge(tag_id: int) -> Response | tuple[str, int]:
     """Make one tag of two."""
-    form = schemas.form(request, Into)
+    form = forms.form(request, Into)
     try:
         source, target = services().tags.merge(actor(), tag_id, form.into)
     except InvalidError as e:
@@ -109,7 +110,7 @@ def merge(tag_id: int) -> Response | tuple[str, int]:
 @bp.post("/tags/<int:tag_id>/delete")
 def delete(tag_id: int) -> Response:
     """Delete a tag; its entries stay where they are."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     tag = services().tags.delete(actor(), tag_id)
     return _back(_("Tag “%(name)s” deleted", name=tag.name), undo=f"tag.{tag_id}")
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 
 from app.errors import NotFoundError
 from app.web.context import services, web
-from app.web.sessions import for_programs
+from app.web.security.sessions import for_programs
 
 bp = Blueprint("websub", __name__)
 

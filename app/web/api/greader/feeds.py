@@ -13,7 +13,7 @@ from app.services.validation import a_text
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import OK, Api, actor, data, fresh, given, many, one, takes_document, text
 from app.web.context import services
-from app.web.ours import handle_in
+from app.web.view.own_addresses import handle_in
 
 #: Shows tags of articles as folders, all of them empty.
 _TAGLESS = "NetNewsWire"

@@ -11,7 +11,7 @@ from app.services.sharing.people_lists import Contact
 from app.web.api.greader import names, streams
 from app.web.api.greader.wire import OK, Api, actor, caller, data, one, post_token, stranger, text
 from app.web.context import services
-from app.web.sessions import client
+from app.web.security.sessions import client
 
 #: Flags of a friend (FeedHQ, after Google): oneself, followed.
 _SELF, _FOLLOWED = "1", "0"

@@ -29,7 +29,7 @@ from app.web.api.greader.wire import (
     token_will_do,
 )
 from app.web.context import services
-from app.web.ours import handle_in
+from app.web.view.own_addresses import handle_in
 
 READING = f"{names.STATE}reading-list"
 DEFAULT = 20

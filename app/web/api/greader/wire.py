@@ -17,10 +17,10 @@ from app import logs
 from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimitedError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Caller
-from app.web import i18n
 from app.web.api import programs
 from app.web.context import services, web
-from app.web.sessions import client, for_programs
+from app.web.security.sessions import client, for_programs
+from app.web.view import i18n
 
 log = logs.get(__name__)
 
@@ -141,7 +141,7 @@ def recognise() -> Response | None:
 
 
 def _view() -> Callable[..., Any] | None:
-    from app.web.sessions import web_view
+    from app.web.security.sessions import web_view
 
     return web_view()
 

@@ -33,7 +33,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     tags,
 )
 from app.web.api.rest.table import OPERATIONS, Operation
-from app.web.sessions import for_programs
+from app.web.security.sessions import for_programs
 
 bp = Blueprint("rest", __name__, url_prefix="/api/v1")
 bp.before_request(run.preflight)

@@ -8,10 +8,10 @@ from flask import g
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Caller, Scope
-from app.web import views
 from app.web.api.rest.shapes import FEED, FOLDER, USER, Id, Shape
 from app.web.api.rest.table import example, operation
 from app.web.context import services
+from app.web.view import views
 
 TAG = "Account"
 

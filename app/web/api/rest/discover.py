@@ -14,7 +14,7 @@ from app.web.api.rest.shapes import ENTRY, FEED_URL, PACK, PERSON, UNSET, Body, 
 from app.web.api.rest.streams import Sharer, sharer
 from app.web.api.rest.table import EXAMPLES, Reply, example, operation
 from app.web.context import services
-from app.web.present import http_only
+from app.web.view.present import http_only
 
 TAG = "Discover"
 

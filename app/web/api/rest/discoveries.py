@@ -11,12 +11,12 @@ from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.feeds.discovery import Discovery as Stored
-from app.web import i18n
 from app.web.api.rest.shapes import DISCOVERY, FEED, FEED_URL, Body, Id, Id0, Shape
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
-from app.web.ours import handle_in
-from app.web.present import http_only
+from app.web.view import i18n
+from app.web.view.own_addresses import handle_in
+from app.web.view.present import http_only
 
 TAG = "Subscriptions"
 

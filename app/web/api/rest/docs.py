@@ -12,8 +12,8 @@ from flask import Blueprint, Response, request
 from app.web.api.rest import openapi
 from app.web.api.rest.table import OPERATIONS, Operation, tags
 from app.web.context import web
-from app.web.render import template
-from app.web.sessions import for_programs, public
+from app.web.security.sessions import for_programs, public
+from app.web.view.render import template
 
 bp = Blueprint("restdocs", __name__)
 

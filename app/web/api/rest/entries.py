@@ -17,7 +17,7 @@ from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, Un
 from app.web.api.rest.streams import Label, Sharer, sharer
 from app.web.api.rest.table import example, operation
 from app.web.context import services
-from app.web.present import http_only
+from app.web.view.present import http_only
 
 GROUP = "Entries"
 

@@ -7,12 +7,12 @@ import datetime as dt
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.feeds.feed import FetchRecord
-from app.web import i18n
 from app.web.api.rest.shapes import FEED, FEED_URL, Id, Shape
 from app.web.api.rest.subscriptions import TAG, seen
 from app.web.api.rest.table import example, operation
 from app.web.context import services
-from app.web.present import http_only
+from app.web.view import i18n
+from app.web.view.present import http_only
 
 
 class Fetch(Shape, frozen=True):

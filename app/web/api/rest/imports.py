@@ -13,11 +13,11 @@ from app.models.accounts.token import Scope
 from app.models.imports.imports import Import as Stored
 from app.models.imports.imports import ImportItem, ImportState, ItemState
 from app.services.imports.imports import PAGE
-from app.web import i18n
 from app.web.api.rest.shapes import FEED, FEED_URL, IMPORT, UNSET, Body, Id, Query, Shape, UnsetType
 from app.web.api.rest.subscriptions import BulkDone
 from app.web.api.rest.table import OPML, Reply, example, operation
 from app.web.context import services
+from app.web.view import i18n
 
 TAG = "Imports"
 

@@ -8,10 +8,10 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.discussion.comments import Note, NoteKind
 from app.services.notifications import texts
-from app.web import i18n
 from app.web.api.rest.shapes import PERSON, SHARE, UNSET, Body, CursorQuery, Id0, NoteRef, Shape, UnsetType
 from app.web.api.rest.table import example, operation
 from app.web.context import services
+from app.web.view import i18n
 
 TAG = "Notifications"
 

@@ -15,7 +15,7 @@ from app.web.api.rest.shapes import UNSET, Body, Query, Shape, UnsetType
 from app.web.api.rest.shares import Share, share_shapes
 from app.web.api.rest.table import EXAMPLES, example, operation
 from app.web.context import services
-from app.web.present import http_only
+from app.web.view.present import http_only
 
 Links = Annotated[tuple[Annotated[str, Meta(max_length=2048)], ...], Meta(max_length=5)]
 

@@ -19,7 +19,7 @@ from app.web import errors, problems
 from app.web.api.rest import reading
 from app.web.api.rest.table import JSON, OPERATIONS, OPML, Operation, Reply
 from app.web.context import services, web
-from app.web.sessions import client
+from app.web.security.sessions import client
 
 _BEARER = re.compile(r"(?i:bearer) +(evt_[A-Za-z0-9_-]{43})")
 #: Headers that an answer keeps when it is given again.

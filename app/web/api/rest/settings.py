@@ -17,7 +17,7 @@ from app.web.api.rest.shapes import UNSET, Body, Shape, UnsetType
 from app.web.api.rest.streams import WordsQuery, ref_of
 from app.web.api.rest.table import example, operation
 from app.web.context import services
-from app.web.keys import settled
+from app.web.keyboard.keys import settled
 
 TAG = "Settings"
 

@@ -31,7 +31,7 @@ from app.web.api.rest.shapes import (
 )
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
-from app.web.present import http_only
+from app.web.view.present import http_only
 
 TAG = "Shares"
 Note = Annotated[str, Meta(max_length=1_000_000, description="Plain text; how long it may be is a setting.")]

@@ -36,8 +36,8 @@ from app.web.api.rest.shapes import (
 )
 from app.web.api.rest.table import example, operation
 from app.web.context import services
-from app.web.present import http_only
-from app.web.undoing import restored
+from app.web.view.present import http_only
+from app.web.view.undo import restored
 
 TAG = "Streams"
 Snapshot = Annotated[str, Meta(max_length=128, description="As a page of the stream was answered.")]

@@ -15,7 +15,6 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Scope
 from app.models.subscriptions.bulk_edit import Condition, ManagerQuery, ManagerRow, Order
 from app.models.subscriptions.folder import PlaceMode
-from app.web import i18n
 from app.web.api.rest.shapes import (
     FEED,
     FEED_URL,
@@ -36,7 +35,8 @@ from app.web.api.rest.shapes import (
 )
 from app.web.api.rest.table import Reply, example, operation
 from app.web.context import services
-from app.web.ours import handle_in
+from app.web.view import i18n
+from app.web.view.own_addresses import handle_in
 
 TAG = "Subscriptions"
 Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]

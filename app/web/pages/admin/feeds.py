@@ -10,11 +10,11 @@ from flask_babel import lazy_gettext
 
 from app.models.accounts.user import Notice
 from app.models.operations.feed_list import FeedFilter, FeedQuery
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view.render import template
 
 bp = Blueprint("feeds", __name__)
 
@@ -46,7 +46,7 @@ class Back:
 @bp.get("/feeds")
 def page() -> str:
     """A list of feeds."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     query = FeedQuery(FeedFilter(asked.show), asked.word, asked.q, asked.after)
     return template(
         "pages/admin/feeds.html",
@@ -61,7 +61,7 @@ def page() -> str:
 @bp.post("/feeds/<int:feed_id>/<any(check, pause, resume, clear):act>")
 def change(feed_id: int, act: str) -> Response:
     """Check a feed now, pause or resume its polls, or forget its errors."""
-    form = schemas.form(request, Back)
+    form = forms.form(request, Back)
     do = services().feedlists
     if act == "check":
         do.check_now(actor(), feed_id)

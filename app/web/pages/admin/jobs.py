@@ -11,10 +11,10 @@ from flask_babel import ngettext
 from app.errors import InvalidError
 from app.models.accounts.user import Notice
 from app.models.jobs.job_engine import DeadKind
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view.render import template
 
 bp = Blueprint("jobs", __name__)
 
@@ -44,7 +44,7 @@ class Which:
 @bp.get("/jobs")
 def page() -> str:
     """Queues, what runs, what is dead."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     kind = DeadKind(asked.task, asked.error) if asked.task else None
     ask = services().operations
     return template(
@@ -68,7 +68,7 @@ def job(job_id: str) -> str:
 @bp.post("/jobs/queues/<any(pause, drain, resume):act>")
 def switch(act: str) -> Response:
     """Pause, drain or resume a queue, for the whole system."""
-    form = schemas.form(request, Switch)
+    form = forms.form(request, Switch)
     do = services().operations
     if act == "pause":
         do.pause(actor(), form.queue)
@@ -85,7 +85,7 @@ def switch(act: str) -> Response:
 @bp.post("/jobs/dead/<any(retry, drop):act>")
 def bury(act: str) -> Response:
     """Queue dead tasks again, or forget them: one, or all of a kind."""
-    form = schemas.form(request, Which)
+    form = forms.form(request, Which)
     if not form.job and not form.task:
         raise InvalidError("Say which task.", field="job")
     if not form.job and not form.sure:

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from flask import Blueprint
 
 from app.web.context import actor, services, web
-from app.web.headers import LOOPBACK
-from app.web.render import template
+from app.web.security.headers import LOOPBACK
+from app.web.view.render import template
 
 bp = Blueprint("machine", __name__)
 

@@ -10,11 +10,11 @@ from flask_babel import gettext as _
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError
 from app.models.accounts.user import Notice
 from app.models.discussion.moderation import About
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.pages.report import REASONS
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.pages.abuse_report import REASONS
+from app.web.view.render import template
 
 bp = Blueprint("moderation", __name__)
 
@@ -48,7 +48,7 @@ def _page(error: EventrError | None = None, failed: int = 0) -> str:
 @bp.post("/moderation/<any(dismiss, remove, suspend, lift):act>")
 def decide(act: str) -> Response | tuple[str, int]:
     """Decide on what was reported."""
-    form = schemas.form(request, Deed)
+    form = forms.form(request, Deed)
     try:
         words = _decide(act, form)
     except _SHOWN as e:

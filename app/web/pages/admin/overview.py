@@ -8,9 +8,9 @@ from flask import Blueprint, Response, json
 
 from app.errors import EventrError, StoreError
 from app.models.operations.throughput import Hour, Minute
-from app.web import daychart
 from app.web.context import actor, services
-from app.web.render import fragment_for, template
+from app.web.view import day_chart
+from app.web.view.render import fragment_for, template
 
 bp = Blueprint("overview", __name__)
 
@@ -42,9 +42,9 @@ def _now() -> dict[str, Any]:
     return {"engine": engine, "throughput": throughput, "problem": None}
 
 
-def _day() -> daychart.Chart | None:
+def _day() -> day_chart.Chart | None:
     try:
-        return daychart.draw(services().feedlists.day(actor()))
+        return day_chart.draw(services().feedlists.day(actor()))
     except EventrError:
         return None  # MongoDB is away: the rest of the page does not need it
 

@@ -12,10 +12,10 @@ from flask_babel import ngettext
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, RateLimitedError
 from app.models.accounts.actor import Role
 from app.models.accounts.user import Notice
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session, web
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.view.render import template
 
 bp = Blueprint("users", __name__)
 
@@ -55,7 +55,7 @@ def page() -> str:
 
 
 def _page(error: EventrError | None = None, **values: Any) -> str:
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     people = services().people
     return template(
         "pages/admin/users.html",
@@ -72,7 +72,7 @@ def _page(error: EventrError | None = None, **values: Any) -> str:
 @bp.post("/users")
 def create() -> str | tuple[str, int]:
     """Make an account; its owner chooses the password by a link that is shown this once."""
-    form = schemas.form(request, NewUser)
+    form = forms.form(request, NewUser)
     try:
         user, token = services().people.create(
             actor(), session(), form.email, form.name, Role(form.role), form.proof
@@ -104,7 +104,7 @@ def _person(user_id: int, error: EventrError | None = None, link: str = "") -> s
 @bp.post("/users/<int:user_id>/<any(admin, user, disable, enable, sessions, link):act>")
 def change(user_id: int, act: str) -> Response | str | tuple[str, int]:
     """Change who may what, end sessions, or make a link for a new password."""
-    form = schemas.form(request, Proof)
+    form = forms.form(request, Proof)
     try:
         if act == "link":
             token = services().people.reset_link(actor(), session(), user_id, form.proof)
@@ -131,7 +131,7 @@ def _change(user_id: int, act: str, proof: str) -> str:
 @bp.post("/invites")
 def invite() -> str:
     """Make an invitation; its link is shown this once."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     token = services().people.invite(actor())
     return _page(invite=f"{web().base_url}/signup?invite={token}")
 
@@ -139,7 +139,7 @@ def invite() -> str:
 @bp.post("/invites/revoke")
 def revoke() -> Response:
     """Take an invitation back."""
-    form = schemas.form(request, OneInvite)
+    form = forms.form(request, OneInvite)
     services().people.revoke_invite(actor(), form.invite)
     services().accounts.notify(actor(), session(), Notice(_("The invitation is not good any more")))
     return make_response(redirect("/admin/users#invitations", 303))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import flask_babel
 
 from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, paths
-from app.web.render import feed_words
+from app.web.view.render import feed_words
 
 
 def _(text: str, **values: object) -> str:

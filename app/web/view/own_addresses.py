@@ -5,8 +5,8 @@ from __future__ import annotations
 from flask import request
 
 from app.models.sharing import own_addresses
-from app.web import hosts
 from app.web.context import web
+from app.web.security import hosts
 
 
 def handle_in(text: str) -> str | None:

@@ -10,13 +10,13 @@ from flask_babel import gettext as _
 from app.errors import InvalidError
 from app.models.accounts.user import Notice
 from app.models.discussion.comments import Comment, Spoken, Talk, Thread
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session, user, web
 from app.web.errors import wants_json
-from app.web.redirects import safe_next
-from app.web.render import fragment_for, template
-from app.web.schemas import text
-from app.web.sessions import public
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.security.sessions import public
+from app.web.view.render import fragment_for, template
 
 bp = Blueprint("talk", __name__)
 
@@ -64,7 +64,7 @@ class Changed:
 @bp.post("/shares/<int:share_id>/unlike", defaults={"on": False})
 def like(share_id: int, on: bool) -> Response:
     """Like a share, or no more."""
-    form = schemas.form(request, Like)
+    form = forms.form(request, Like)
     done = services().talk.like_share(actor(), share_id, on)
     if wants_json():
         return jsonify(liked=done.liked, count=done.likes.number, more=done.likes.more)
@@ -74,7 +74,7 @@ def like(share_id: int, on: bool) -> Response:
 @bp.post("/entries/like")
 def like_entry() -> Response:
     """Like any entry: a share for all who see it, another one for oneself."""
-    form = schemas.form(request, LikeEntry)
+    form = forms.form(request, LikeEntry)
     services().talk.like(actor(), form.entry, form.on)
     return jsonify(liked=form.on) if wants_json() else _to(safe_next(form.next))
 
@@ -82,7 +82,7 @@ def like_entry() -> Response:
 @bp.get("/shares/<int:share_id>/likes")
 def likes(share_id: int) -> str:
     """Who likes it, for the sharer."""
-    asked = schemas.query(request, Likes)
+    asked = forms.query(request, Likes)
     people, after = services().talk.likers(actor(), share_id, asked.after)
     topic = services().talk.topic(actor(), share_id)
     return template("pages/likes.html", topic=topic, people=people, after=after)
@@ -93,7 +93,7 @@ def likes(share_id: int) -> str:
 @public
 def comments(share_id: int) -> str:
     """A share with what is said to it; a part of a page where a script asks for that."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     return _page(share_id, asked)
 
 
@@ -127,7 +127,7 @@ def _among(thread: Thread, comment_id: int | None) -> Spoken | None:
 @bp.post("/shares/<int:share_id>/comments")
 def comment(share_id: int) -> Response:
     """Say something."""
-    form = schemas.form(request, Said)
+    form = forms.form(request, Said)
     try:
         done = services().talk.comment(actor(), share_id, form.text, form.parent)
     except InvalidError as e:
@@ -141,7 +141,7 @@ def comment(share_id: int) -> Response:
 @bp.post("/comments/<int:comment_id>/edit")
 def edit(comment_id: int) -> Response:
     """Change what one said."""
-    form = schemas.form(request, Changed)
+    form = forms.form(request, Changed)
     was = services().talk.mine(actor(), comment_id)
     try:
         done = services().talk.edit(actor(), comment_id, form.text)
@@ -156,7 +156,7 @@ def edit(comment_id: int) -> Response:
 @bp.post("/comments/<int:comment_id>/remove")
 def remove(comment_id: int) -> Response:
     """Remove what one said, or what is said to one's own share; can be undone for a day where one sees it."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     was, token = services().talk.remove(actor(), comment_id)
     words, undo = _("Comment removed"), f"comment.{token}" if token else None
     if wants_json():

@@ -14,7 +14,7 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app import clock
-from app.web import i18n
+from app.web.view import i18n
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 _UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"))

@@ -7,7 +7,7 @@ from functools import partial
 
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
-from app.web import schemas
+from app.web import forms
 
 
 def restored(services: Services, who: Actor, token: str) -> object:
@@ -29,7 +29,7 @@ def _restorers(services: Services, who: Actor) -> Mapping[str, Callable[[str], o
         "feed": partial(services.subscriptions.restore, who),
         "feeds": partial(services.manager.restore, who),
         "folder": partial(services.folders.restore, who),
-        "tag": lambda token: services.tags.restore(who, schemas.an_id(token)),
+        "tag": lambda token: services.tags.restore(who, forms.an_id(token)),
         "search": partial(services.tags.restore_search, who),
         "share": partial(services.sharing.restore, who),
         "comment": partial(services.talk.restore, who),

@@ -18,10 +18,12 @@ from app.models.imports.imports import Import
 from app.models.reading.stream import Tree
 from app.models.sharing.sharing import Link
 from app.models.subscriptions.folder import folder_paths
-from app.web import chart, embeds, finding, i18n, keynames, keys, present, treeview, views
 from app.web.context import services, user, web
-from app.web.csrf import FIELD
-from app.web.sessions import csrf_token
+from app.web.keyboard import keys, names
+from app.web.security.csrf import FIELD
+from app.web.security.sessions import csrf_token
+from app.web.view import chart, embeds, highlight, i18n, present, views
+from app.web.view import tree as treeview
 
 #: The sections of the settings: address below /settings, picture, title.
 SETTINGS_SECTIONS = (
@@ -68,7 +70,7 @@ def install(app: Flask) -> None:
         key_groups=keys.GROUPS,
         key_map=key_map,
         key_hint=key_hint,
-        key_labels=keynames.labels,
+        key_labels=names.labels,
         key_name=key_name,
         feed_message=feed_words,
         search_message=lambda word: i18n.search_said(seen_word(word)),
@@ -78,8 +80,8 @@ def install(app: Flask) -> None:
         tree_shape=views.shape,
         player=embeds.player,
         tile=treeview.tile_html,
-        search_ref=finding.stream_of,
-        widened=finding.widened,
+        search_ref=highlight.stream_of,
+        widened=highlight.widened,
     )
     env.filters.update(
         ago=present.ago,
@@ -101,8 +103,8 @@ def install(app: Flask) -> None:
         playtime=present.playtime,
         in_theme=in_theme,
         browser=present.browser,
-        found=finding.marked,
-        note=finding.note,
+        found=highlight.marked,
+        note=highlight.note,
         span=present.span,
         outcome=outcome,
         measured=measured,
@@ -201,7 +203,7 @@ def key_hint(action: str) -> str:
 def key_name(action: str) -> str:
     """Return an action's first key for a sentence, empty without one."""
     found = key_map().keys(action)
-    return keynames.shown(found[0]) if found else ""
+    return names.shown(found[0]) if found else ""
 
 
 def theme() -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from flask import Request
 
 from app.errors import ForbiddenError, OldPageError
-from app.web import hosts
+from app.web.security import hosts
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FIELD = "csrf_token"

@@ -1,6 +1,6 @@
 """The keys of the reader: one table for the page's handler, the help, the settings and the tests.
 
-How a key is written: :mod:`app.web.keynames`.
+How a key is written: :mod:`app.web.keyboard.names`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from flask_babel import lazy_gettext
 
 from app.errors import InvalidError
 from app.models.accounts.preferences import Preferences
-from app.web import keynames
-from app.web.keynames import shown, strokes
+from app.web.keyboard import names
+from app.web.keyboard.names import shown, strokes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class KeyMap:
 
     def keys(self, action: str) -> tuple[str, ...]:
         """Return the keys of an action that work."""
-        return tuple(k for k in self._keys[action] if self.single or not keynames.is_character(k))
+        return tuple(k for k in self._keys[action] if self.single or not names.is_character(k))
 
     def differs(self, action: str) -> bool:
         """Return whether an action has other keys than those of the table."""
@@ -163,7 +163,7 @@ class KeyMap:
 
     def aria(self, action: str) -> str:
         """Return ``aria-keyshortcuts`` of an action's button."""
-        return " ".join(one for key in self.keys(action) for one in keynames.aria(key))
+        return " ".join(one for key in self.keys(action) for one in names.aria(key))
 
     def lines(self) -> str:
         """Return what the page's handler reads: a line per action, its word and its keys."""
@@ -210,7 +210,7 @@ def settled(table: Mapping[str, str]) -> dict[str, str]:
     """
     if unknown := sorted(set(table) - set(ROWS)):
         raise InvalidError("There is no action “%(action)s”.", action=unknown[0], field="keys")
-    found = KeyMap({action: " ".join(keynames.read(keys)) for action, keys in table.items()})
+    found = KeyMap({action: " ".join(names.read(keys)) for action, keys in table.items()})
     changes: dict[str, str] = {}
     for action in ROWS:
         changes = found.changed(action, found.chosen(action))

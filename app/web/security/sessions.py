@@ -11,9 +11,10 @@ from flask import Flask, Response, g, request
 
 from app.errors import AuthRequiredError, InvalidError
 from app.services.accounts.sign_in import Client
-from app.web import csrf, hosts, problems
+from app.web import problems
 from app.web.api import programs
 from app.web.context import web
+from app.web.security import csrf, hosts
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 View = TypeVar("View", bound=Callable[..., object])

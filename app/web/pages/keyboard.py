@@ -10,12 +10,13 @@ from flask_babel import gettext as _
 
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts.user import Notice
-from app.web import keynames, schemas
+from app.web import forms
 from app.web.context import actor, services, session, user
-from app.web.keys import ROWS, Key
+from app.web.forms import text
+from app.web.keyboard import names
+from app.web.keyboard.keys import ROWS, Key
 from app.web.pages.settings import section
-from app.web.render import fragment_for, key_map, template
-from app.web.schemas import text
+from app.web.view.render import fragment_for, key_map, template
 
 bp = Blueprint("keys", __name__)
 
@@ -66,14 +67,14 @@ def _page(change: Change | None = None, error: InvalidError | None = None) -> st
 @bp.post("/settings/keys")
 def change() -> Response | tuple[str, int]:
     """Give an action other keys, or none."""
-    form = schemas.form(request, Change)
-    return _set(form, lambda: keynames.read(form.keys))
+    form = forms.form(request, Change)
+    return _set(form, lambda: names.read(form.keys))
 
 
 @bp.post("/settings/keys/default")
 def default() -> Response | tuple[str, int]:
     """Give an action the keys of the table."""
-    form = schemas.form(request, One)
+    form = forms.form(request, One)
     row = _row(form.action)
     return _set(Change(action=row.action, keys=" ".join(row.keys)), lambda: row.keys)
 
@@ -81,7 +82,7 @@ def default() -> Response | tuple[str, int]:
 @bp.post("/settings/keys/reset")
 def reset() -> Response:
     """Give all actions the keys of the table."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     _store({})
     return _back(_("All keys are as they were at first"), undo=True)
 
@@ -89,7 +90,7 @@ def reset() -> Response:
 @bp.post("/settings/keys/single")
 def single() -> Response:
     """Switch all keys that are mere characters on or off (WCAG 2.1.4)."""
-    form = schemas.form(request, Switch)
+    form = forms.form(request, Switch)
     services().accounts.set_preferences(actor(), {"single_keys": form.on})
     return _back(_("Single keys are on") if form.on else _("Single keys are off"))
 
@@ -97,7 +98,7 @@ def single() -> Response:
 @bp.post("/settings/text-size")
 def text_size() -> Response:
     """Keep the size of text that the keys chose."""
-    form = schemas.form(request, TextSize)
+    form = forms.form(request, TextSize)
     services().accounts.set_preferences(actor(), {"text_size": form.size})
     return jsonify(size=form.size)
 
@@ -116,7 +117,7 @@ def _set(form: Change, keys: Callable[[], tuple[str, ...]]) -> Response | tuple[
     except InvalidError as e:
         return _page(form, e), e.http_status
     _store(changes)
-    values = {"action": row.text, "keys": ", ".join(map(keynames.shown, new))}
+    values = {"action": row.text, "keys": ", ".join(map(names.shown, new))}
     said = _("“%(action)s”: %(keys)s", **values) if new else _("“%(action)s” has no key now", **values)
     return _back(said, undo=True, anchor=f"#key-{row.action}")
 

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, g, request
 
 from app.errors import NotFoundError
 from app.web.context import web
-from app.web.sessions import public
+from app.web.security.sessions import public
 
 bp = Blueprint("static_files", __name__)
 

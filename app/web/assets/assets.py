@@ -9,9 +9,9 @@ import hashlib
 import json
 from pathlib import Path
 
-from app.web import bundle
+from app.web.assets import bundle
 
-STATIC = Path(__file__).resolve().parents[2] / "static"
+STATIC = Path(__file__).resolve().parents[3] / "static"
 ENTRY = "app"
 #: The order is the cascade: tokens, then elements, then components, then screens.
 STYLES = (

@@ -12,13 +12,13 @@ from flask_babel import ngettext
 from app.models.reading.history import ActionKind, HistoryPlace, MassAction
 from app.models.reading.stream import REF_MAX, StreamRef, Tree
 from app.models.reading.stream_view import FIELDS
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, person, services
 from app.web.errors import wants_json
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
-from app.web.views import head_of
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view.render import template
+from app.web.view.views import head_of
 
 bp = Blueprint("look", __name__)
 
@@ -36,7 +36,7 @@ class Look:
 @bp.post("/read/view")
 def view() -> Response:
     """Keep how a stream is shown."""
-    form = schemas.form(request, Look)
+    form = forms.form(request, Look)
     changes = {name: value for name in FIELDS if (value := getattr(form, name))}
     ref = StreamRef.parse(form.stream)
     found = services().streamviews.set(actor(), ref, person().preferences, changes)
@@ -68,7 +68,7 @@ class Older:
 @bp.get("/history")
 def history() -> str:
     """What was done to many entries or feeds within a day, each to be taken back."""
-    page = services().marking.history(actor(), schemas.query(request, Older).place)
+    page = services().marking.history(actor(), forms.query(request, Older).place)
     tree = services().reading.tree(actor())
     older = urlencode({"after": str(page.after)}) if page.after else ""
     lines = [Line(a, _words(a, tree)) for a in page.actions]

@@ -6,9 +6,9 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, jsonify, request
 
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
-from app.web.sessions import public
+from app.web.security.sessions import public
 
 bp = Blueprint("live", __name__)
 
@@ -16,7 +16,7 @@ bp = Blueprint("live", __name__)
 @bp.post("/api/live")
 def admit() -> Response:
     """Return the address of a stream for this browser, to be opened within a minute."""
-    schemas.form(request, schemas.Empty)
+    forms.form(request, forms.Empty)
     return jsonify(url="/events?" + urlencode({"pass": services().live.admit(actor(), session())}))
 
 

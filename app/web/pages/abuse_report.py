@@ -11,12 +11,12 @@ from flask_babel import lazy_gettext
 from app.errors import EventrError, ExistsError, InvalidError, NotFoundError, RateLimitedError
 from app.models.accounts.user import Notice
 from app.models.discussion.moderation import Reason, Reported
-from app.web import schemas
+from app.web import forms
 from app.web.context import actor, services, session
 from app.web.errors import wants_json
-from app.web.redirects import safe_next
-from app.web.render import template
-from app.web.schemas import text
+from app.web.forms import text
+from app.web.security.redirects import safe_next
+from app.web.view.render import template
 
 bp = Blueprint("report", __name__)
 
@@ -46,7 +46,7 @@ class Filled(Query):
 @bp.get("/report")
 def page() -> str:
     """The form."""
-    asked = schemas.query(request, Query)
+    asked = forms.query(request, Query)
     return _page(asked, _thing(asked))
 
 
@@ -67,7 +67,7 @@ def _thing(asked: Query) -> Reported:
 @bp.post("/report")
 def report() -> Response | tuple[str, int]:
     """Send the report."""
-    form = schemas.form(request, Filled)
+    form = forms.form(request, Filled)
     thing = _thing(form)
     try:
         services().moderation.report(actor(), thing, Reason(form.reason), form.text)

@@ -19,7 +19,7 @@ from flask import Request
 from werkzeug.datastructures import MultiDict
 
 from app.errors import InvalidError, TooLargeError
-from app.web.csrf import FIELD
+from app.web.security.csrf import FIELD
 
 T = TypeVar("T")
 

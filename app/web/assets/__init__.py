@@ -1,0 +1,3 @@
+"""Static files: addresses with hashes, the JavaScript bundle, compression."""
+
+from __future__ import annotations

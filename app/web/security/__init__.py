@@ -1,0 +1,3 @@
+"""CSRF tokens, sessions, host checks, security headers, safe redirects."""
+
+from __future__ import annotations
