@@ -39,8 +39,8 @@ from controller.client import ResultReader
 from tests.jobs import support
 from tests.support import live
 from tests.support.up import free_port
-from workers import endings
-from workers.desk import Desk
+from workers import outcome as endings
+from workers.queue_client import Desk
 
 WAITERS, TASKS, PROCESSES = 1000, 10_000, 2
 STREAMS, FEEDS = 2000, 100

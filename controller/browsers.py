@@ -22,9 +22,9 @@ from app.errors import AuthRequiredError, EventrError, InvalidError, RateLimited
 from app.models.jobs import redis_keys
 from app.models.notifications.events import Kind, Pass
 from app.runtime.redis_errors import OUTAGE, word
-from controller import request
+from controller import http_request
+from controller.audience import RECENT, People, Place, Recent, place, read, spread, unpacked
 from controller.follower import Row
-from controller.people import RECENT, People, Place, Recent, place, read, spread, unpacked
 
 _log = logs.get(__name__)
 
@@ -99,7 +99,7 @@ class Stream(asyncio.Protocol):
         if end:
             self._head = None
             self._browsers.asked(self, head)
-        elif len(self._head) > request.HEAD_MAX:
+        elif len(self._head) > http_request.HEAD_MAX:
             self.refuse(InvalidError())
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -130,7 +130,7 @@ class Stream(asyncio.Protocol):
         """Begin the stream with what comes after a place, which may be ahead of what we have read."""
         self._after = after
         retry = random.randint(*_RETRY_MS)  # noqa: S311 — a herd that lost its hub comes back spread
-        self._write(request.OPENING + f"retry: {retry}\n\n".encode())
+        self._write(http_request.OPENING + f"retry: {retry}\n\n".encode())
 
     def offer(self, at: str, kind: str, data: dict[str, Any]) -> None:
         """Take an event; it is sent now, or merged with what waits."""
@@ -153,13 +153,13 @@ class Stream(asyncio.Protocol):
         """Say that the line is well, and where it is."""
         if not self._waiting:
             behind = self._after is not None and place(at) < self._after
-            self._write(request.message(Kind.BEAT, {}, "" if behind else at))
+            self._write(http_request.message(Kind.BEAT, {}, "" if behind else at))
 
     def refuse(self, error: EventrError) -> None:
         """Answer with an error and close."""
         self._head = None
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(request.refusal(error))
+            self._transport.write(http_request.refusal(error))
             self._transport.close()
 
     def close(self) -> None:
@@ -189,7 +189,7 @@ class Stream(asyncio.Protocol):
         # The id with the last one only: whoever has that has all of them.
         last = len(waiting) - 1
         texts = [
-            request.message(kind, data, self._last_at if n == last else "")
+            http_request.message(kind, data, self._last_at if n == last else "")
             for n, (kind, data) in enumerate(waiting)
         ]
         self._write(b"".join(texts))
@@ -317,15 +317,15 @@ class Browsers:
 
     async def _admit(self, stream: Stream, head: bytes) -> None:
         try:
-            await self._join(stream, request.parse(head))
+            await self._join(stream, http_request.parse(head))
         except EventrError as e:
             _log.info("stream_refused", error=e.word)
             stream.refuse(e)
 
-    async def _join(self, stream: Stream, wish: request.Wish) -> None:
+    async def _join(self, stream: Stream, wish: http_request.Wish) -> None:
         s = self._settings
         found = Pass.read(s.secret_key, wish.token, s.events_pass_ttl)
-        address = request.client(stream.peer, wish.forwarded, s.trusted_proxies)
+        address = http_request.client(stream.peer, wish.forwarded, s.trusted_proxies)
         try:
             async with self._asking:
                 raw = await self._client.get(redis_keys.follows(found.user_id))

@@ -3,8 +3,8 @@
     for outcome in reader.await_many(tickets, timeout=5): ...
 
 Outcomes come as jobs end; those that ended before come at once; what is late is left out. All waiters of
-a process share one line to the controller (:mod:`controller.line`), because a read of its own for each
-of them costs the square of their jobs. Without a controller the line asks Redis itself; nobody notices.
+a process share one line to the controller (:mod:`controller.result_channel`), because a read of its own for
+each of them costs the square of their jobs. Without a controller the line asks Redis itself; nobody notices.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Outcome, Ticket
 from app.runtime.redis_errors import OUTAGE
 from controller import follower
-from controller.ending import end
-from controller.line import Line
+from controller.cancel import end
 from controller.messages import Result, socket_path
+from controller.result_channel import Line
 from controller.results import TicketKey, found
 
 #: A last look at the deadline may take so long, seconds.
@@ -149,7 +149,7 @@ class _LineThread:
     def _stop(self) -> None:
         if self._task is not None and not self._task.done():
             self._task.cancel()
-            self._loop.call_later(_STOP_AGAIN, self._stop)  # see controller.ending
+            self._loop.call_later(_STOP_AGAIN, self._stop)  # see controller.cancel
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -18,6 +18,7 @@ from typing import Any
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import State
 from app.runtime.redis_errors import OUTAGE
+from controller.audience import Place, place
 from controller.follower import Row
 from controller.messages import (
     BEAT_SECONDS,
@@ -34,7 +35,6 @@ from controller.messages import (
     encode,
     event,
 )
-from controller.people import Place, place
 from controller.results import Results
 
 #: Events that may wait for one subscriber; who reads more slowly is cut off and can resume.

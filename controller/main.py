@@ -21,7 +21,7 @@ from app.runtime import sockets
 from app.runtime.redis_errors import OUTAGE, word
 from controller.browsers import Browsers, Stream
 from controller.follower import Follower, Row, connect
-from controller.handed import Reception
+from controller.handed_sockets import Reception
 from controller.hub import Hub
 from controller.messages import LINE_MAX, handover_path, socket_path
 

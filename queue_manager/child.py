@@ -33,7 +33,7 @@ _log = logs.get(__name__)
 
 #: The worker's code, by name: the manager never loads it, the fork server does, once.
 ENTRY = "workers.main"
-_LOADED = "workers.nursery"
+_LOADED = "workers.preload"
 _PACKET = 4096
 _context = multiprocessing.get_context("forkserver")
 

@@ -26,7 +26,7 @@ class Dead:
         )
 
     async def newest(self, limit: int) -> list[dict[str, Any]]:
-        """Return dead tasks, newest first; see :meth:`queue_manager.controls.Controls.dead`."""
+        """Return dead tasks, newest first; see :meth:`queue_manager.control.actions.Controls.dead`."""
         found: list[dict[str, Any]] = []
         start = 0
         while len(found) < limit:

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 from app import logs
 from app.config import Settings
 from app.monitoring import admin_port
-from queue_manager import groups, recovery, repl
-from queue_manager.controls import Controls
-from queue_manager.publish import publishing
+from queue_manager import groups, recovery
+from queue_manager.control import repl
+from queue_manager.control.actions import Controls
+from queue_manager.status import publishing
 from queue_manager.supervisor import Supervisor
 
 _log = logs.get(__name__)

@@ -16,7 +16,7 @@ from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.monitoring import metrics
 from app.monitoring.metrics import family
-from queue_manager.controls import Controls
+from queue_manager.control.actions import Controls
 
 STATES = ("starting", "ready", "leaving", "killed")
 

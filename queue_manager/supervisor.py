@@ -18,13 +18,13 @@ from app.errors import SettingsError
 from app.runtime.redis_errors import OUTAGE, word
 from queue_manager import policy
 from queue_manager.child import warm_up
-from queue_manager.crew import Crew
 from queue_manager.dead import Dead
 from queue_manager.groups import Table
+from queue_manager.orphans import Strays
 from queue_manager.policy import Kill, Start, Stop, Verdict
+from queue_manager.processes import Crew
 from queue_manager.recovery import Recovery
-from queue_manager.sizing import Sizing
-from queue_manager.stray import Strays
+from queue_manager.targets import Sizing
 
 _log = logs.get(__name__)
 

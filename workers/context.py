@@ -10,8 +10,8 @@ from app.adapters.redis.jobs import RedisJobs
 from app.bootstrap import services as bootstrap
 from app.config import Settings
 from app.runtime.lazy import once
-from workers.endings import Report
-from workers.taken import Taken
+from workers.job import Taken
+from workers.outcome import Report
 
 
 class Resources:

@@ -21,13 +21,13 @@ from app import logs
 from app.errors import StoreError
 from app.models.jobs.jobs import USER_QUEUES, Queue
 from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
-from workers import endings
-from workers.desk import Desk, UnregisteredError
-from workers.endings import Ending, Report
+from workers import outcome
+from workers.job import Taken
 from workers.lifeline import Link
-from workers.limits import limit
+from workers.outcome import Ending, Report
+from workers.queue_client import Desk, UnregisteredError
+from workers.rlimits import limit
 from workers.runner import Runner
-from workers.taken import Taken
 
 T = TypeVar("T")
 _log = logs.get(__name__)
@@ -210,7 +210,7 @@ class LoopWorker:
         # Who swallows its cancellation is given back all the same; its end will be refused.
         for job, _ in self._running.values():
             _log.warning("task_ignores_stop", job_id=job.id, task=job.task)
-            self._unrecorded.append(endings.returned(job))
+            self._unrecorded.append(outcome.returned(job))
         self._running.clear()
 
     def _cancel(self) -> None:

@@ -14,7 +14,7 @@ from app.config import Settings
 from app.models.jobs.workers import WorkerSpec
 from app.runtime.gc import settle
 from workers import lifeline, registry
-from workers.limits import limit
+from workers.rlimits import limit
 from workers.worker import EventrWorker, connected
 
 registry.load()

@@ -19,16 +19,16 @@ from app.models.jobs.jobs import Task
 
 #: Modules whose import registers tasks.
 MODULES = (
-    "workers.erasing",
-    "workers.feeds",
-    "workers.hub",
-    "workers.imports",
-    "workers.personal",
-    "workers.push",
-    "workers.report",
-    "workers.search",
-    "workers.selftest",
-    "workers.websub",
+    "workers.tasks.erasure",
+    "workers.tasks.feeds",
+    "workers.tasks.hub",
+    "workers.tasks.imports",
+    "workers.tasks.personal_exports",
+    "workers.tasks.push",
+    "workers.tasks.hourly_report",
+    "workers.tasks.search",
+    "workers.tasks.selftest",
+    "workers.tasks.websub",
 )
 
 Body = Callable[..., Any]

@@ -9,13 +9,13 @@ from typing import Any
 
 from app.config import Settings
 from app.models.jobs.workers import QueueRules
-from workers import endings
+from workers import outcome
 from workers.context import Context, Resources
-from workers.endings import BadJobError, Ending, Report
+from workers.job import Taken
 from workers.middleware import compose
 from workers.middleware.timeout import limit_of
+from workers.outcome import BadJobError, Ending, Report
 from workers.registry import find
-from workers.taken import Taken
 
 #: Beyond a task's own limit, until the manager ends a worker whose task cannot be cancelled, seconds.
 HARD_GRACE = 5.0
@@ -66,12 +66,12 @@ class Runner:
         if attempt.cancelled():
             # Cancelled by us: back to the queue. By itself: a fault like any other.
             return (
-                endings.returned(job) if stopping else endings.failed(job, asyncio.CancelledError(), settings)
+                outcome.returned(job) if stopping else outcome.failed(job, asyncio.CancelledError(), settings)
             )
         error = attempt.exception()
         if error is not None:
-            return endings.failed(job, error, settings)
-        return endings.finished(job, attempt.result(), settings)
+            return outcome.failed(job, error, settings)
+        return outcome.finished(job, attempt.result(), settings)
 
     async def _body(self, job: Taken, ctx: Context) -> Any:
         spec = find(job.task)

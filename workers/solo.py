@@ -18,15 +18,15 @@ from typing import Any
 from app import logs
 from app.errors import StoreError
 from app.models.jobs.workers import Began, Ended, Leaving, Tick, WorkerSpec
-from workers import endings
-from workers.bell import Bell
-from workers.desk import Desk, UnregisteredError
-from workers.endings import Ending, Report
+from workers import outcome
+from workers.job import Taken
 from workers.lifeline import Link
-from workers.limits import limit
 from workers.loop import IDLE, caps
+from workers.outcome import Ending, Report
+from workers.queue_client import Desk, UnregisteredError
+from workers.rlimits import limit
 from workers.runner import Runner
-from workers.taken import Taken
+from workers.wakeup import Bell
 
 _log = logs.get(__name__)
 _OUTAGE_PAUSE = 0.25
@@ -87,7 +87,7 @@ class SoloWorker:
                 self._retire()
         self._settle(wait=True)
         # Backwards: each goes to the front of its queue, so the first taken is the first again.
-        self._record([endings.returned(job) for job in reversed(self._hand)])
+        self._record([outcome.returned(job) for job in reversed(self._hand)])
         self._link.send(Leaving(self._reason))
         _log.info("worker_leaving", reason=self._reason)
 

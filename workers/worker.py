@@ -24,10 +24,10 @@ from app.models.jobs import redis_keys
 from app.models.jobs.workers import Ready, WorkerSpec
 from app.runtime.redis_errors import OUTAGE, word
 from workers.context import Resources
-from workers.desk import Desk, connect
-from workers.endings import Report
 from workers.lifeline import Link
 from workers.loop import LoopWorker
+from workers.outcome import Report
+from workers.queue_client import Desk, connect
 from workers.runner import Runner
 from workers.solo import SoloWorker
 

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import click
 
-from app.commands import address
+from app.commands import web_address
 from app.config import Settings
 from app.errors import InvalidError
 from app.models.operations.proxy_probes import PROBES, Probe
@@ -33,7 +33,7 @@ def check(url: str | None) -> None:
     what to change where one failed; exit 1 then. The page /check does the same from a browser.
     """
     settings = Settings.from_env()
-    base = urlsplit((url or address.public(settings)).rstrip("/"))
+    base = urlsplit((url or web_address.public(settings)).rstrip("/"))
     if base.scheme not in _SCHEMES or not base.hostname or base.path or base.query or base.username:
         raise InvalidError("Give an address like https://reader.example.org, without a path.")
     _meet(base)

@@ -11,9 +11,9 @@ import click
 
 from app import config, embedded
 from app.cli import print_json
-from app.commands import address
-from app.commands.given import require_usable
+from app.commands import web_address
 from app.commands.requirements import library_problems
+from app.commands.settings_check import require_usable
 from app.config import Settings
 from app.errors import EventrError
 from app.models.operations.check_result import Finding, Word
@@ -62,7 +62,7 @@ def check_run(settings: Settings) -> Iterator[Finding]:
 
 def check_web(settings: Settings) -> Finding:
     """Look at the web tier of this machine."""
-    if address.answers(settings):
+    if web_address.answers(settings):
         return Finding("processes", Word.OK, f"web answers on port {settings.port}.")
     text = f"No web tier answers on port {settings.port}: start 'eventr up' or 'eventr web'."
     return Finding("processes", Word.WARN, text)

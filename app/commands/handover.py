@@ -1,4 +1,6 @@
-"""Hands connections that ask for the stream of events over to the controller; see ``controller.handed``."""
+"""Hands connections that ask for the stream of events over to the controller; see
+``controller.handed_sockets``.
+"""
 
 from __future__ import annotations
 

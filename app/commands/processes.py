@@ -20,8 +20,8 @@ import setproctitle
 
 from app import logs
 from app.commands import ports
-from app.commands.given import warn_of_strays
 from app.commands.secret import with_secret_key
+from app.commands.settings_check import warn_of_strays
 from app.commands.stores import require_stores
 from app.config import Settings
 from app.embedded.lifeline import PR_SET_PDEATHSIG
@@ -68,7 +68,7 @@ def controller() -> None:
 @click.command()
 def updater() -> None:
     """Run the updater, which asks for the feeds that are due."""
-    from workers.updater import run
+    from workers.updater.updater import run
 
     _run("updater", run)
 
@@ -112,7 +112,7 @@ def _gunicorn(settings: Settings) -> None:
     from controller.messages import handover_path
 
     class Server(BaseApplication):
-        handover = handover_path(settings)  # for app.commands.patient
+        handover = handover_path(settings)  # for app.commands.gunicorn_worker
 
         def load_config(self) -> None:
             for name, value in gunicorn_options(settings).items():
@@ -134,7 +134,7 @@ def gunicorn_options(settings: Settings) -> dict[str, Any]:
         else f"{settings.host}:{settings.port}",
         "workers": settings.web_workers,
         "threads": settings.web_threads,
-        "worker_class": "app.commands.patient.PatientWorker",
+        "worker_class": "app.commands.gunicorn_worker.PatientWorker",
         "umask": 0o077,
         "control_socket_disable": True,
         "header_map": "refuse",

@@ -20,11 +20,11 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from app import embedded, logs
-from app.commands import address, ports
-from app.commands.given import require_usable, warn_of_strays
+from app.commands import ports, web_address
 from app.commands.processes import ensure_indexes
 from app.commands.requirements import require_libraries
 from app.commands.secret import with_secret_key
+from app.commands.settings_check import require_usable, warn_of_strays
 from app.commands.stores import require_given, require_stores
 from app.config import Settings, env_name
 from app.embedded.child import REMEDY, poll
@@ -141,7 +141,7 @@ def _processes(settings: Settings, layout: embedded.Layout) -> list[Part]:
     signs = redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
 
     def alive(name: str) -> Callable[[int | None], bool]:
-        return lambda pid: address.answers(settings) if name == "web" else _has_sign(signs, name, pid)
+        return lambda pid: web_address.answers(settings) if name == "web" else _has_sign(signs, name, pid)
 
     return [
         program(
@@ -174,7 +174,7 @@ def _require_admin_ports(settings: Settings) -> None:
 
 def _welcome(settings: Settings, layout: embedded.Layout) -> str:
     return (
-        f"Eventr runs at {address.public(settings)}\n"
+        f"Eventr runs at {web_address.public(settings)}\n"
         f"  data: {layout.home / 'data'}\n"
         f"  logs: {layout.log}\n"
         f"{_admin_ports(settings)}"

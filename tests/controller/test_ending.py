@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from controller.ending import end
+from controller.cancel import end
 
 
 def test_a_task_that_swallows_cancellations_ends_all_the_same() -> None:

@@ -18,7 +18,7 @@ from app.errors import AuthRequiredError, StoreError
 from app.models.jobs import redis_keys
 from app.models.notifications.events import Pass
 from app.models.reading.stream import StreamRef
-from controller.people import place, unpacked
+from controller.audience import place, unpacked
 from tests.support.reader import add_user, follow
 
 KEY = "pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca"

@@ -12,8 +12,8 @@ import pytest
 
 from app.adapters.redis.events import RedisEvents
 from app.config import Settings
-from controller.line import Line
 from controller.messages import handover_path, socket_path
+from controller.result_channel import Line
 from tests.support import live
 
 Inside = Callable[..., None]

@@ -14,7 +14,7 @@ from app.adapters.redis.events import RedisEvents
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.notifications.events import ENDS, Pass
-from controller.people import RECENT
+from controller.audience import RECENT
 from tests.support import live
 
 Run = Callable[..., live.Part]

@@ -22,11 +22,11 @@ from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
-from controller import client, line, results
+from controller import client, result_channel, results
 from controller.client import AsyncResultReader, ResultReader
 from tests.jobs import support
 from tests.support import live
-from workers import endings
+from workers import outcome as endings
 
 Run = Callable[..., live.Part]
 Inside = Callable[..., None]
@@ -250,18 +250,18 @@ def test_a_connection_that_does_not_close_keeps_nobody_waiting(
             tickets = jobs.enqueue_many(wanted)
             # Without a deadline that could help: at it, a waiter looks for himself.
             _check(tickets, list(jobs.await_many(tickets, 1e6)), wanted)
-            line = jobs._results._line()._line
-            eventually(lambda line=line: not line._needed.is_set(), 30)
+            result_channel = jobs._results._line()._line
+            eventually(lambda line=result_channel: not line._needed.is_set(), 30)
 
 
 def _closed(reader: ResultReader, eventually: Callable[..., Any]) -> None:
     """Close a reader that has a line, and see that nothing of the line is left."""
-    line = reader._thread
-    assert line is not None
+    result_channel = reader._thread
+    assert result_channel is not None
     closing = threading.Thread(target=reader.close, daemon=True)
     closing.start()
     eventually(lambda: not closing.is_alive(), 30, "the line ends")
-    assert asyncio.all_tasks(line._loop) == set()
+    assert asyncio.all_tasks(result_channel._loop) == set()
 
 
 @pytest.mark.timeout(180)
@@ -283,7 +283,7 @@ def test_a_line_ends_though_its_cancellation_was_swallowed(
                 await asyncio.Event().wait()
 
     monkeypatch.setattr(ConnectionPool, "disconnect", close_and_swallow)
-    monkeypatch.setattr(line, "_GOODBYE", 1e6)
+    monkeypatch.setattr(result_channel, "_GOODBYE", 1e6)
     monkeypatch.setattr(client, "_STOP_AGAIN", 0.1)
     reader = ResultReader.of(settings)
     with Ender(redis_client, settings, 1):

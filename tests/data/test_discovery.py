@@ -22,8 +22,8 @@ from app.models.jobs.jobs import Job, Queue, State, Task
 from tests.jobs import support
 from tests.support.rawserver import RawServer, Reply
 from tests.support.world import World
-from workers import endings, registry
-from workers.taken import Taken
+from workers import outcome, registry
+from workers.job import Taken
 
 READER = Actor(user_id=1)
 ADMIN = Actor(user_id=2, role=Role.ADMIN)
@@ -260,7 +260,7 @@ def test_the_job_is_queued_for_people(services: Any) -> None:
     assert services.jobs.status(ticket.id).state is State.QUEUED
 
 
-def awaited(services: Services, ending: Callable[[Taken], endings.Ending], client: redis.Redis) -> Discovery:
+def awaited(services: Services, ending: Callable[[Taken], outcome.Ending], client: redis.Redis) -> Discovery:
     """Ask and wait, while a worker takes the job and ends it."""
     box: list[Discovery] = []
     asking = threading.Thread(
@@ -277,16 +277,16 @@ def awaited(services: Services, ending: Callable[[Taken], endings.Ending], clien
 
 
 def test_who_waits_is_told_as_soon_as_it_is_found(services: Any, world: World, redis_client: Any) -> None:
-    def ending(job: Taken) -> endings.Ending:
-        return endings.finished(job, work(services, world, job.args["key"])[0], services.settings)
+    def ending(job: Taken) -> outcome.Ending:
+        return outcome.finished(job, work(services, world, job.args["key"])[0], services.settings)
 
     found = awaited(services, ending, redis_client)
     assert [f.title for f in found.feeds] == ["Blog"]
 
 
 def test_a_search_that_failed_on_our_side_is_said_and_tried_anew(services: Any, redis_client: Any) -> None:
-    def ending(job: Taken) -> endings.Ending:
-        return endings.failed(job, InvalidError("It broke."), services.settings)
+    def ending(job: Taken) -> outcome.Ending:
+        return outcome.failed(job, InvalidError("It broke."), services.settings)
 
     failed = awaited(services, ending, redis_client)
     assert (failed.wait, failed.error) == (False, "search_failed")

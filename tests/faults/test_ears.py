@@ -11,7 +11,7 @@ import pytest
 
 from app.models.jobs import redis_keys
 from app.models.notifications.events import Kind
-from controller.people import REPLAY_MAX
+from controller.audience import REPLAY_MAX
 from tests.faults.browser import Browser
 from tests.faults.ears import Crowd, Ear
 from tests.faults.system import LONG, System

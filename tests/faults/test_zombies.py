@@ -25,8 +25,8 @@ from tests.faults.system import LONG, STUCK, System
 from tests.jobs import support
 from tests.support.imports import REPO
 from tests.support.rawserver import Reply
-from workers import endings
-from workers.desk import UnregisteredError
+from workers import outcome
+from workers.queue_client import UnregisteredError
 
 pytestmark = pytest.mark.timeout(3000)
 
@@ -82,7 +82,7 @@ def _zombie_worker(system: System) -> None:
     system.client.srem(redis_keys.PAUSED, str(queue))
     ends = list(system.services.jobs.await_many([ticket], 100))
     assert [end.error for end in ends] == [None]
-    late = [endings.finished(job, {"late": True}, system.settings) for job in held]
+    late = [outcome.finished(job, {"late": True}, system.settings) for job in held]
     assert zombie.finish(late) == [False]
     assert [end.value for end in system.services.jobs.await_many([ticket], 0)] == [{"zombie": system.seed}]
 

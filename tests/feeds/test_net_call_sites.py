@@ -29,11 +29,11 @@ ALLOWED = {
     "app/feeds/fetch/slot.py": {"pycurl", "SocketType"},  # its sockets, behind the guard
     "app/feeds/fetch/resolver.py": {"getaddrinfo"},  # its resolver
     "app/commands/ports.py": {"getaddrinfo", "socket"},  # binds, to see whether a port is free
-    "app/commands/address.py": {"http.client"},  # asks our own web tier whether it is up
+    "app/commands/web_address.py": {"http.client"},  # asks our own web tier whether it is up
     "app/commands/check.py": {"http.client", "ssl"},  # the operator looks through his own proxy, by hand
     "app/commands/repl/link.py": {"create_connection"},  # the operator's line to our own manager
-    "queue_manager/listening.py": {"socket"},  # listens on loopback for it
-    "controller/handed.py": {"socket"},  # takes over connections that our web tier accepted
+    "queue_manager/control/listen.py": {"socket"},  # listens on loopback for it
+    "controller/handed_sockets.py": {"socket"},  # takes over connections that our web tier accepted
 }
 
 

@@ -27,7 +27,7 @@ from tests.support import manager
 from tests.support.rawserver import RawServer, Reply
 from tests.support.servers import Callback, Server
 from workers import registry
-from workers.updater import queue_more
+from workers.updater.updater import queue_more
 
 Eventually = Callable[..., Any]
 

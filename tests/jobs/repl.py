@@ -21,7 +21,7 @@ import pyte
 
 from app.commands.repl.link import Link, local
 from app.config import Settings
-from queue_manager import listening
+from queue_manager.control import listen
 from tests.jobs import support
 
 #: The command as a person starts it.
@@ -93,7 +93,7 @@ class Client:
 @contextlib.contextmanager
 def client(settings: Settings, pid: int) -> Iterator[Client]:
     """A bare client of a manager's socket."""
-    with contextlib.closing(Client(listening.connect(listening.socket_path(settings, pid)))) as made:
+    with contextlib.closing(Client(listen.connect(listen.socket_path(settings, pid)))) as made:
         yield made
 
 

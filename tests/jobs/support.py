@@ -22,7 +22,7 @@ from app.config import Settings, env_name
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.recovery import Recovery
-from workers.desk import Desk, connect
+from workers.queue_client import Desk, connect
 
 T = TypeVar("T")
 

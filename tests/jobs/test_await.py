@@ -16,9 +16,9 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Outcome, Queue, State, Task, Ticket
 from controller.client import AsyncResultReader
 from tests.jobs import support
-from workers import endings
-from workers.desk import Desk
-from workers.taken import Taken
+from workers import outcome as endings
+from workers.job import Taken
+from workers.queue_client import Desk
 
 
 def _jobs(count: int, start: int = 0) -> list[Job]:

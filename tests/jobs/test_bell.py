@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Any
 
-from workers.bell import Bell
+from workers.wakeup import Bell
 
 
 def test_a_handler_may_ring_at_any_line_of_the_wait() -> None:

@@ -18,8 +18,8 @@ from app.config import Settings
 from app.errors import InvalidError, NotFoundError, SettingsError, StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
-from queue_manager import groups, live, recovery
-from queue_manager.controls import Controls
+from queue_manager import groups, overrides, recovery
+from queue_manager.control.actions import Controls
 from queue_manager.supervisor import Supervisor
 from tests.jobs import support
 
@@ -169,8 +169,8 @@ def test_settings_change_live_for_managers_and_their_workers(
 
     _managed(settings, work)
     # The next manager keeps them.
-    table = live.apply(
-        _load(settings), support.linked(settings, lambda c: live.Live(c.client).read(_load(settings)))
+    table = overrides.apply(
+        _load(settings), support.linked(settings, lambda c: overrides.Live(c.client).read(_load(settings)))
     )
     assert (table.groups[0].max_workers, table.groups[0].slots) == (1, 2)
     assert table.rules["feed-pull"].buffer == 1
@@ -209,7 +209,7 @@ def test_a_setting_that_does_not_fit_is_one_sentence(
 ) -> None:
     table = _load(settings)
     with pytest.raises(InvalidError, match=words):
-        live.check(table, live.target(table, name, key), key, value)
+        overrides.check(table, overrides.target(table, name, key), key, value)
 
 
 def test_changes_that_the_file_has_outgrown_are_left_out(settings: Settings) -> None:
@@ -217,7 +217,7 @@ def test_changes_that_the_file_has_outgrown_are_left_out(settings: Settings) -> 
         "feeds": {"slots": "x", "gone": "1", "min_workers": "200", "lifetime": "77"},
         "feed-pull": {"retries": "0", "buffer": "2"},
     }
-    table = live.apply(_load(settings), changes)
+    table = overrides.apply(_load(settings), changes)
     # The maximum is what must not be exceeded.
     assert (table.groups[0].min_workers, table.groups[0].max_workers) == (3, 3)
     assert (table.groups[0].slots, table.groups[0].lifetime) == (2, 77)

@@ -17,8 +17,8 @@ from app.models.jobs.jobs import Job, Queue, State, Task, Ticket
 from queue_manager.dead import Dead
 from queue_manager.policy import Verdict
 from tests.jobs import support
-from workers import endings
-from workers.endings import BadJobError
+from workers import outcome
+from workers.outcome import BadJobError
 
 NO = BadJobError("bad_result", "It is no good.")
 
@@ -35,7 +35,7 @@ def _fail(
     desk = support.desk(client, settings)
     (taken,) = desk.take(1, {}, ())
     assert taken.id == ticket.id
-    desk.finish([endings.failed(taken, NO, settings)])
+    desk.finish([outcome.failed(taken, NO, settings)])
     return ticket
 
 
@@ -147,7 +147,7 @@ def test_who_is_tried_again_takes_over_what_its_last_attempt_has_claimed(
         (taken,) = support.desk(redis_client, settings).take(1, {}, ())
         assert taken.parents == (last.token,)
         last = taken
-        support.desk(redis_client, settings).finish([endings.failed(taken, NO, settings)])
+        support.desk(redis_client, settings).finish([outcome.failed(taken, NO, settings)])
 
 
 def test_the_newest_are_kept_and_come_first(
@@ -203,7 +203,7 @@ def test_a_retry_starts_anew_and_its_waiters_get_the_new_result(
     desk = support.desk(redis_client, settings)
     (taken,) = desk.take(1, {}, ())
     assert (taken.attempt, taken.failures) == (2, 0)
-    desk.finish([endings.finished(taken, "at last", settings)])
+    desk.finish([outcome.finished(taken, "at last", settings)])
     assert [(o.value, o.error) for o in jobs.await_many([again], 1)] == [("at last", None)]
     assert _dead(settings) == []
 
@@ -215,7 +215,7 @@ def test_a_retry_that_fails_again_is_dead_with_its_whole_history(
     assert _retry(settings, None) == 1
     desk = support.desk(redis_client, settings)
     (taken,) = desk.take(1, {}, ())
-    desk.finish([endings.failed(taken, NO, settings)])
+    desk.finish([outcome.failed(taken, NO, settings)])
     (task,) = _dead(settings)
     assert (task["id"], task["failures"]) == (ticket.id, 1)
     assert [line["attempt"] for line in task["history"]] == [1, 2]
@@ -247,7 +247,7 @@ def test_retry_of_all_is_of_those_that_are_dead_now(
     settings = dataclasses.replace(settings, dead_max=2000)
     tickets = jobs.enqueue_many([Job(Task.ECHO, {"key": n}, Queue.PULL) for n in range(1100)])
     desk = support.desk(redis_client, settings)
-    desk.finish([endings.failed(job, NO, settings) for job in desk.take(1100, {}, ())])
+    desk.finish([outcome.failed(job, NO, settings) for job in desk.take(1100, {}, ())])
     assert _retry(settings, None) == 1100
     assert support.states(redis_client, [t.id for t in tickets]) == {"queued": 1100}
     assert redis_client.llen(redis_keys.queue(Queue.PULL)) == 1100

@@ -20,11 +20,11 @@ from app.models.jobs.jobs import Job, Queue, State, Task
 from app.models.jobs.workers import Ended, Leaving, Message, Tick, WorkerSpec
 from queue_manager.policy import Verdict
 from tests.jobs import support
-from workers import endings
+from workers import outcome as endings
 from workers.context import Resources
-from workers.desk import Desk, script
 from workers.lifeline import Link
 from workers.loop import LoopWorker
+from workers.queue_client import Desk, script
 from workers.runner import Runner
 from workers.solo import SoloWorker
 

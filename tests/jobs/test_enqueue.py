@@ -18,9 +18,9 @@ from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.policy import Verdict
 from queue_manager.recovery import Recovery
 from tests.jobs import support
-from workers import endings
-from workers.desk import UnregisteredError
-from workers.taken import Taken
+from workers import outcome as endings
+from workers.job import Taken
+from workers.queue_client import UnregisteredError
 
 
 def _job(key: int = 1, queue: Queue = Queue.PULL) -> Job:

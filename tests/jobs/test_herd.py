@@ -15,8 +15,8 @@ from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.feeds.schedule import Hints
 from app.services.feeds.pull import HOST_SHARE, batches
-from workers import herd
-from workers.herd import Choice, Host, Look, Pace
+from workers.updater import batching
+from workers.updater.batching import Choice, Host, Look, Pace
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 CROWDED = "crowded.example"
@@ -41,7 +41,7 @@ def _choose(
     all: bool = True,
 ) -> Choice:
     look = Look(due, all, in_hand or set(), room)
-    return herd.choose(look, hosts or {}, RATES.of_host, least=6, seconds=1, pause=1)
+    return batching.choose(look, hosts or {}, RATES.of_host, least=6, seconds=1, pause=1)
 
 
 def _ids(choice: Choice) -> list[int]:
@@ -89,19 +89,19 @@ def test_the_pace_follows_what_is_done() -> None:
 )
 def test_the_queue_holds_so_many_seconds_of_work(rate: float | None, waiting: int, room: int) -> None:
     pace = Pace() if rate is None else Pace(rate, 100.0)
-    assert herd.room(pace, waiting, 50, 60) == room
+    assert batching.room(pace, waiting, 50, 60) == room
 
 
 def test_while_the_pace_is_unknown_more_is_queued_as_long_as_nothing_of_it_waits() -> None:
     pace, rooms = Pace(), []
     for _ in range(10):
-        rooms.append(herd.room(pace, 0, 50, 60))
+        rooms.append(batching.room(pace, 0, 50, 60))
         pace = pace.after(rooms[-1], 1.0, busy=False)
     assert rooms == [200, 400, 800, 1600, 3200, 6400, 12_800, 20_000, 20_000, 20_000]
     # Workers that do not keep up get no more, and looks at which nothing was done say nothing.
     slow = Pace().after(100, 1.0, busy=True).after(0, 1.0, busy=False)
     assert slow.kept_up == 0
-    assert herd.room(slow, 0, 50, 60) == 200
+    assert batching.room(slow, 0, 50, 60) == 200
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_while_the_pace_is_unknown_more_is_queued_as_long_as_nothing_of_it_waits
 def test_it_looks_again_before_the_queue_runs_dry(
     backlog: int, queued: int, queued_s: float, pause: float
 ) -> None:
-    assert herd.pause(backlog, queued, queued_s, 1, 5) == pause
+    assert batching.pause(backlog, queued, queued_s, 1, 5) == pause
 
 
 def test_the_longest_due_come_first_and_popular_ones_some_minutes_sooner() -> None:
@@ -171,7 +171,7 @@ def test_a_host_that_is_quick_for_hours_can_be_put_off_then() -> None:
         hosts = _choose(_due("big.test"), hosts=hosts).hosts
     choice = _choose(_due(*["big.test"] * 100), hosts=hosts, all=False)
     assert (len(choice.feeds), len(choice.later)) == (6, 94)
-    assert choice.hosts["big.test"].share <= herd.MOST
+    assert choice.hosts["big.test"].share <= batching.MOST
 
 
 def test_hosts_that_hide_others_are_put_off_one_after_the_other() -> None:
@@ -190,8 +190,8 @@ def test_hosts_that_hide_others_are_put_off_one_after_the_other() -> None:
 
 
 def test_six_slow_feeds_of_a_host_end_within_the_time_of_a_job() -> None:
-    assert herd.host_share(120, 30, 2) == HOST_SHARE == 6
-    assert herd.host_share(10, 30, 2) == 1
+    assert batching.host_share(120, 30, 2) == HOST_SHARE == 6
+    assert batching.host_share(10, 30, 2) == 1
 
 
 class Day:
@@ -222,7 +222,7 @@ class Day:
         """Return whether something was left to queue."""
         self.pace = self.pace.after(self.done, now - self.looked, busy=bool(self.queue))
         since, self.done, self.looked = now - self.looked, 0, now
-        room = herd.room(self.pace, sum(map(len, self.queue)), 50, 60)
+        room = batching.room(self.pace, sum(map(len, self.queue)), 50, 60)
         if not room:
             return False
         limit = len(self.hand) + room + min(2 * room, 2000)
@@ -231,7 +231,7 @@ class Day:
             for at, n in heapq.nsmallest(limit, ((at, n) for n, at in self.planned.items() if at <= now))
         ]
         look = Look(due, len(due) < limit, self.hand, room)
-        choice = herd.choose(look, self.known, RATES.of_host, least=6, seconds=since, pause=1)
+        choice = batching.choose(look, self.known, RATES.of_host, least=6, seconds=since, pause=1)
         self.known = choice.hosts
         for n, wait in choice.later.items():
             self.planned[n] = now + wait

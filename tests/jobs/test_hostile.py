@@ -17,7 +17,7 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from tests.jobs import support
 from tests.jobs.conftest import Engine
-from workers import taken
+from workers import job as taken
 
 
 class _Bomb:
@@ -57,7 +57,7 @@ def test_J01_code_put_into_redis_never_runs(engine: Engine, tmp_path: Path) -> N
     _plant(redis_client, "plain-named", call)
     _plant(redis_client, "method", zlib.compress(method))
     _plant(redis_client, "builtin", zlib.compress(builtin))
-    _plant(redis_client, "private", json.dumps(["workers.selftest._kill", None, [], {}]).encode())
+    _plant(redis_client, "private", json.dumps(["workers.tasks.selftest._kill", None, [], {}]).encode())
     _plant(
         redis_client, "hooked", zlib.compress(echo), meta=bomb, result=bomb, dependency_id="named", **hooks
     )

@@ -24,7 +24,7 @@ from controller.follower import Follower, connect
 from controller.hub import Hub
 from controller.messages import Event, Refused, Subscribe, Subscribed
 from tests.jobs import support
-from workers import endings
+from workers import outcome
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def _run(jobs: RedisJobs, client: redis.Redis, settings: Settings, keys_: range)
     desk = support.desk(client, settings)
     tickets = jobs.enqueue_many([Job(Task.ECHO, {"key": key}, Queue.PULL) for key in keys_])
     for job in desk.take(len(tickets), {}, ()):
-        desk.report([endings.Report(job, {"step": 1})])
-        desk.finish([endings.finished(job, None, settings)])
+        desk.report([outcome.Report(job, {"step": 1})])
+        desk.finish([outcome.finished(job, None, settings)])
     return [ticket.id for ticket in tickets]
 
 

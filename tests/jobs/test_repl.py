@@ -17,8 +17,9 @@ from app.commands.repl.link import Link, local
 from app.config import Settings
 from app.errors import InvalidError, StartupError, StoreError
 from app.models.jobs.jobs import Job, Queue, State, Task
-from queue_manager import groups, listening
-from queue_manager.commands import TABLE
+from queue_manager import groups
+from queue_manager.control import listen
+from queue_manager.control.commands import TABLE
 from queue_manager.groups import OF_GROUPS
 from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
@@ -29,7 +30,7 @@ Eventually = Callable[..., Any]
 @pytest.fixture
 def engine(engine: Engine, eventually: Eventually) -> Engine:
     """The running manager, when it can be talked to and its workers are ready."""
-    eventually(lambda: listening.running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.running(engine.settings) == [engine.manager.pid], timeout=60)
     eventually(lambda: {w["state"] for w in _workers(engine)} == {"ready"}, timeout=60)
     return engine
 
@@ -300,7 +301,7 @@ def test_of_several_managers_one_is_chosen(
         support.running("queue_manager.main", settings, "two") as two,
     ):
         pids = sorted([one.pid, two.pid])
-        eventually(lambda: listening.running(settings) == pids, timeout=60)
+        eventually(lambda: listen.running(settings) == pids, timeout=60)
         done = repl.run(settings, "-c", "status")
         assert done.returncode == 1
         assert (
@@ -319,15 +320,15 @@ def test_of_several_managers_one_is_chosen(
         other = ("--manager", str(two.pid), "--json", "-c", "settings feeds")
         eventually(lambda: json.loads(repl.run(settings, *other).stdout)["feeds"]["max_jobs"] == 77)
         assert one.stop() == 0
-        assert listening.running(settings) == [two.pid]
+        assert listen.running(settings) == [two.pid]
         assert repl.ask(settings, "status")["pid"] == two.pid
-    assert list(listening.folder(settings).iterdir()) == []
+    assert list(listen.folder(settings).iterdir()) == []
 
 
 def test_a_manager_without_redis_still_says_how_it_is(settings: Settings, eventually: Eventually) -> None:
     away = dataclasses.replace(settings, redis_url=f"unix://{settings.home}/nobody.sock")
     with support.running("queue_manager.main", away, "manager") as manager:
-        eventually(lambda: listening.running(away) == [manager.pid], timeout=60)
+        eventually(lambda: listen.running(away) == [manager.pid], timeout=60)
         assert repl.ask(away, "status")["workers"] == []
         for line in ("queues", "stats", "pause import", "dead"):
             done = repl.run(away, "-c", line)
@@ -342,7 +343,7 @@ def test_what_a_killed_manager_was_asked_is_not_known(
     settings: Settings, redis_client: redis.Redis, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with support.running("queue_manager.main", settings, "manager") as manager:
-        eventually(lambda: listening.running(settings) == [manager.pid], timeout=60)
+        eventually(lambda: listen.running(settings) == [manager.pid], timeout=60)
         line = Link(local(settings, None))
         line.connect()
         # Frozen, it cannot answer before it is killed, and that is when it has been asked.
@@ -358,7 +359,7 @@ def test_what_a_killed_manager_was_asked_is_not_known(
             line.call(["status"])
         manager.popen.wait(20)
         # Its socket is still there, and nobody listens.
-        assert listening.socket_path(settings, manager.pid).exists()
+        assert listen.socket_path(settings, manager.pid).exists()
         with pytest.raises(StartupError, match="No manager runs here"):
             line.call(["status"])
 
@@ -369,7 +370,7 @@ def test_a_restarted_manager_is_found_again(
     line = Link(local(settings, None))
     for name in ("first", "second"):
         with support.running("queue_manager.main", settings, name) as manager:
-            eventually(lambda pid=manager.pid: listening.running(settings) == [pid], timeout=60)
+            eventually(lambda pid=manager.pid: listen.running(settings) == [pid], timeout=60)
             assert line.connect() is (name == "second")
             assert line.call(["status"])["pid"] == manager.pid
     line.close()

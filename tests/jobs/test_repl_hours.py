@@ -24,7 +24,8 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.operations import hourly_stats
 from app.models.operations.hourly_stats import HOUR_MS, HOURS_KEPT, MINUTE_MS
-from queue_manager import listening, statistics
+from queue_manager import statistics
+from queue_manager.control import listen
 from queue_manager.statistics import Statistics, end, entries
 from tests.jobs import repl, support
 
@@ -328,7 +329,7 @@ def test_figures_of_a_running_manager_survive_its_death(
         assert len(list(jobs.await_many(tickets, 60))) == 28
         first.stop(signal.SIGKILL)
     with support.running("queue_manager.main", settings, "second") as second:
-        eventually(lambda: listening.running(settings) == [second.pid], timeout=60)
+        eventually(lambda: listen.running(settings) == [second.pid], timeout=60)
 
         def total() -> Any:
             found = repl.ask(settings, "stats")["total"]

@@ -20,8 +20,9 @@ import pytest
 
 from app.config import Settings
 from app.errors import SettingsError, StartupError
-from queue_manager import control, listening, peers
-from queue_manager.commands import TABLE, Commands
+from queue_manager.control import listen, peers
+from queue_manager.control import server as control
+from queue_manager.control.commands import TABLE, Commands
 from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
 
@@ -34,7 +35,7 @@ SETTINGS = {"repl_listen": "127.0.0.1:0"}
 @pytest.fixture
 def pid(engine: Engine, eventually: Eventually) -> int:
     """The manager's process id, when it can be talked to and nobody else does."""
-    path = listening.socket_path(engine.settings, engine.manager.pid)
+    path = listen.socket_path(engine.settings, engine.manager.pid)
     eventually(path.exists, timeout=60)
     eventually(lambda: _is_free(engine.settings, engine.manager.pid))
     return engine.manager.pid
@@ -59,10 +60,10 @@ def _log(engine: Engine) -> str:
 
 
 def test_J04_the_socket_is_for_this_user_alone(engine: Engine, pid: int) -> None:
-    path = listening.socket_path(engine.settings, pid)
+    path = listen.socket_path(engine.settings, pid)
     assert stat.S_ISSOCK(path.stat().st_mode)
     assert (repl.mode(path), repl.mode(path.parent)) == (0o600, 0o700)
-    assert repl.mode(listening.token_path(engine.settings)) == 0o600
+    assert repl.mode(listen.token_path(engine.settings)) == 0o600
 
 
 _OTHER_USER = """
@@ -99,7 +100,7 @@ def test_J04_another_user_is_refused_even_when_all_modes_are_open(
     assert peers.is_trusted(os.geteuid())
     if os.geteuid() != 0:
         return
-    path = listening.socket_path(engine.settings, pid)
+    path = listen.socket_path(engine.settings, pid)
     assert _as_nobody(path) == "refused"
     opened = [path, path.parent, path.parent.parent, *_private_parents(path.parent.parent)]
     modes = {where: repl.mode(where) for where in opened}
@@ -120,7 +121,7 @@ def _private_parents(folder: Path) -> list[Path]:
 
 
 def test_J04_a_hundred_wrong_tokens_open_nothing(engine: Engine, pid: int, eventually: Eventually) -> None:
-    right = listening.token_path(engine.settings).read_text()
+    right = listen.token_path(engine.settings).read_text()
     assert len(bytes.fromhex(right)) * 8 == 256
     before = _log(engine).count("reason=token")
     guesses = [right[:-1], right + "0", "", *(f"{n:064x}" for n in range(97))]
@@ -157,7 +158,7 @@ def test_J04_what_is_no_token_gets_no_byte(engine: Engine, pid: int, said: bytes
 
 
 def test_J04_who_keeps_the_token_back_keeps_nobody_else_out(engine: Engine, pid: int) -> None:
-    token = listening.token_path(engine.settings).read_text().encode()
+    token = listen.token_path(engine.settings).read_text().encode()
     with contextlib.ExitStack() as stack:
         for _ in range(control.CLIENTS_MAX + 2):
             stack.enter_context(_port(engine)).send(b"AUTH ")
@@ -289,7 +290,7 @@ def test_J04_every_command_is_noted_exactly_once(engine: Engine, pid: int) -> No
 
 
 def test_J04_a_client_of_the_port_is_noted_by_its_address(engine: Engine, pid: int) -> None:
-    token = listening.token_path(engine.settings).read_text().encode()
+    token = listen.token_path(engine.settings).read_text().encode()
     with _port(engine) as client:
         host, port = client.line.getsockname()
         client.send(b"AUTH " + token + b"\n")
@@ -340,8 +341,8 @@ async def _serving(settings: Settings, commands: _Loud, **seconds: float) -> Asy
     commands.server = server = control.ControlServer(settings, commands, {"pid": 1}, None, **seconds)
     await server.start()
     try:
-        path = listening.socket_path(settings, os.getpid())
-        with contextlib.closing(await asyncio.to_thread(repl.Client, listening.connect(path))) as client:
+        path = listen.socket_path(settings, os.getpid())
+        with contextlib.closing(await asyncio.to_thread(repl.Client, listen.connect(path))) as client:
             await asyncio.to_thread(client.read)
             yield client
     finally:
@@ -367,63 +368,63 @@ class _Loud(Commands):
 
 
 def test_the_token_of_a_home_is_made_once_and_never_read_when_others_can(settings: Settings) -> None:
-    made = listening.token(settings)
-    assert listening.token(settings) == made
-    listening.token_path(settings).chmod(0o644)
+    made = listen.token(settings)
+    assert listen.token(settings) == made
+    listen.token_path(settings).chmod(0o644)
     with pytest.raises(StartupError, match="Others can read"):
-        listening.token(settings)
-    listening.token_path(settings).chmod(0o600)
-    listening.token_path(settings).write_text("short\n")
+        listen.token(settings)
+    listen.token_path(settings).chmod(0o600)
+    listen.token_path(settings).write_text("short\n")
     with pytest.raises(StartupError, match="holds no token"):
-        listening.token(settings)
-    assert list(settings.home.glob("repl_token*")) == [listening.token_path(settings)]
+        listen.token(settings)
+    assert list(settings.home.glob("repl_token*")) == [listen.token_path(settings)]
 
 
 def test_sockets_of_killed_managers_are_removed_and_living_ones_are_found(settings: Settings) -> None:
-    folder = listening.folder(settings)
-    with contextlib.closing(listening.listen_unix(settings)):
-        assert listening.running(settings) == [os.getpid()]
+    folder = listen.folder(settings)
+    with contextlib.closing(listen.listen_unix(settings)):
+        assert listen.running(settings) == [os.getpid()]
         left = folder / "manager-999999999.sock"
-        listening.socket_path(settings, os.getpid()).rename(left)
-    assert listening.running(settings) == []
-    with contextlib.closing(listening.listen_unix(settings)):
+        listen.socket_path(settings, os.getpid()).rename(left)
+    assert listen.running(settings) == []
+    with contextlib.closing(listen.listen_unix(settings)):
         assert [path.name for path in folder.iterdir()] == [f"manager-{os.getpid()}.sock"]
 
 
 def test_a_home_with_a_long_path_has_its_socket_too(settings: Settings) -> None:
     deep = dataclasses.replace(settings, home=settings.home / ("d" * 60) / ("e" * 60))
-    with contextlib.closing(listening.listen_unix(deep)):
-        assert len(str(listening.socket_path(deep, os.getpid()))) > 108
-        assert listening.running(deep) == [os.getpid()]
+    with contextlib.closing(listen.listen_unix(deep)):
+        assert len(str(listen.socket_path(deep, os.getpid()))) > 108
+        assert listen.running(deep) == [os.getpid()]
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o710])
 def test_J04_a_folder_that_others_can_enter_is_refused_and_stays_as_it_is(
     settings: Settings, mode: int
 ) -> None:
-    run = listening.folder(settings)
+    run = listen.folder(settings)
     run.mkdir()
     run.chmod(mode)
     with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
-        listening.listen_unix(settings)
+        listen.listen_unix(settings)
     assert repl.mode(run) == mode
     run.chmod(0o700)
-    with contextlib.closing(listening.listen_unix(settings)):
+    with contextlib.closing(listen.listen_unix(settings)):
         assert repl.mode(run) == 0o700
 
 
 def test_J04_a_link_to_a_folder_of_the_system_is_refused(settings: Settings, tmp_path: Path) -> None:
     """As with EVENTR_HOME=/var, whose run is the system's."""
     (tmp_path / "system").mkdir(mode=0o755)
-    listening.folder(settings).symlink_to(tmp_path / "system")
+    listen.folder(settings).symlink_to(tmp_path / "system")
     with pytest.raises(StartupError, match="give EVENTR_HOME a folder of its own"):
-        listening.listen_unix(settings)
+        listen.listen_unix(settings)
     assert repl.mode(tmp_path / "system") == 0o755
     assert not list((tmp_path / "system").iterdir())
 
 
 def test_J04_a_link_to_a_private_folder_is_followed(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "private").mkdir(mode=0o700)
-    listening.folder(settings).symlink_to(tmp_path / "private")
-    with contextlib.closing(listening.listen_unix(settings)):
-        assert listening.running(settings) == [os.getpid()]
+    listen.folder(settings).symlink_to(tmp_path / "private")
+    with contextlib.closing(listen.listen_unix(settings)):
+        assert listen.running(settings) == [os.getpid()]

@@ -15,7 +15,7 @@ from app.commands.repl import shell
 from app.commands.repl.shell import HISTORY, HISTORY_MAX
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
-from queue_manager import listening
+from queue_manager.control import listen
 from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
 from tests.jobs.repl import Terminal
@@ -28,7 +28,7 @@ CTRL_A, CTRL_C, CTRL_D, CTRL_K, TAB, ENTER, UP = "\x01", "\x03", "\x04", "\x0b",
 @pytest.fixture
 def engine(engine: Engine, eventually: Eventually) -> Engine:
     """The running manager, when it can be talked to, and no history of earlier tests."""
-    eventually(lambda: listening.running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.running(engine.settings) == [engine.manager.pid], timeout=60)
     eventually(lambda: support.pids(engine.manager, "feeds"), timeout=60)
     (engine.settings.home / HISTORY).unlink(missing_ok=True)
     return engine
@@ -136,14 +136,14 @@ def test_ctrl_c_ends_a_tail_and_nothing_else(
 
 def test_a_restart_of_the_manager_is_said_and_survived(settings: Any, eventually: Eventually) -> None:
     with support.running("queue_manager.main", settings, "first") as first:
-        eventually(lambda: listening.running(settings) == [first.pid], timeout=60)
+        eventually(lambda: listen.running(settings) == [first.pid], timeout=60)
         terminal = Terminal(settings)
         eventually(lambda: terminal.prompts() == [""], timeout=60)
         first.stop(signal.SIGKILL)
     terminal.type("help status" + ENTER)
     eventually(lambda: "eventr: No manager runs here: start 'eventr up'" in terminal.text(), timeout=30)
     with support.running("queue_manager.main", settings, "second") as second:
-        eventually(lambda: listening.running(settings) == [second.pid], timeout=60)
+        eventually(lambda: listen.running(settings) == [second.pid], timeout=60)
         terminal.type("help status" + ENTER)
         said = f"The manager was restarted: this is process {second.pid}."
         eventually(lambda: said in terminal.text(), timeout=30)

@@ -24,7 +24,7 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from tests.jobs import support
 from tests.jobs.conftest import Engine
-from workers import endings
+from workers import outcome
 
 
 def _fetch(client: redis.Redis, job_id: str) -> RqJob:
@@ -52,7 +52,7 @@ def test_rq_reads_a_started_and_a_finished_job(
     record = _fetch(redis_client, ticket.id)
     assert (record.get_status(), record.worker_name) == (JobStatus.STARTED, "w1")
     assert record.started_at is not None
-    desk.finish([endings.finished(taken, {"new": 3}, settings)])
+    desk.finish([outcome.finished(taken, {"new": 3}, settings)])
     record = _fetch(redis_client, ticket.id)
     assert record.get_status() == JobStatus.FINISHED
     assert record.return_value() == {"new": 3}
@@ -71,12 +71,12 @@ def test_rq_reads_retries_and_failures(
     desk = support.desk(redis_client, settings)
     ticket = jobs.enqueue(Job(Task.ECHO, {"key": 1}, Queue.PULL))
     (taken,) = desk.take(1, {}, ())
-    desk.finish([endings.failed(taken, ValueError("secret"), settings)])
+    desk.finish([outcome.failed(taken, ValueError("secret"), settings)])
     scheduled = ScheduledJobRegistry(Queue.PULL, connection=redis_client, serializer=JSONSerializer)
     assert scheduled.get_job_ids(cleanup=False) == [ticket.id]
     assert _fetch(redis_client, ticket.id).get_status() == JobStatus.SCHEDULED
     (taken,) = eventually(lambda: desk.take(1, {}, ()))
-    desk.finish([endings.failed(taken, endings.BadJobError("bad_job", "No."), settings)])
+    desk.finish([outcome.failed(taken, outcome.BadJobError("bad_job", "No."), settings)])
     record = _fetch(redis_client, ticket.id)
     result = record.latest_result()
     assert result is not None

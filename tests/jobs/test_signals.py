@@ -18,7 +18,7 @@ from app.adapters.redis.jobs import RedisJobs
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
-from queue_manager.live import Live
+from queue_manager.overrides import Live
 from tests.jobs import support
 
 Eventually = Callable[..., Any]

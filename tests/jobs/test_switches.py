@@ -16,11 +16,11 @@ from app.errors import DrainingError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, State, Task
 from queue_manager.load import Loads
+from queue_manager.orphans import Strays
 from queue_manager.policy import Verdict
-from queue_manager.stray import Strays
 from tests.jobs import support
-from workers import endings
-from workers.desk import UnregisteredError
+from workers import outcome as endings
+from workers.queue_client import UnregisteredError
 
 
 def _job(key: int = 1, queue: Queue = Queue.PULL) -> Job:

@@ -23,11 +23,11 @@ from app.models.jobs.jobs import Job, Queue, Task
 from queue_manager.dead import Dead
 from tests.jobs import support
 from tests.support.reader import PASSWORD, add_user, follow
-from workers import endings, registry
-from workers.desk import Desk
-from workers.endings import BadJobError, Report
-from workers.lease import Lease
-from workers.updater import Sight, Updater, queue_more
+from workers import outcome, registry
+from workers.outcome import BadJobError, Report
+from workers.queue_client import Desk
+from workers.updater.lease import Lease
+from workers.updater.updater import Sight, Updater, queue_more
 
 WAITING = redis_keys.queue(Queue.PULL_SYSTEM)
 
@@ -74,7 +74,7 @@ class World:
         return self.desk.take(most, {}, ())
 
     def finish(self, jobs: list[Any]) -> None:
-        self.desk.finish([endings.finished(job, None, self.settings) for job in jobs])
+        self.desk.finish([outcome.finished(job, None, self.settings) for job in jobs])
 
     def queued(self) -> collections.Counter[int]:
         """How often each feed is in a job that has not ended."""
@@ -159,7 +159,7 @@ def test_a_dead_batch_that_is_tried_again_brings_no_feed_into_two_batches(world:
     ids, updater = world.feeds(0, 6), world.updater()
     _look(updater)
     dead, *_ = world.take()
-    world.desk.finish([endings.failed(dead, BadJobError("bad_result", "no good"), world.settings)])
+    world.desk.finish([outcome.failed(dead, BadJobError("bad_result", "no good"), world.settings)])
     # Other feeds have become due, so that the new batches are others, under other ids.
     ids |= world.feeds(6, 9)
     _look(updater)

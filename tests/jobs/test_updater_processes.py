@@ -77,8 +77,8 @@ def pair(
 def _two(settings: Settings, client: redis.Redis, eventually: Any) -> Iterator[list[support.Process]]:
     """Two updaters that are ready."""
     with (
-        support.running("workers.updater", settings, "first") as first,
-        support.running("workers.updater", settings, "second") as second,
+        support.running("workers.updater.updater", settings, "first") as first,
+        support.running("workers.updater.updater", settings, "second") as second,
     ):
         eventually(lambda: _alive(client) == {first.pid, second.pid}, timeout=90)
         yield [first, second]
@@ -119,7 +119,7 @@ def test_a_standby_takes_over_from_a_killed_updater_in_fifteen_seconds(
 def test_an_updater_says_why_redis_refuses_and_goes_on(
     settings: Settings, pair: Pair, redis_client: redis.Redis, eventually: Any
 ) -> None:
-    with support.running("workers.updater", settings, "updater") as updater:
+    with support.running("workers.updater.updater", settings, "updater") as updater:
         eventually(lambda: _alive(redis_client) == {updater.pid}, timeout=60)
         with refusing(settings.redis_url):
             eventually(lambda: "store_silent error=MISCONF" in updater.log.read_text())
@@ -205,7 +205,8 @@ def test_a_herd_is_pulled_once_while_updaters_are_killed(
 
         stack.enter_context(support.running("queue_manager.main", quick, "manager"))
         updaters = [
-            stack.enter_context(support.running("workers.updater", quick, f"updater{n}")) for n in range(2)
+            stack.enter_context(support.running("workers.updater.updater", quick, f"updater{n}"))
+            for n in range(2)
         ]
         for number in range(3):
             share = len(ids) * (number + 1) // 5
@@ -214,7 +215,7 @@ def test_a_herd_is_pulled_once_while_updaters_are_killed(
             holder.stop(signal.SIGKILL)
             updaters.remove(holder)
             name = f"updater{number + 2}"
-            updaters.append(stack.enter_context(support.running("workers.updater", quick, name)))
+            updaters.append(stack.enter_context(support.running("workers.updater.updater", quick, name)))
         eventually(lambda: _pulled(db) == len(ids), timeout=120)
         # Nobody was asked twice: no feed was in two batches, whoever queued it.
         asked = collections.Counter((r.path, r.headers["host"]) for r in server.requests)

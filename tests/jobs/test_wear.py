@@ -12,7 +12,8 @@ import pytest
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
-from queue_manager import listening, supervisor
+from queue_manager import supervisor
+from queue_manager.control import listen
 from tests.jobs import repl, support
 from tests.jobs.conftest import Engine
 from tests.support.imports import REPO
@@ -31,7 +32,7 @@ retries = 1
 @pytest.fixture
 def engine(engine: Engine, eventually: Any) -> Engine:
     """The running manager, when it can be talked to."""
-    eventually(lambda: listening.running(engine.settings) == [engine.manager.pid], timeout=60)
+    eventually(lambda: listen.running(engine.settings) == [engine.manager.pid], timeout=60)
     return engine
 
 
@@ -113,7 +114,7 @@ def test_a_lost_server_is_noticed_in_ninety_seconds() -> None:
 
 _GREEDY = """
 import resource
-from workers.limits import limit
+from workers.rlimits import limit
 limit(200 << 20)
 try:
     bytearray(1 << 30)

@@ -140,7 +140,7 @@ def test_the_updater_and_the_controller_tell_of_themselves(
 ) -> None:
     with (
         support.running("queue_manager.main", settings, "manager"),
-        support.running("workers.updater", settings, "updater"),
+        support.running("workers.updater.updater", settings, "updater"),
         support.running("controller.main", settings, "controller"),
     ):
         for process in ("manager", "updater", "controller"):
@@ -175,7 +175,7 @@ def test_without_its_stores_a_process_lives_and_is_not_ready(
     with (
         support.running("queue_manager.main", away, "manager") as manager,
         support.running("controller.main", away, "controller"),
-        support.running("workers.updater", away, "updater"),
+        support.running("workers.updater.updater", away, "updater"),
     ):
 
         def lacks(process: str) -> list[str]:

@@ -128,8 +128,8 @@ def test_each_hour_is_reported_once_by_a_worker(
     for number in (due, due + 1):  # another hour may become due meanwhile
         redis_client.hset(redis_keys.hour(number), mapping=STORED)
     with (
-        support.running("workers.updater", settings, "updater") as updater,
-        support.running("workers.updater", settings, "standby") as standby,
+        support.running("workers.updater.updater", settings, "updater") as updater,
+        support.running("workers.updater.updater", settings, "standby") as standby,
         support.running("queue_manager.main", settings, "manager") as manager,
     ):
         hour = int(eventually(lambda: redis_client.get(redis_keys.REPORTED), timeout=90))

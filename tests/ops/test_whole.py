@@ -33,7 +33,7 @@ def test_up_prints_the_admin_ports_and_they_answer() -> None:
 def test_what_only_some_need_is_not_loaded_by_all() -> None:
     code = (
         "import sys, app.bootstrap.services, app.monitoring.admin_port\n"
-        "import queue_manager.main, controller.main, workers.updater\n"
+        "import queue_manager.main, controller.main, workers.updater.updater\n"
         "from workers import registry\nregistry.load()\n"
         "print(sorted({'apprise', 'prometheus_client'} & set(sys.modules)))"
     )

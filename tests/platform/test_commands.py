@@ -20,7 +20,7 @@ import redis
 from click.testing import CliRunner, Result
 
 from app import cli, config, embedded
-from app.commands import address, ports, processes, requirements, secret, stores
+from app.commands import ports, processes, requirements, secret, stores, web_address
 from app.config import Settings
 from app.embedded import child
 from app.errors import SettingsError, StartupError
@@ -249,7 +249,7 @@ def test_doctor_names_an_address_of_redis_that_cannot_be_read_and_quotes_nothing
 
 @pytest.mark.parametrize("host", ["bad host", "a..b"])
 def test_a_host_that_is_no_name_answers_nothing(host: str) -> None:
-    assert not address.answers(Settings(host=host))
+    assert not web_address.answers(Settings(host=host))
 
 
 def test_up_asks_servers_of_others_before_it_starts_its_own(tmp_path: Path) -> None:

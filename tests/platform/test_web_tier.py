@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app import embedded
-from app.commands.patient import BODY_BYTES, HEAD_BYTES, is_complete, is_whole
+from app.commands.gunicorn_worker import BODY_BYTES, HEAD_BYTES, is_complete, is_whole
 from app.config import Settings
 from tests.support.imports import REPO
 from tests.support.up import free_port

@@ -22,7 +22,7 @@ import redis
 from app.config import Settings
 from app.embedded.child import poll
 from app.models.jobs import redis_keys
-from controller.ending import end
+from controller.cancel import end
 from controller.follower import connect
 from controller.main import Parts
 from controller.messages import handover_path

@@ -14,8 +14,8 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.operations.hourly_stats import HOUR_MS, MINUTE_MS
 from tests.jobs import support
-from workers import endings
-from workers.endings import BadJobError
+from workers import outcome
+from workers.outcome import BadJobError
 
 MANAGER = "farm-4026531836:812:170000"
 
@@ -129,5 +129,5 @@ def fail(services: Services, client: redis.Redis, number: int, queue: Queue = Qu
     desk = support.desk(client, services.settings)
     (taken,) = desk.take(1, {}, ())
     error = BadJobError("bad_result", "It is no good.")
-    desk.finish([endings.failed(taken, error, services.settings)])
+    desk.finish([outcome.failed(taken, error, services.settings)])
     return ticket.id

@@ -1,7 +1,7 @@
 """What happens around each task, one file per concern: log context, splitting of batches, time limit.
 
 Each is a function ``(job, ctx, call_next) -> value``; the first of :data:`CHAIN` is the outermost.
-What an attempt's end means (retry or not) is decided once, in :mod:`workers.endings`.
+What an attempt's end means (retry or not) is decided once, in :mod:`workers.outcome`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from workers.context import Context
+from workers.job import Taken
 from workers.middleware.log import log
 from workers.middleware.split import split
 from workers.middleware.timeout import timeout
-from workers.taken import Taken
 
 Call = Callable[[Taken, Context], Awaitable[Any]]
 Middleware = Callable[[Taken, Context, Call], Awaitable[Any]]

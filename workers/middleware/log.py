@@ -9,7 +9,7 @@ from typing import Any
 from app import logs
 from app.errors import EventrError
 from workers.context import Context
-from workers.taken import Taken
+from workers.job import Taken
 
 _log = logs.get(__name__)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from app.models.jobs.jobs import Job, Queue, Task
 from workers.context import Context
+from workers.job import Taken
 from workers.registry import find
-from workers.taken import Taken
 
 
 async def split(job: Taken, ctx: Context, call: Callable[[Taken, Context], Awaitable[Any]]) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 from app.config import Settings
 from app.models.jobs.workers import QueueRules
 from workers.context import Context
-from workers.endings import JobTimeoutError
+from workers.job import Taken
+from workers.outcome import JobTimeoutError
 from workers.registry import TaskSpec, find
-from workers.taken import Taken
 
 
 def limit_of(spec: TaskSpec | None, settings: Settings, rules: QueueRules | None = None) -> float:

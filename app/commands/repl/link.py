@@ -13,7 +13,7 @@ from typing import Any
 
 from app.config import Settings
 from app.errors import EventrError, InvalidError, StartupError, StoreError
-from queue_manager import listening
+from queue_manager.control import listen
 
 #: Longest answer, bytes; a thousand dead tasks with their arguments fit.
 _ANSWER_MAX = 128 << 20
@@ -161,10 +161,10 @@ def local(settings: Settings, pid: int | None) -> Dial:
     """Return how to reach a manager of this host: the named one, or the only one."""
 
     def dial() -> socket.socket:
-        chosen = pid if pid is not None else _only(listening.running(settings))
-        path = listening.socket_path(settings, chosen)
+        chosen = pid if pid is not None else _only(listen.running(settings))
+        path = listen.socket_path(settings, chosen)
         try:
-            return listening.connect(path)
+            return listen.connect(path)
         except (FileNotFoundError, ConnectionRefusedError) as e:
             raise StartupError(f"No manager runs as process {chosen}: 'eventr repl --list' shows all.") from e
         except PermissionError as e:
@@ -186,7 +186,7 @@ def remote(settings: Settings, address: str, token_file: Path | None) -> Dial:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise InvalidError(f"{address} is no address: say HOST:PORT.")
-    path = token_file or listening.token_path(settings)
+    path = token_file or listen.token_path(settings)
 
     def dial() -> socket.socket:
         try:
@@ -223,7 +223,7 @@ def _only(pids: list[int]) -> int:
 def managers(settings: Settings) -> list[dict[str, Any]]:
     """Return the managers of this host, each with what it says of itself."""
     found = []
-    for pid in listening.running(settings):
+    for pid in listen.running(settings):
         link = Link(local(settings, pid))
         try:
             link.connect()

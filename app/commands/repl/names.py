@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 
 from app.commands.repl.link import Link
 from app.errors import EventrError
-from queue_manager.commands import ALL, TABLE
+from queue_manager.control.commands import ALL, TABLE
 
 #: Names of the manager are asked for again after so long, seconds.
 _FRESH = 5.0

@@ -90,7 +90,7 @@ class ControllerView:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UpdaterView:
-    """What the updater saw at its last look; fields as ``workers.updater.Sight`` explains them."""
+    """What the updater saw at its last look; fields as ``workers.updater.updater.Sight`` explains them."""
 
     backlog: int
     late_s: float

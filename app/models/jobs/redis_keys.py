@@ -41,7 +41,7 @@ WORKERS = "eventr:workers"
 #: zset · manager id → Unix time at which it counts as lost · none; swept by other managers.
 MANAGERS = "eventr:managers"
 #: string · JSON of what a manager says of itself, groups and workers: ``eventr:manager:<id>``, see
-#: ``queue_manager.controls.Controls.status`` · ALIVE_SECONDS.
+#: ``queue_manager.control.actions.Controls.status`` · ALIVE_SECONDS.
 MANAGER = "eventr:manager:"
 #: zset · id of a controller → Unix time at which it counts as gone · none; swept by the others.
 CONTROLLERS = "eventr:controllers"
@@ -88,7 +88,7 @@ UPDATER_LEASE = "eventr:lease:updater"
 #: hash · job id → ids of the feeds in it, comma-separated: what the updater has queued and not seen
 #: end · none; written together with the jobs, by the holder of the lease.
 UPDATER_HAND = "eventr:updater:hand"
-#: hash · what the updater saw at its last look, see ``workers.updater.Sight`` · ALIVE_SECONDS.
+#: hash · what the updater saw at its last look, see ``workers.updater.updater.Sight`` · ALIVE_SECONDS.
 UPDATER_STATS = "eventr:updater:stats"
 #: string · ``eventr:rate:<host or group>``: ms at which all tokens taken are paid for and, behind a space,
 #: first ms not yet promised to a feed that was put off · when both are past.

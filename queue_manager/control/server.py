@@ -28,9 +28,9 @@ import redis
 from app import logs
 from app.config import Settings
 from app.errors import EventrError, InvalidError, RateLimitedError, StoreError, TooLargeError
-from queue_manager import commands, listening, peers, tail
-from queue_manager.commands import Commands
-from queue_manager.peers import Peer
+from queue_manager.control import commands, listen, peers, tail
+from queue_manager.control.commands import Commands
+from queue_manager.control.peers import Peer
 
 _log = logs.get(__name__)
 
@@ -83,15 +83,15 @@ class ControlServer:
     async def start(self) -> None:
         """Listen. A manager that cannot be talked to works all the same: what is wrong is logged."""
         try:
-            line = listening.listen_unix(self._settings)
+            line = listen.listen_unix(self._settings)
             self._servers.append(await asyncio.start_unix_server(self._on_unix, sock=line, limit=LINE_MAX))
         except (OSError, EventrError) as e:
-            _log.error("repl_unavailable", where=str(listening.folder(self._settings)), error=str(e))
+            _log.error("repl_unavailable", where=str(listen.folder(self._settings)), error=str(e))
         if not self._settings.repl_listen:
             return
         try:
-            self._token = listening.token(self._settings).encode()
-            line = listening.listen_tcp(self._settings.repl_listen)
+            self._token = listen.token(self._settings).encode()
+            line = listen.listen_tcp(self._settings.repl_listen)
             self._servers.append(await asyncio.start_server(self._on_tcp, sock=line, limit=LINE_MAX))
             _log.info("repl_listens", port=line.getsockname()[1])
         except (OSError, EventrError) as e:
@@ -104,7 +104,7 @@ class ControlServer:
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-        listening.socket_path(self._settings, os.getpid()).unlink(missing_ok=True)
+        listen.socket_path(self._settings, os.getpid()).unlink(missing_ok=True)
 
     # -- who comes
 

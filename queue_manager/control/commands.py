@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.errors import InvalidError
 from app.models.operations.hourly_stats import HOURS_KEPT
-from queue_manager.controls import Controls
+from queue_manager.control.actions import Controls
 from queue_manager.groups import OF_GROUPS, OF_QUEUES
 from queue_manager.statistics import Statistics
 

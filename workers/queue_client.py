@@ -21,8 +21,8 @@ from app.adapters.redis.lua import Call, load, run_all
 from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import USER_QUEUES
-from workers.endings import Ending, Report
-from workers.taken import Taken, read
+from workers.job import Taken, read
+from workers.outcome import Ending, Report
 
 
 class UnregisteredError(Exception):

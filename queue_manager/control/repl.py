@@ -12,9 +12,9 @@ from redis.retry import Retry
 
 from app import logs
 from app.config import Settings
-from queue_manager.commands import Commands
-from queue_manager.control import ControlServer
-from queue_manager.controls import Controls
+from queue_manager.control.actions import Controls
+from queue_manager.control.commands import Commands
+from queue_manager.control.server import ControlServer
 from queue_manager.statistics import Statistics, end
 
 _log = logs.get(__name__)

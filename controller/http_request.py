@@ -8,7 +8,7 @@ import json
 from urllib.parse import parse_qs, urlsplit
 
 from app.errors import AuthRequiredError, EventrError, ForbiddenError, InvalidError, NotFoundError
-from controller.people import Place, place
+from controller.audience import Place, place
 
 PATH = "/events"
 #: A head is at most so long; browsers send cookies along.

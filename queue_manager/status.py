@@ -15,7 +15,7 @@ from redis.retry import Retry
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE
-from queue_manager.controls import Controls
+from queue_manager.control.actions import Controls
 from queue_manager.statistics import end
 
 #: Time between two words, seconds: a chart that is drawn each five seconds shows nothing older than seven.

@@ -16,7 +16,7 @@ from app import logs
 from app.models.jobs import redis_keys
 from app.runtime import sockets
 from app.runtime.redis_errors import OUTAGE
-from controller.ending import end
+from controller.cancel import end
 from controller.follower import Follower, connect
 from controller.messages import (
     BEAT_SECONDS,

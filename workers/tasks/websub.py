@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.models.jobs.jobs import Task
 from workers.context import Context
-from workers.feeds import absolve, is_given_up, is_last_try
 from workers.registry import task
+from workers.tasks.feeds import absolve, is_given_up, is_last_try
 
 
 @task(Task.WEBSUB_TEND)

@@ -1,7 +1,8 @@
 """The updater: asks which feeds are due and queues their pulls. One per system by a lease, others stand by.
 
 It keeps no truth: due feeds come from MongoDB, what it has in hand is in Redis beside the jobs. So an
-emptied Redis or a new updater goes on where the last one was. What it decides is in ``workers.herd``.
+emptied Redis or a new updater goes on where the last one was. What it decides is in
+``workers.updater.batching``.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from app.models.feeds.feed import DueFeed
 from app.models.feeds.hosts import HostRates
 from app.models.jobs import redis_keys
 from app.runtime.redis_errors import OUTAGE, word
-from workers import herd, watch
-from workers.bell import Bell
-from workers.hand import Count, Hand, pull_of
-from workers.herd import Choice, Host, Look, Pace
-from workers.lease import Held, Lease, LostLeaseError
+from workers.updater import admin_port, batching
+from workers.updater.batching import Choice, Host, Look, Pace
+from workers.updater.in_flight import Count, Hand, pull_of
+from workers.updater.lease import Held, Lease, LostLeaseError
+from workers.wakeup import Bell
 
 _log = logs.get(__name__)
 
@@ -105,7 +106,7 @@ class Updater:
         self._lease = Lease(client, redis_keys.UPDATER_LEASE, settings.updater_lease)
         self._hand = Hand(client)
         self._rates = HostRates.of(settings)
-        self._least = herd.host_share(
+        self._least = batching.host_share(
             settings.job_timeout, settings.fetch_total_timeout, settings.fetch_per_host
         )
         self._known = False  # whether the hand is what Redis says
@@ -176,13 +177,13 @@ class Updater:
     def _choose(self, count: Count, elapsed: float) -> tuple[Choice, Sight]:
         settings, now = self._settings, clock.now()
         rate = self._pace.rate
-        room = herd.room(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
+        room = batching.room(self._pace, count.waiting, settings.pull_batch, settings.updater_work)
         in_hand = self._hand.feeds
         # What is in hand is due still, and comes first. Without room one look at the longest due will do.
         limit = len(in_hand) + room + min(_BEYOND * room, _BEYOND_MOST) if room else 1
         due = self._pulls.due(now, limit)
         look = Look(due, len(due) < limit, in_hand, room)
-        choice = herd.choose(
+        choice = batching.choose(
             look,
             self._hosts if room else {},
             self._rates.of_host,
@@ -196,7 +197,7 @@ class Updater:
         waiting = count.waiting + queued
         return choice, Sight(
             backlog=max(0, self._count_backlog(look, now) - queued - len(choice.later)),
-            late_s=herd.lateness(due[:1], now),
+            late_s=batching.lateness(due[:1], now),
             waiting=waiting,
             running=count.running,
             pace=rate or 0.0,
@@ -241,7 +242,7 @@ def run(settings: Settings) -> int:
     with contextlib.closing(bootstrap.build(settings)) as services, client:
         updater = Updater(settings, client, services.pull, services.jobs)
         ident = f"{socket.gethostname()}-{os.getpid()}"
-        with watch.serving(settings, services, lambda: updater.holds) as pulse:
+        with admin_port.serving(settings, services, lambda: updater.holds) as pulse:
 
             def sign() -> None:
                 pulse.beat()
@@ -275,7 +276,7 @@ def _work(
             if time.monotonic() < due:
                 updater.hold()
             elif (sight := updater.look()) is not None:
-                due = time.monotonic() + herd.pause(
+                due = time.monotonic() + batching.pause(
                     sight.backlog, sight.queued, sight.queued_s, tick, settings.updater_interval
                 )
                 queue_more()

@@ -13,7 +13,7 @@ from typing import Any
 from app.config import Settings
 from app.errors import EventrError, LaterError, StoreError, UnsentError
 from app.models.jobs.jobs import State
-from workers.taken import Taken
+from workers.job import Taken
 
 #: Longest result, JSON bytes: results are counts and ids, what is large lives in MongoDB.
 RESULT_MAX = 256 << 10

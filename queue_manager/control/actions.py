@@ -14,7 +14,7 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError, StoreError
 from app.models.jobs.jobs import Queue
 from app.runtime.redis_errors import OUTAGE
-from queue_manager import live, policy
+from queue_manager import overrides, policy
 from queue_manager.child import Child
 from queue_manager.groups import OF_GROUPS, Group
 from queue_manager.supervisor import Supervisor
@@ -104,13 +104,13 @@ class Controls:
         Raises:
             InvalidError: no such name or key, or a value that does not fit; says what would.
         """
-        name = live.target(self._sizing.table, group, key)
-        live.check(self._sizing.table, name, key, value)
+        name = overrides.target(self._sizing.table, group, key)
+        overrides.check(self._sizing.table, name, key, value)
         return await self._change(name, key, value)
 
     async def reset(self, group: str, key: str) -> dict[str, Any]:
         """Go back to the file's value; returns and raises as :meth:`set`."""
-        return await self._change(live.target(self._sizing.table, group, key), key, None)
+        return await self._change(overrides.target(self._sizing.table, group, key), key, None)
 
     async def pause(self, queue: str) -> dict[str, Any]:
         """Let no worker of the system take from a queue; returns ``{queue, paused, draining}``.

@@ -12,11 +12,11 @@ import psutil
 from app import logs
 from app.config import Settings
 from app.runtime.redis_errors import OUTAGE, word
-from queue_manager import groups, live, load, policy
-from queue_manager.crew import Crew
+from queue_manager import groups, load, overrides, policy
 from queue_manager.groups import Group, Table
-from queue_manager.live import Live
 from queue_manager.load import Loads, Waiting
+from queue_manager.overrides import Live
+from queue_manager.processes import Crew
 from queue_manager.scale import Scale, scale
 
 _log = logs.get(__name__)
@@ -41,7 +41,7 @@ class Sizing:
         self._settings, self._crew, self._changed = settings, crew, changed
         self.loads, self.live = Loads(client), Live(client)
         self._file = self.table = table
-        self._changes: live.Changes = {}
+        self._changes: overrides.Changes = {}
         #: Groups that are not served any more; they may still have workers.
         self.retired: dict[str, Group] = {}
         self._scales: dict[str, Scale] = {}
@@ -119,7 +119,7 @@ class Sizing:
     def _adopt(self) -> None:
         """Put the file's settings and the live changes in force."""
         before = self.table
-        self.table = live.apply(self._file, self._changes)
+        self.table = overrides.apply(self._file, self._changes)
         self.retired |= {group.name: group for group in before.groups}
         for group in self.table.groups:
             self.retired.pop(group.name, None)

@@ -1,0 +1,3 @@
+"""The tasks that workers run, one module per subject."""
+
+from __future__ import annotations

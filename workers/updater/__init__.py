@@ -1,0 +1,3 @@
+"""The updater: finds due feeds, batches them and enqueues pulls."""
+
+from __future__ import annotations
